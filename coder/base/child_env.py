@@ -1,0 +1,39 @@
+"""The environment for programs we start.
+
+PyInstaller points LD_LIBRARY_PATH at its own folder for our process; a child (postgres, terraform, git, a user's
+shell) that inherits it would load our libraries instead of its own. The original value waits in
+LD_LIBRARY_PATH_ORIG.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+_RESTORED = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LIBPATH")
+_PRIVATE = (
+    "_MEIPASS2",
+    "_PYI_ARCHIVE_FILE",
+    "_PYI_APPLICATION_HOME_DIR",
+    "_PYI_PARENT_PROCESS_LEVEL",
+    "_PYI_SPLASH_IPC",
+)
+
+
+def child_env(
+    extra: Mapping[str, str] | None = None, *, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """A copy of `base` (default: our environment) without the bundle's marks, plus `extra`."""
+    env = dict(os.environ if base is None else base)
+    frozen = any(name in env for name in _PRIVATE) or any(f"{name}_ORIG" in env for name in _RESTORED)
+    for name in _RESTORED:
+        original = env.pop(f"{name}_ORIG", None)
+        if original is not None:
+            env[name] = original
+        elif frozen:
+            env.pop(name, None)
+    for name in _PRIVATE:
+        env.pop(name, None)
+    if extra:
+        env.update(extra)
+    return env

@@ -1,0 +1,144 @@
+"""Options and where their values come from: default < file < environment < flag.
+
+The only module that reads the environment. A role declares `Option`s, `resolve` returns each value with its source,
+and the role's composition root builds one frozen dataclass of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+
+Source = Literal["default", "yaml", "env", "flag"]
+Kind = Literal["string", "int", "bool", "duration", "string-array", "struct"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting."""
+
+    name: str
+    "Attribute name in the role's config dataclass."
+    flag: str = ""
+    "Long flag without dashes; empty means not on the command line."
+    env: str = ""
+    "Environment variable; empty means none."
+    yaml: str = ""
+    "Dotted path in the YAML file; empty means not in the file."
+    kind: Kind = "string"
+    default: Any = ""
+    help: str = ""
+    group: str = ""
+    short: str = ""
+    hidden: bool = False
+    secret: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Values by option name, each with the place it came from."""
+
+    values: Mapping[str, Any]
+    sources: Mapping[str, Source]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What `resolve` may look at. Flags hold raw texts (lists for repeated flags)."""
+
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    file: Mapping[str, Any] = field(default_factory=dict)
+
+
+def process_environment() -> Mapping[str, str]:
+    """The environment of this process. Everything else receives it as an argument."""
+    return os.environ
+
+
+def resolve(options: Sequence[Option], inputs: Inputs) -> Resolved:
+    """Picks each option's value. Raises CoderError `bad_option` naming the option and its source."""
+    values: dict[str, Any] = {}
+    sources: dict[str, Source] = {}
+    for option in options:
+        raw, source = _pick(option, inputs)
+        sources[option.name] = source
+        values[option.name] = option.default if source == "default" else _convert(option, raw, source)
+    return Resolved(values, sources)
+
+
+def _pick(option: Option, inputs: Inputs) -> tuple[Any, Source]:
+    if option.flag and inputs.flags.get(option.flag) is not None:
+        return inputs.flags[option.flag], "flag"
+    if option.env and option.env in inputs.env:
+        return inputs.env[option.env], "env"
+    if option.yaml:
+        found = _descend(inputs.file, option.yaml.split("."))
+        if found is not None:
+            return found, "yaml"
+    return None, "default"
+
+
+def _descend(node: Any, path: list[str]) -> Any:
+    for key in path:
+        if not isinstance(node, Mapping) or key not in node:
+            return None
+        node = node[key]
+    return node
+
+
+def _convert(option: Option, raw: Any, source: Source) -> Any:
+    try:
+        value = _CONVERTERS[option.kind](raw)
+    except (ValueError, TypeError, CoderError) as error:
+        where = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
+        shown = "***" if option.secret else repr(raw)
+        raise CoderError(
+            "bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help
+        ) from error
+    if option.choices and value not in option.choices:
+        raise CoderError(
+            "bad_option", f"--{option.flag}: {value!r} is not one of {', '.join(option.choices)}"
+        )
+    return value
+
+
+def _to_bool(raw: Any) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    text = str(raw).strip().lower()
+    if text in {"1", "t", "true", "yes", "on"}:
+        return True
+    if text in {"0", "f", "false", "no", "off", ""}:
+        return False
+    raise ValueError(raw)
+
+
+def _to_list(raw: Any) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        return tuple(part.strip() for part in raw.split(",") if part.strip())
+    return tuple(part for item in raw for part in _to_list(str(item)))
+
+
+def _to_duration(raw: Any) -> timedelta:
+    return raw if isinstance(raw, timedelta) else parse_duration(str(raw))
+
+
+_CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
+    "string": str,
+    "int": lambda raw: int(str(raw)),
+    "bool": _to_bool,
+    "duration": _to_duration,
+    "string-array": _to_list,
+    "struct": lambda raw: raw,
+}

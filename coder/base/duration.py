@@ -1,0 +1,46 @@
+"""Durations as people and Go programs write them: `1h30m`, `250ms`, `7d`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from coder.base.errors import CoderError
+
+_UNITS = {
+    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31536000.0,
+}  # fmt: skip
+_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ns|us|µs|ms|s|m|h|d|y)")
+
+
+def parse_duration(text: str) -> timedelta:
+    """Reads a Go-style duration; `d` (24 h) and `y` (365 d) are accepted too, a bare `0` means nothing.
+
+    Raises CoderError `bad_duration`.
+    """
+    body = text.strip()
+    sign = -1 if body.startswith("-") else 1
+    body = body.lstrip("+-")
+    if body == "0":
+        return timedelta()
+    parts = _PART.findall(body)
+    if not parts or "".join(number + unit for number, unit in parts) != body:
+        raise CoderError(
+            "bad_duration", f"{text!r} is not a duration", 'Write it like "1h30m", "45s" or "7d".'
+        )
+    return timedelta(seconds=sign * sum(float(number) * _UNITS[unit] for number, unit in parts))
+
+
+def format_duration(value: timedelta) -> str:
+    """Go's `Duration.String()` for whole seconds and above, e.g. `1h30m0s`; milliseconds below a second."""
+    seconds = value.total_seconds()
+    if seconds == 0:
+        return "0s"
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    if seconds < 1:
+        return f"{sign}{seconds * 1000:g}ms"
+    hours, rest = divmod(seconds, 3600)
+    minutes, secs = divmod(rest, 60)
+    text = f"{int(hours)}h" if hours else ""
+    text += f"{int(minutes)}m" if hours or minutes else ""
+    return f"{sign}{text}{secs:g}s"

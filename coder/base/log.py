@@ -1,0 +1,129 @@
+"""Structured logs: one event, its fields, to any number of sinks (human text, JSON lines).
+
+Nothing here decides what is worth logging. Values that are `Secret` print as `***`; a field whose name says token,
+password, secret or key material is masked as a second fence.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+Level = Literal["debug", "info", "warn", "error"]
+_ORDER: dict[str, int] = {"debug": 10, "info": 20, "warn": 30, "error": 40}
+_MASKED = ("password", "token", "secret", "psk", "private_key", "session_key")
+
+Sink = Callable[[Level, datetime, str, str, dict[str, Any]], None]
+
+
+class _State:
+    """The process's sinks. Module-level on purpose: a logger must work before and after any composition root."""
+
+    sinks: list[Sink] = []  # noqa: RUF012 - one list for the process
+    threshold: int = _ORDER["info"]
+    lock = threading.Lock()
+
+
+class Logger:
+    __slots__ = ("_fields", "name")
+
+    def __init__(self, name: str, fields: dict[str, Any] | None = None) -> None:
+        self.name = name
+        self._fields = fields or {}
+
+    def bind(self, **fields: Any) -> Logger:
+        """The same logger with `fields` on every event."""
+        return Logger(self.name, {**self._fields, **fields})
+
+    def debug(self, message: str, **fields: Any) -> None:
+        self._emit("debug", message, fields)
+
+    def info(self, message: str, **fields: Any) -> None:
+        self._emit("info", message, fields)
+
+    def warn(self, message: str, **fields: Any) -> None:
+        self._emit("warn", message, fields)
+
+    def error(self, message: str, **fields: Any) -> None:
+        self._emit("error", message, fields)
+
+    def _emit(self, level: Level, message: str, fields: dict[str, Any]) -> None:
+        if _ORDER[level] < _State.threshold or not _State.sinks:
+            return
+        merged = {name: _shown(name, value) for name, value in {**self._fields, **fields}.items()}
+        at = datetime.now(UTC)
+        with _State.lock:
+            for sink in _State.sinks:
+                sink(level, at, self.name, message, merged)
+
+
+def get_logger(name: str) -> Logger:
+    return Logger(name)
+
+
+def configure(*sinks: Sink, level: Level = "info") -> None:
+    """Replaces all sinks. No sink means silence."""
+    _State.sinks = list(sinks)
+    _State.threshold = _ORDER[level]
+
+
+def human_sink(stream: TextIO | None = None) -> Sink:
+    """`2026-11-21 05:07:31.123 [info] name: message  key=value`."""
+    out = stream
+
+    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
+        tail = "".join(f"  {key}={_text(value)}" for key, value in fields.items())
+        stamp = at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1000:03d}"
+        _write(out or sys.stderr, f"{stamp} [{level}] {name}: {_line(message)}{tail}\n")
+
+    return write
+
+
+def json_sink(stream: TextIO | None = None) -> Sink:
+    """One JSON object a line: ts, level, logger_names, msg, fields."""
+    out = stream
+
+    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
+        record = {
+            "ts": at.isoformat(),
+            "level": level.upper(),
+            "logger_names": [name],
+            "msg": message,
+            "fields": fields,
+        }
+        _write(out or sys.stderr, json.dumps(record, default=str) + "\n")
+
+    return write
+
+
+def _write(stream: TextIO, line: str) -> None:
+    try:
+        stream.write(line)
+        stream.flush()
+    except (OSError, ValueError):
+        pass  # a closed log must never take the program with it
+
+
+def _shown(name: str, value: Any) -> Any:
+    lowered = name.lower()
+    if value and any(word in lowered for word in _MASKED) and isinstance(value, str | bytes):
+        return "***"
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    return str(value)
+
+
+def _line(text: str) -> str:
+    # A line break inside a message would let foreign text forge log lines.
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _text(value: Any) -> str:
+    text = _line(str(value))
+    return json.dumps(text) if " " in text or text == "" else text

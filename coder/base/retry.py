@@ -1,0 +1,24 @@
+"""Delays between attempts."""
+
+from __future__ import annotations
+
+import random
+
+
+class Backoff:
+    """Exponential delays in seconds from `first` up to `last`, each with up to `jitter` of itself added or taken.
+
+    `next_delay` grows; `reset` starts again after a success.
+    """
+
+    def __init__(self, first: float, last: float, *, factor: float = 2.0, jitter: float = 0.1) -> None:
+        self._first, self._last, self._factor, self._jitter = first, last, factor, jitter
+        self._delay = first
+
+    def next_delay(self) -> float:
+        delay = self._delay
+        self._delay = min(self._last, delay * self._factor)
+        return max(0.0, delay * (1 + random.uniform(-self._jitter, self._jitter)))
+
+    def reset(self) -> None:
+        self._delay = self._first

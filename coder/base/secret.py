@@ -1,0 +1,31 @@
+"""A string that does not show itself in logs, tracebacks or `repr`."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+
+
+class Secret:
+    """Holds a secret text; `reveal` is the only way to it, so that every use can be searched for."""
+
+    __slots__ = ("_value",)
+    _value: Final[str]
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def equals(self, other: str) -> bool:
+        """Compares in constant time."""
+        return hmac.compare_digest(self._value.encode(), other.encode())
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    __str__ = __repr__
