@@ -20,9 +20,7 @@ _PRIVATE = (
 )
 
 
-def child_env(
-    extra: Mapping[str, str] | None = None, *, base: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def child_env(extra: Mapping[str, str] | None = None, *, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """A copy of `base` (default: our environment) without the bundle's marks, plus `extra`."""
     env = dict(os.environ if base is None else base)
     frozen = any(name in env for name in _PRIVATE) or any(f"{name}_ORIG" in env for name in _RESTORED)

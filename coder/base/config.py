@@ -103,13 +103,9 @@ def _convert(option: Option, raw: Any, source: Source) -> Any:
     except (ValueError, TypeError, CoderError) as error:
         where = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
         shown = "***" if option.secret else repr(raw)
-        raise CoderError(
-            "bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help
-        ) from error
+        raise CoderError("bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help) from error
     if option.choices and value not in option.choices:
-        raise CoderError(
-            "bad_option", f"--{option.flag}: {value!r} is not one of {', '.join(option.choices)}"
-        )
+        raise CoderError("bad_option", f"--{option.flag}: {value!r} is not one of {', '.join(option.choices)}")
     return value
 
 

@@ -25,9 +25,7 @@ def parse_duration(text: str) -> timedelta:
         return timedelta()
     parts = _PART.findall(body)
     if not parts or "".join(number + unit for number, unit in parts) != body:
-        raise CoderError(
-            "bad_duration", f"{text!r} is not a duration", 'Write it like "1h30m", "45s" or "7d".'
-        )
+        raise CoderError("bad_duration", f"{text!r} is not a duration", 'Write it like "1h30m", "45s" or "7d".')
     return timedelta(seconds=sign * sum(float(number) * _UNITS[unit] for number, unit in parts))
 
 

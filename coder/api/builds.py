@@ -1,0 +1,132 @@
+"""JSON shapes of builds: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from coder.api.agents import AgentScriptTiming, WorkspaceAgent
+from coder.api.enums import (
+    BuildReason,
+    CancelWorkspaceBuildStatus,
+    CreateWorkspaceBuildReason,
+    WorkspaceStatus,
+    WorkspaceTransition,
+)
+from coder.api.parameters import WorkspaceBuildParameter
+from coder.api.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerLogLevel, ProvisionerTiming
+from coder.api.struct import ApiStruct
+
+
+class BuildInfoResponse(ApiStruct):
+    external_url: str
+    version: str
+    dashboard_url: str
+    telemetry: bool
+    workspace_proxy: bool
+    agent_api_version: str
+    provisioner_api_version: str
+    upgrade_message: str
+    deployment_id: UUID
+    webpush_public_key: str | UnsetType = UNSET
+
+
+class CancelWorkspaceBuildParams(ApiStruct):
+    expect_status: CancelWorkspaceBuildStatus | UnsetType = UNSET
+
+
+class CreateWorkspaceBuildOnSuccessRequest(ApiStruct):
+    transition: WorkspaceTransition
+    rich_parameter_values: list[WorkspaceBuildParameter] | UnsetType = UNSET
+    template_version_id: UUID | UnsetType = UNSET
+    template_version_preset_id: UUID | UnsetType = UNSET
+
+
+class CreateWorkspaceBuildRequest(ApiStruct):
+    transition: WorkspaceTransition
+    dry_run: bool | UnsetType = UNSET
+    log_level: ProvisionerLogLevel | UnsetType = UNSET
+    on_success: CreateWorkspaceBuildOnSuccessRequest | UnsetType = UNSET
+    orphan: bool | UnsetType = UNSET
+    reason: CreateWorkspaceBuildReason | UnsetType = UNSET
+    rich_parameter_values: list[WorkspaceBuildParameter] | UnsetType = UNSET
+    state: str | UnsetType = UNSET
+    template_version_id: UUID | UnsetType = UNSET
+    template_version_preset_id: UUID | UnsetType = UNSET
+
+
+class UpdateWorkspaceBuildStateRequest(ApiStruct):
+    state: str
+
+
+class WorkspaceResourceMetadata(ApiStruct):
+    key: str
+    value: str
+    sensitive: bool
+
+
+class WorkspaceResource(ApiStruct):
+    id: UUID
+    created_at: datetime
+    job_id: UUID
+    workspace_transition: WorkspaceTransition
+    type: str
+    name: str
+    hide: bool
+    icon: str
+    daily_cost: int
+    agents: list[WorkspaceAgent] | UnsetType = UNSET
+    metadata: list[WorkspaceResourceMetadata] | UnsetType = UNSET
+
+
+class WorkspaceBuild(ApiStruct):
+    id: UUID
+    created_at: datetime
+    updated_at: datetime
+    workspace_id: UUID
+    workspace_name: str
+    workspace_owner_id: UUID
+    workspace_owner_name: str
+    template_version_id: UUID
+    template_version_name: str
+    build_number: int
+    transition: WorkspaceTransition
+    initiator_id: UUID
+    initiator_name: str
+    job: ProvisionerJob
+    reason: BuildReason
+    resources: list[WorkspaceResource]
+    status: WorkspaceStatus
+    daily_cost: int
+    template_version_preset_id: UUID | None
+    deadline: datetime | None | UnsetType = UNSET
+    has_ai_task: bool | UnsetType = UNSET
+    has_external_agent: bool | UnsetType = UNSET
+    matched_provisioners: MatchedProvisioners | UnsetType = UNSET
+    max_deadline: datetime | None | UnsetType = UNSET
+    workspace_owner_avatar_url: str | UnsetType = UNSET
+
+
+class WorkspaceBuildTimings(ApiStruct):
+    provisioner_timings: list[ProvisionerTiming]
+    agent_script_timings: list[AgentScriptTiming]
+    agent_connection_timings: list[Any]
+
+
+class WorkspaceBuildUpdate(ApiStruct):
+    workspace_id: UUID
+    workspace_name: str
+    build_id: UUID
+    transition: str
+    job_status: str
+    build_number: int
+
+
+class WorkspaceBuildsRequest(ApiStruct):
+    after_id: str | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    offset: int | UnsetType = UNSET
+    since: str | UnsetType = UNSET

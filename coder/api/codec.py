@@ -1,0 +1,21 @@
+"""JSON bytes <-> the shapes of this package."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(value: Any) -> bytes:
+    """Compact JSON. Datetimes are RFC 3339 in UTC with a `Z`."""
+    return _encoder.encode(value)
+
+
+def decode(data: bytes | str, kind: type[T]) -> T:
+    """Raises msgspec.ValidationError or msgspec.DecodeError."""
+    return msgspec.json.decode(data, type=kind)

@@ -1,0 +1,170 @@
+"""JSON shapes of provisioners: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from coder.api.enums import (
+    JobErrorCode,
+    LogLevel,
+    LogSource,
+    ProvisionerDaemonStatus,
+    ProvisionerJobStatus,
+    ProvisionerJobType,
+    ProvisionerType,
+    TimingStage,
+    WorkspaceTransition,
+)
+from coder.api.struct import ApiStruct
+
+
+class CreateProvisionerKeyRequest(ApiStruct):
+    name: str
+    tags: Any
+
+
+class CreateProvisionerKeyResponse(ApiStruct):
+    key: str
+
+
+class MatchedProvisioners(ApiStruct):
+    count: int
+    available: int
+    most_recently_seen: datetime | UnsetType = UNSET
+
+
+class OrganizationProvisionerDaemonsOptions(ApiStruct):
+    Limit: int
+    Offline: bool
+    Status: list[ProvisionerDaemonStatus]
+    MaxAge: int
+    IDs: list[str]
+    Tags: Any
+
+
+class OrganizationProvisionerJobsOptions(ApiStruct):
+    Limit: int
+    IDs: list[str]
+    Status: list[ProvisionerJobStatus]
+    Tags: Any
+    Initiator: str
+
+
+class ProvisionerConfig(ApiStruct):
+    daemons: int
+    daemon_types: str
+    daemon_poll_interval: int
+    daemon_poll_jitter: int
+    force_cancel_interval: int
+    daemon_psk: str
+
+
+class ProvisionerDaemonJob(ApiStruct):
+    id: UUID
+    status: ProvisionerJobStatus
+    template_name: str
+    template_icon: str
+    template_display_name: str
+
+
+class ProvisionerDaemon(ApiStruct):
+    id: UUID
+    organization_id: UUID
+    key_id: str
+    created_at: datetime
+    name: str
+    version: str
+    api_version: str
+    provisioners: list[ProvisionerType]
+    tags: Any
+    key_name: str | None
+    status: ProvisionerDaemonStatus | None
+    current_job: ProvisionerDaemonJob | None
+    previous_job: ProvisionerDaemonJob | None
+    last_seen_at: datetime | UnsetType = UNSET
+
+
+class ProvisionerJobInput(ApiStruct):
+    error: str | UnsetType = UNSET
+    template_version_id: UUID | UnsetType = UNSET
+    workspace_build_id: UUID | UnsetType = UNSET
+
+
+class ProvisionerJobMetadata(ApiStruct):
+    template_version_name: str
+    template_id: UUID
+    template_name: str
+    template_display_name: str
+    template_icon: str
+    workspace_build_transition: WorkspaceTransition | UnsetType = UNSET
+    workspace_id: UUID | UnsetType = UNSET
+    workspace_name: str | UnsetType = UNSET
+
+
+class ProvisionerJob(ApiStruct):
+    id: UUID
+    created_at: datetime
+    status: ProvisionerJobStatus
+    file_id: UUID
+    tags: Any
+    queue_position: int
+    queue_size: int
+    organization_id: UUID
+    initiator_id: UUID
+    input: ProvisionerJobInput
+    type: ProvisionerJobType
+    metadata: ProvisionerJobMetadata
+    logs_overflowed: bool
+    available_workers: list[str] | UnsetType = UNSET
+    canceled_at: datetime | UnsetType = UNSET
+    completed_at: datetime | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    error_code: JobErrorCode | UnsetType = UNSET
+    started_at: datetime | UnsetType = UNSET
+    worker_id: UUID | UnsetType = UNSET
+    worker_name: str | UnsetType = UNSET
+
+
+class ProvisionerJobLog(ApiStruct):
+    id: int
+    created_at: datetime
+    log_source: LogSource
+    log_level: LogLevel
+    stage: str
+    output: str
+
+
+ProvisionerKeyTags = Any
+
+
+class ProvisionerKey(ApiStruct):
+    id: UUID
+    created_at: datetime
+    organization: str
+    name: str
+    tags: ProvisionerKeyTags
+
+
+class ProvisionerKeyDaemons(ApiStruct):
+    key: ProvisionerKey
+    daemons: list[ProvisionerDaemon]
+
+
+ProvisionerLogLevel = Literal["debug"]
+
+
+ProvisionerStorageMethod = Literal["file"]
+
+
+class ProvisionerTiming(ApiStruct):
+    job_id: UUID
+    started_at: datetime
+    ended_at: datetime
+    stage: TimingStage
+    source: str
+    action: str
+    resource: str
