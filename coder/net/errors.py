@@ -1,0 +1,53 @@
+"""What can go wrong between us and a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coder.base.errors import CoderError
+
+
+class NetError(CoderError):
+    """No usable connection. Codes: `unreachable`, `tls`, `proxy`, `timeout`, `protocol`."""
+
+
+class HttpError(CoderError):
+    """The server answered with an error status.
+
+    `message`, `detail` and `validations` are those of the API's error envelope where the body holds one.
+    """
+
+    def __init__(
+        self, status: int, message: str, detail: str = "", validations: list[dict[str, Any]] | None = None
+    ) -> None:
+        super().__init__(f"http_{status}", message)
+        self.status = status
+        self.detail = detail
+        self.validations = validations or []
+
+    def __str__(self) -> str:
+        parts = [self.message or f"HTTP {self.status}"]
+        parts += [f"{item.get('field', '')}: {item.get('detail', '')}" for item in self.validations]
+        if self.detail:
+            parts.append(self.detail)
+        return "; ".join(parts)
+
+
+def error_from_body(status: int, body: bytes) -> HttpError:
+    """Reads the JSON error envelope if there is one; a short text body becomes the message."""
+    import json
+
+    try:
+        value = json.loads(body)
+    except ValueError:
+        value = None
+    if isinstance(value, dict) and isinstance(value.get("message"), str):
+        validations = value.get("validations")
+        return HttpError(
+            status,
+            value["message"],
+            str(value.get("detail") or ""),
+            [item for item in validations if isinstance(item, dict)] if isinstance(validations, list) else [],
+        )
+    text = body[:200].decode("utf-8", "replace").strip()
+    return HttpError(status, f"unexpected status {status}" + (f": {text}" if text else ""))

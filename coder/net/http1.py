@@ -1,0 +1,263 @@
+"""A small HTTP/1.1 client on trio and h11: keep-alive, JSON envelopes, streamed bodies, upgrades.
+
+Not here: redirects across hosts (an API client must not carry its token there), cookies, caching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import h11
+import trio
+
+from coder.base.version import BUILD_VERSION
+from coder.net.dial import DialPolicy, connect, default_port
+from coder.net.errors import NetError, error_from_body
+
+T = TypeVar("T")
+Headers = Iterable[tuple[str, str]]
+
+MAX_BODY = 256 << 20
+"Bytes of a response kept in memory; larger ones must be streamed."
+REQUEST_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A complete answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    "Lower-case names; repeated headers joined by a comma."
+    body: bytes
+
+    def json(self, kind: type[T] | Any = Any) -> Any:
+        """Decodes the body. Raises msgspec errors."""
+        import msgspec
+
+        return msgspec.json.decode(self.body, type=kind)
+
+
+class _Connection:
+    __slots__ = ("h11", "stream")
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=64 << 10)
+
+    async def next_event(self) -> Any:
+        while True:
+            event = self.h11.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            self.h11.receive_data(bytes(await self.stream.receive_some(65536)))
+
+    async def send(self, event: Any) -> None:
+        data = self.h11.send(event)
+        if data:
+            await self.stream.send_all(data)
+
+
+class HttpClient:
+    """Requests to one server under one dial policy; connections are kept for the next request."""
+
+    def __init__(self, policy: DialPolicy, *, keep: int = 4) -> None:
+        self.policy = policy
+        self._idle: list[_Connection] = []
+        self._keep = keep
+
+    async def __aenter__(self) -> HttpClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await trio.aclose_forcefully(connection.stream)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        body: bytes | None = None,
+        headers: Headers = (),
+        expect: tuple[int, ...] = (200, 201, 202, 204, 304),
+        timeout: float = REQUEST_TIMEOUT,
+    ) -> Response:
+        """One request and its whole answer.
+
+        `json` is encoded with msgspec. Raises HttpError for a status not in `expect`, NetError otherwise.
+        """
+        extra = list(headers)
+        if json is not None:
+            import msgspec
+
+            body = msgspec.json.encode(json)
+            extra.append(("Content-Type", "application/json"))
+        with trio.move_on_after(timeout):
+            async with self.stream(method, path, body=body, headers=extra) as answer:
+                chunks = []
+                size = 0
+                async for chunk in answer.chunks():
+                    size += len(chunk)
+                    if size > MAX_BODY:
+                        raise NetError("protocol", f"the answer to {method} {path} is larger than {MAX_BODY} bytes")
+                    chunks.append(chunk)
+                response = Response(answer.status, answer.headers, b"".join(chunks))
+            if response.status not in expect:
+                raise error_from_body(response.status, response.body)
+            return response
+        raise NetError("timeout", f"{method} {path} was not answered within {timeout:g} s")
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, *, body: bytes | None = None, headers: Headers = ()
+    ) -> AsyncIterator[StreamedResponse]:
+        """The answer's head at once, its body by `chunks()`. The connection is reused when the body was read."""
+        connection, event = await self._exchange(method, path, body, list(headers))
+        answer = StreamedResponse(connection, event)
+        try:
+            yield answer
+        except BaseException:
+            await _drop(connection)
+            raise
+        if answer.finished and connection.h11.our_state is h11.DONE and connection.h11.their_state is h11.DONE:
+            connection.h11.start_next_cycle()
+            if len(self._idle) < self._keep:
+                self._idle.append(connection)
+                return
+        await _drop(connection)
+
+    async def _exchange(
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+    ) -> tuple[_Connection, h11.Response]:
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                return connection, await self._send(connection, method, path, body, headers)
+            except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
+                # A kept connection may have been closed by the server meanwhile; a fresh one decides.
+                await _drop(connection)
+            except BaseException:
+                await _drop(connection)
+                raise
+        connection = _Connection(await connect(self.policy))
+        try:
+            return connection, await self._send(connection, method, path, body, headers)
+        except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
+            await _drop(connection)
+            raise NetError("protocol", f"{self.policy.url} did not answer as an HTTP server") from error
+        except BaseException:
+            await _drop(connection)
+            raise
+
+    async def _send(
+        self, connection: _Connection, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+    ) -> h11.Response:
+        fields = request_fields(self.policy, headers)
+        if body is not None or method in {"POST", "PUT", "PATCH"}:
+            fields.append(("Content-Length", str(len(body or b""))))
+        await connection.send(h11.Request(method=method, target=target_of(self.policy, path), headers=fields))
+        if body:
+            await connection.send(h11.Data(data=body))
+        await connection.send(h11.EndOfMessage())
+        while True:
+            event = await connection.next_event()
+            if isinstance(event, h11.Response):
+                return event
+            if isinstance(event, h11.ConnectionClosed):
+                raise h11.RemoteProtocolError("closed before a response")
+
+
+class StreamedResponse:
+    """The head of an answer and the way to its body."""
+
+    def __init__(self, connection: _Connection, head: h11.Response) -> None:
+        self._connection = connection
+        self.status: int = head.status_code
+        self.headers = header_mapping(head)
+        self.finished = False
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Body pieces as they arrive. Raises NetError when the body is cut off."""
+        try:
+            while True:
+                event = await self._connection.next_event()
+                if isinstance(event, h11.Data):
+                    yield bytes(event.data)
+                elif isinstance(event, h11.EndOfMessage):
+                    self.finished = True
+                    return
+                else:
+                    raise NetError("protocol", "the connection closed in the middle of an answer")
+        except (h11.RemoteProtocolError, trio.BrokenResourceError) as error:
+            raise NetError("protocol", "the connection broke in the middle of an answer") from error
+
+
+def header_mapping(head: h11.Response | h11.InformationalResponse) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for raw_name, raw_value in head.headers:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def request_fields(policy: DialPolicy, headers: Headers) -> list[tuple[str, str]]:
+    """Host, build version, the policy's own headers, then the caller's."""
+    origin = policy.origin
+    port = origin.port
+    host = origin.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    if port and port != default_port(origin.scheme):
+        host = f"{host}:{port}"
+    own = [("Host", host), ("User-Agent", f"coder/{BUILD_VERSION}"), ("X-Coder-Build-Version", BUILD_VERSION)]
+    return own + policy.request_headers() + list(headers)
+
+
+def target_of(policy: DialPolicy, path: str) -> str:
+    """The request target: the base URL's path in front of `path`."""
+    return urlsplit(policy.url).path.rstrip("/") + path
+
+
+async def upgrade(policy: DialPolicy, path: str, headers: Headers) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
+    """Sends an upgrade request. Returns (stream, response headers, bytes already read past the head).
+
+    Raises HttpError when the server answers anything but 101.
+    """
+    connection = _Connection(await connect(policy))
+    try:
+        fields = request_fields(policy, headers)
+        await connection.send(h11.Request(method="GET", target=target_of(policy, path), headers=fields))
+        await connection.send(h11.EndOfMessage())
+        event = await connection.next_event()
+        while isinstance(event, h11.InformationalResponse) and event.status_code != 101:
+            event = await connection.next_event()
+        if isinstance(event, h11.InformationalResponse):
+            return connection.stream, header_mapping(event), connection.h11.trailing_data[0]
+        if not isinstance(event, h11.Response):
+            raise NetError("protocol", f"{policy.url} closed the connection instead of upgrading it")
+        answer = StreamedResponse(connection, event)
+        body = b"".join([chunk async for chunk in answer.chunks()])
+        raise error_from_body(answer.status, body)
+    except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
+        await _drop(connection)
+        raise NetError("protocol", f"{policy.url} did not answer as an HTTP server") from error
+    except BaseException:
+        await _drop(connection)
+        raise
+
+
+async def _drop(connection: _Connection) -> None:
+    with trio.CancelScope(shield=True):
+        await trio.aclose_forcefully(connection.stream)

@@ -1,0 +1,279 @@
+"""WebSocket (RFC 6455) as a byte stream and as messages, for both roles, on any trio stream.
+
+No extensions are offered or accepted: what flows here is encrypted or compressed already, and masking costs enough.
+Framing is wsproto's; this file keeps the connection alive and maps its ends to trio's errors.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Iterable
+
+import trio
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError
+
+from coder.net.dial import DialPolicy
+from coder.net.errors import NetError
+from coder.net.http1 import Headers, upgrade
+
+_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
+CLOSE_TIMEOUT = 2.0
+"Seconds we wait for the peer's close frame; a dead peer must not hold a shutdown."
+
+
+class WebSocketStream(trio.abc.HalfCloseableStream):
+    """One WebSocket after its handshake.
+
+    As a stream: binary messages are concatenated, boundaries mean nothing, close 1000/1001 is EOF, any other end is
+    `trio.BrokenResourceError`. As messages: `receive_message` / `send_message`. Do not mix the two ways of reading.
+    """
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        *,
+        client: bool,
+        subprotocol: str = "",
+        initial: bytes = b"",
+        max_message: int | None = None,
+        binary_only: bool = False,
+    ) -> None:
+        self._stream = stream
+        self._ws = Connection(ConnectionType.CLIENT if client else ConnectionType.SERVER)
+        self.subprotocol = subprotocol
+        self.close_code: int | None = None
+        self.close_reason = ""
+        self._max_message = max_message
+        self._binary_only = binary_only
+        self._send_lock = trio.Lock()
+        self._receive_lock = trio.Lock()
+        self._buffer = b""
+        self._partial: list[bytes | str] = []
+        self._partial_size = 0
+        self._pongs: dict[bytes, trio.Event] = {}
+        self._broken = False
+        if initial:
+            self._ws.receive_data(initial)
+
+    # ---- byte stream
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if not self._buffer:
+            while True:
+                message = await self.receive_message()
+                if message is None:
+                    if self.close_code in {1000, 1001, None}:
+                        return b""
+                    raise trio.BrokenResourceError(f"websocket closed: {self.close_code} {self.close_reason}")
+                if message:
+                    self._buffer = message if isinstance(message, bytes) else message.encode()
+                    break
+        if max_bytes is None or max_bytes >= len(self._buffer):
+            data, self._buffer = self._buffer, b""
+        else:
+            data, self._buffer = self._buffer[:max_bytes], self._buffer[max_bytes:]
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._send_event(BytesMessage(data=bytes(data)))
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        """A WebSocket has no half close of its own: the close frame ends both directions."""
+        await self.close(1000, "")
+
+    async def aclose(self) -> None:
+        try:
+            await self.close(1000, "")
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._stream)
+
+    # ---- messages
+
+    async def receive_message(self) -> bytes | str | None:
+        """The next whole message; None when the peer closed. Pings are answered on the way."""
+        async with self._receive_lock:
+            while True:
+                message = await self._next_buffered()
+                if message is not None:
+                    return message
+                if self.close_code is not None:
+                    return None
+                await self._read_more()
+
+    async def send_message(self, message: bytes | str) -> None:
+        await self._send_event(TextMessage(data=message) if isinstance(message, str) else BytesMessage(data=message))
+
+    async def ping(self, timeout: float) -> bool:
+        """True when the peer answered within `timeout` seconds; somebody must be receiving meanwhile."""
+        payload = secrets.token_bytes(8)
+        answered = self._pongs[payload] = trio.Event()
+        try:
+            with trio.move_on_after(timeout):
+                await self._send_event(Ping(payload=payload))
+                await answered.wait()
+                return True
+        finally:
+            self._pongs.pop(payload, None)
+        return False
+
+    async def close(self, code: int, reason: str) -> None:
+        """Sends a close frame if none was sent and waits shortly for the peer's."""
+        with trio.move_on_after(CLOSE_TIMEOUT):
+            try:
+                if self._may_send():
+                    await self._send_event(CloseConnection(code=code, reason=reason[:120]))
+                if self._awaits_close() and self._receive_lock.statistics().owner is None:
+                    while await self.receive_message() is not None:
+                        pass
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+
+    # ---- inside
+
+    def _may_send(self) -> bool:
+        return self._ws.state in {ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING}
+
+    def _awaits_close(self) -> bool:
+        return self._ws.state is ConnectionState.LOCAL_CLOSING
+
+    async def _send_event(self, event: BytesMessage | TextMessage | Ping | Pong | CloseConnection) -> None:
+        async with self._send_lock:
+            if self._broken:
+                raise trio.BrokenResourceError("websocket is broken")
+            try:
+                data = self._ws.send(event)
+            except LocalProtocolError as error:
+                raise trio.BrokenResourceError("websocket is closed") from error
+            try:
+                await self._stream.send_all(data)
+            except BaseException:
+                # Part of a frame may be on the wire: nothing more can be said on this connection.
+                self._broken = True
+                raise
+
+    async def _read_more(self) -> None:
+        try:
+            data = await self._stream.receive_some(65536)
+        except trio.ClosedResourceError:
+            raise
+        except trio.BrokenResourceError:
+            self.close_code, self.close_reason = 1006, "connection broke"
+            raise
+        if not data:
+            # TCP ended without a close frame.
+            self.close_code = self.close_code or 1006
+        try:
+            self._ws.receive_data(bytes(data) if data else None)
+        except LocalProtocolError as error:
+            raise trio.BrokenResourceError("websocket is closed") from error
+
+    async def _next_buffered(self) -> bytes | str | None:
+        try:
+            for event in self._ws.events():
+                message = await self._on_event(event)
+                if message is not None:
+                    return message
+        except RemoteProtocolError as error:
+            await self._refuse(1002, "protocol error")
+            raise trio.BrokenResourceError("the peer broke the WebSocket protocol") from error
+        return None
+
+    async def _on_event(self, event: object) -> bytes | str | None:
+        if isinstance(event, BytesMessage | TextMessage):
+            if self._binary_only and isinstance(event, TextMessage):
+                await self._refuse(1003, "binary messages only")
+                return None
+            return await self._on_data(event)
+        if isinstance(event, Ping):
+            try:
+                await self._send_event(event.response())
+            except trio.BrokenResourceError:
+                pass  # the reader will find out by itself
+        elif isinstance(event, Pong):
+            waiter = self._pongs.get(bytes(event.payload))
+            if waiter is not None:
+                waiter.set()
+        elif isinstance(event, CloseConnection):
+            if self.close_code is None:
+                self.close_code, self.close_reason = int(event.code), event.reason or ""
+            if self._ws.state is ConnectionState.REMOTE_CLOSING:
+                try:
+                    await self._send_event(event.response())
+                except trio.BrokenResourceError:
+                    pass
+        return None
+
+    async def _on_data(self, event: BytesMessage | TextMessage) -> bytes | str | None:
+        piece = event.data if isinstance(event.data, str) else bytes(event.data)
+        self._partial.append(piece)
+        self._partial_size += len(piece)
+        if self._max_message is not None and self._partial_size > self._max_message:
+            self._partial = []
+            await self._refuse(1009, f"read limited at {self._max_message} bytes")
+            return None
+        if not event.message_finished:
+            return None
+        parts, self._partial, self._partial_size = self._partial, [], 0
+        if isinstance(piece, str):
+            return "".join(part for part in parts if isinstance(part, str))
+        return (
+            parts[0]
+            if len(parts) == 1 and isinstance(parts[0], bytes)
+            else b"".join(part for part in parts if isinstance(part, bytes))
+        )
+
+    async def _refuse(self, code: int, reason: str) -> None:
+        self.close_code, self.close_reason = code, reason
+        try:
+            await self._send_event(CloseConnection(code=code, reason=reason))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+
+def accept_key(key: str) -> str:
+    """Sec-WebSocket-Accept for a Sec-WebSocket-Key (RFC 6455 section 4.2.2)."""
+    digest = hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()
+    return base64.b64encode(digest).decode()
+
+
+async def connect_websocket(
+    policy: DialPolicy,
+    path: str,
+    *,
+    headers: Headers = (),
+    subprotocols: Iterable[str] = (),
+    max_message: int | None = None,
+) -> WebSocketStream:
+    """Opens a WebSocket. Raises HttpError when the server refuses, NetError when it cannot be reached."""
+    key = base64.b64encode(secrets.token_bytes(16)).decode()
+    fields = [
+        ("Upgrade", "websocket"),
+        ("Connection", "Upgrade"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", key),
+        *headers,
+    ]
+    offered = list(subprotocols)
+    if offered:
+        fields.append(("Sec-WebSocket-Protocol", ", ".join(offered)))
+    stream, answer, rest = await upgrade(policy, path, fields)
+    chosen = answer.get("sec-websocket-protocol", "")
+    if answer.get("sec-websocket-accept") != accept_key(key) or (chosen and chosen not in offered):
+        await trio.aclose_forcefully(stream)
+        raise NetError("protocol", f"{policy.url} answered the WebSocket handshake wrongly")
+    return WebSocketStream(stream, client=True, subprotocol=chosen, initial=rest, max_message=max_message)
+
+
+async def connect_upgrade(
+    policy: DialPolicy, path: str, protocol: str, *, headers: Headers = ()
+) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
+    """Upgrades to a raw protocol such as DERP. Returns (stream, response headers, first bytes of the protocol)."""
+    return await upgrade(policy, path, [("Upgrade", protocol), ("Connection", "Upgrade"), *headers])
