@@ -102,11 +102,11 @@ class WorkspaceBuild(ApiStruct):
     status: WorkspaceStatus
     daily_cost: int
     template_version_preset_id: UUID | None
-    deadline: datetime | None | UnsetType = UNSET
+    deadline: datetime | UnsetType | None = UNSET
     has_ai_task: bool | UnsetType = UNSET
     has_external_agent: bool | UnsetType = UNSET
     matched_provisioners: MatchedProvisioners | UnsetType = UNSET
-    max_deadline: datetime | None | UnsetType = UNSET
+    max_deadline: datetime | UnsetType | None = UNSET
     workspace_owner_avatar_url: str | UnsetType = UNSET
 
 

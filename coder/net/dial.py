@@ -1,116 +1,21 @@
-"""One dial policy for API, RPC and relay: where to connect, through which proxy, with which TLS and headers.
+"""Streams to a server under a dial policy: TCP, through a proxy when there is one, TLS when asked.
 
-Proxies follow the usual environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, upper or lower case). Only
-`CONNECT` through plain-HTTP or HTTPS proxies is spoken; credentials in the proxy URL become Basic authorization
-(RFC 7617).
+Only `CONNECT` through plain-HTTP or HTTPS proxies is spoken; credentials in the proxy URL become Basic
+authorization (RFC 7617).
 """
 
 from __future__ import annotations
 
 import base64
-import ipaddress
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import trio
 
-from coder.base.config import process_environment
-from coder.base.secret import Secret
 from coder.net.errors import NetError
+from coder.net.policy import DialPolicy, default_port, proxy_for, tls_context
 
-CONNECT_TIMEOUT = 10.0
-"Seconds for TCP, proxy and TLS together; upstream's relay dialler uses the same."
-
-
-@dataclass(frozen=True, slots=True)
-class DialPolicy:
-    """Everything that decides how a server is reached."""
-
-    url: str
-    "Base URL, scheme http or https."
-    token: Secret | None = None
-    "Session or agent token; sent as `token_header`."
-    token_header: str = "Coder-Session-Token"  # noqa: S105 - a header name
-    headers: tuple[tuple[str, str], ...] = ()
-    "Extra headers of the user, sent on every request including upgrades."
-    ca_file: str = ""
-    client_cert: str = ""
-    client_key: str = ""
-    insecure: bool = False
-    proxies: Mapping[str, str] = field(default_factory=lambda: environment_proxies(process_environment()))
-    "`http`, `https`, `no` -> value; empty mapping means never a proxy."
-    timeout: float = CONNECT_TIMEOUT
-
-    def with_token(self, token: Secret | None) -> DialPolicy:
-        return replace(self, token=token)
-
-    def request_headers(self) -> list[tuple[str, str]]:
-        found = list(self.headers)
-        if self.token:
-            found.append((self.token_header, self.token.reveal()))
-        return found
-
-    @property
-    def origin(self) -> SplitResult:
-        return urlsplit(self.url)
-
-
-def environment_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """Proxy settings of an environment; lower-case names win, as in curl."""
-    found: dict[str, str] = {}
-    for key, names in (
-        ("http", ("http_proxy",)),  # HTTP_PROXY upper-case is unsafe under CGI; we are never a CGI, so read it below
-        ("https", ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")),
-        ("no", ("no_proxy", "NO_PROXY")),
-    ):
-        for name in names if key != "http" else ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-            if env.get(name):
-                found[key] = env[name]
-                break
-    return found
-
-
-def proxy_for(policy: DialPolicy, host: str, scheme: str) -> str:
-    """The proxy URL for a host, or an empty string. Loopback hosts never go through a proxy."""
-    proxy = policy.proxies.get(scheme, "")
-    if not proxy or _is_loopback(host) or _bypassed(host, policy.proxies.get("no", "")):
-        return ""
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _bypassed(host: str, no_proxy: str) -> bool:
-    for raw in no_proxy.split(","):
-        entry = raw.strip().lower()
-        if entry == "*":
-            return True
-        if not entry:
-            continue
-        if "/" in entry:
-            try:
-                if ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False):
-                    return True
-            except ValueError:
-                continue
-        bare = entry.lstrip(".").split(":")[0]
-        if host.lower() == bare or host.lower().endswith(f".{bare}"):
-            return True
-    return False
-
-
-def default_port(scheme: str) -> int:
-    return 443 if scheme in {"https", "wss"} else 80
+__all__ = ["DialPolicy", "connect"]
 
 
 async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCloseableStream:
@@ -181,7 +86,7 @@ async def _tunnel(stream: trio.abc.Stream, host: str, port: int, proxy: SplitRes
 
 
 async def _secure(policy: DialPolicy, stream: trio.abc.Stream, host: str) -> trio.SSLStream[trio.abc.Stream]:
-    context = _context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
+    context = tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
     tls = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
     try:
         await tls.do_handshake()
@@ -199,18 +104,3 @@ async def _secure(policy: DialPolicy, stream: trio.abc.Stream, host: str) -> tri
             await trio.aclose_forcefully(tls)
         raise
     return tls
-
-
-@lru_cache(maxsize=8)
-def _context(ca_file: str, cert: str, key: str, insecure: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=ca_file or None)
-    if ca_file:
-        context.load_default_certs()
-    # WebSockets and upgrades live on HTTP/1.1 only.
-    context.set_alpn_protocols(["http/1.1"])
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if cert:
-        context.load_cert_chain(cert, key or None)
-    return context

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import h11
 import trio
 
-from coder.base.version import BUILD_VERSION
-from coder.net.dial import DialPolicy, connect, default_port
+from coder.net.dial import connect
 from coder.net.errors import NetError, error_from_body
+from coder.net.policy import DialPolicy, common_headers
 
 T = TypeVar("T")
 Headers = Iterable[tuple[str, str]]
@@ -214,15 +214,7 @@ def header_mapping(head: h11.Response | h11.InformationalResponse) -> dict[str, 
 
 
 def request_fields(policy: DialPolicy, headers: Headers) -> list[tuple[str, str]]:
-    """Host, build version, the policy's own headers, then the caller's."""
-    origin = policy.origin
-    port = origin.port
-    host = origin.hostname or ""
-    host = f"[{host}]" if ":" in host else host
-    if port and port != default_port(origin.scheme):
-        host = f"{host}:{port}"
-    own = [("Host", host), ("User-Agent", f"coder/{BUILD_VERSION}"), ("X-Coder-Build-Version", BUILD_VERSION)]
-    return own + policy.request_headers() + list(headers)
+    return common_headers(policy) + list(headers)
 
 
 def target_of(policy: DialPolicy, path: str) -> str:

@@ -16,9 +16,9 @@ from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from coder.net.dial import DialPolicy
 from coder.net.errors import NetError
 from coder.net.http1 import Headers, upgrade
+from coder.net.policy import DialPolicy
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
 CLOSE_TIMEOUT = 2.0
