@@ -12,31 +12,31 @@ class MeshError(Exception):
     code = "mesh"
 
 
-class UnknownPeer(MeshError):
+class UnknownPeerError(MeshError):
     """No installed peer owns this address or key."""
 
     code = "unknown_peer"
 
 
-class Unreachable(MeshError):
+class UnreachableError(MeshError):
     """The peer did not answer, or no path to it exists."""
 
     code = "unreachable"
 
 
-class RelayFailed(MeshError):
+class RelayError(MeshError):
     """A relay connection could not be made or broke during its handshake."""
 
     code = "relay_failed"
 
 
-class NodeClosed(MeshError):
+class NodeClosedError(MeshError):
     """The node is shut down."""
 
     code = "node_closed"
 
 
-class UdpUnavailable(MeshError):
+class UdpUnavailableError(MeshError):
     """No UDP socket could be opened in any address family."""
 
     code = "udp_unavailable"

@@ -26,7 +26,7 @@ class DerpTransport:
 
 
 class DerpDialer(Protocol):
-    """Opens relay connections. Raises RelayFailed (or OSError, trio.BrokenResourceError) when it cannot."""
+    """Opens relay connections. Raises RelayError (or OSError, trio.BrokenResourceError) when it cannot."""
 
     async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
         """Connect to one node of a region, within ten seconds."""
