@@ -1,0 +1,253 @@
+"""What a command is, and how its command line is read.
+
+A `Command` is data: words, options, arguments, the function to run. `parse` turns argv into an `Invocation` without
+asking the world; error texts follow the field's standard tool so that scripts that match on them keep working.
+Options are `coder.base.config.Option`s: default < environment < flag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coder.base.config import Inputs, Option, resolve
+from coder.base.errors import CoderError
+
+
+class UsageError(CoderError):
+    """The command line could not be understood; printed as it is, exit code 1."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("usage", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command."""
+
+    words: str
+    'Full name without the program, e.g. "templates push".'
+    summary: str
+    run: Callable[[Invocation], int | None]
+    options: tuple[Option, ...] = ()
+    usage: str = ""
+    'Arguments as help shows them, e.g. "<workspace> [command]".'
+    min_args: int = 0
+    max_args: int | None = 0
+    "None: any number."
+    raw_after: int | None = None
+    "After this many arguments everything else is taken as it is (a remote command)."
+    long: str = ""
+
+
+@dataclass(slots=True)
+class Invocation:
+    """A command line, understood."""
+
+    command: Command
+    args: list[str]
+    options: Mapping[str, Any]
+    "Command options by name."
+    sources: Mapping[str, str]
+    globals: Mapping[str, Any]
+    argv: list[str] = field(default_factory=list)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.options[name]
+
+    def given(self, name: str) -> bool:
+        """True when the option does not have its default."""
+        return self.sources[name] != "default"
+
+
+GLOBAL_OPTIONS = (
+    Option("url", "url", "CODER_URL", help="URL to a deployment."),
+    Option("token", "token", "CODER_SESSION_TOKEN", secret=True, help="Specify an authentication token."),
+    Option("config_dir", "global-config", "CODER_CONFIG_DIR", help="Path to the global `coder` config directory."),
+    Option(
+        "header", "header", "CODER_HEADER", kind="string-array",
+        help="Additional HTTP headers added to all requests. Provide as key=value.",
+    ),
+    Option(
+        "header_command", "header-command", "CODER_HEADER_COMMAND",
+        help="An external command that prints additional HTTP headers, one key=value a line.",
+    ),
+    Option("client_tls_ca_file", "client-tls-ca-file", "CODER_CLIENT_TLS_CA_FILE", help="Authority to trust."),
+    Option("client_tls_cert_file", "client-tls-cert-file", "CODER_CLIENT_TLS_CERT_FILE", help="Client certificate."),
+    Option("client_tls_key_file", "client-tls-key-file", "CODER_CLIENT_TLS_KEY_FILE", help="Client private key."),
+    Option(
+        "no_feature_warning", "no-feature-warning", "CODER_NO_FEATURE_WARNING", kind="bool", default=False,
+        help="Suppress warnings about unlicensed features.",
+    ),
+    Option(
+        "no_version_warning", "no-version-warning", "CODER_NO_VERSION_WARNING", kind="bool", default=False,
+        help="Suppress warning when client and server versions do not match.",
+    ),
+    Option(
+        "disable_direct", "disable-direct-connections", "CODER_DISABLE_DIRECT_CONNECTIONS", kind="bool", default=False,
+        help="Disable direct (P2P) connections to workspaces.",
+    ),
+    Option(
+        "disable_network_telemetry", "disable-network-telemetry", "CODER_DISABLE_NETWORK_TELEMETRY", kind="bool",
+        default=False, help="Disable network telemetry.",
+    ),
+    Option("use_keyring", "use-keyring", "CODER_USE_KEYRING", kind="bool", default=False, hidden=True),
+    Option("verbose", "verbose", "CODER_VERBOSE", kind="bool", default=False, short="v", help="Enable verbose output."),
+    Option("force_tty", "force-tty", "CODER_FORCE_TTY", kind="bool", default=False, help="Force the use of a TTY."),
+    Option("no_open", "no-open", "CODER_NO_OPEN", kind="bool", default=False, hidden=True),
+    Option(
+        "debug_options", "debug-options", kind="bool", default=False,
+        help="Print all options, how they're set, then exit.",
+    ),
+)  # fmt: skip
+
+YES = Option("yes", "yes", short="y", kind="bool", default=False, help="Bypass confirmation prompts.")
+ORG = Option("org", "org", "CODER_ORGANIZATION", short="O", help="Select which organization (uuid or name) to use.")
+
+
+def output_option(choices: tuple[str, ...] = ("table", "json"), default: str = "table") -> Option:
+    return Option("output", "output", short="o", default=default, choices=choices, help="Output format.")
+
+
+def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
+    return Option(
+        "column", "column", short="c", kind="string-array", default=tuple(default), choices=(),
+        help=f"Columns to display in table output. Available: {', '.join(columns)}.",
+    )  # fmt: skip
+
+
+def parse(command: Command, argv: Sequence[str], env: Mapping[str, str]) -> Invocation:
+    """Reads `argv` (without program and command words). Raises UsageError."""
+    flags, args = _split(command, list(argv))
+    own = {option.flag: flags[option.flag] for option in command.options if option.flag in flags}
+    shared = {option.flag: flags[option.flag] for option in GLOBAL_OPTIONS if option.flag in flags}
+    try:
+        resolved = resolve(command.options, Inputs(flags=own, env=env))
+        glob = resolve(GLOBAL_OPTIONS, Inputs(flags=shared, env=env))
+    except CoderError as error:
+        raise _usage(command, argv, error.message) from error
+    if len(args) < command.min_args:
+        raise CoderError("usage", _wanted(command, len(args)))
+    if command.max_args is not None and len(args) > command.max_args:
+        raise CoderError("usage", _wanted(command, len(args)))
+    return Invocation(command, args, resolved.values, resolved.sources, glob.values, list(argv), env)
+
+
+def _wanted(command: Command, got: int) -> str:
+    low, high = command.min_args, command.max_args
+    count = (
+        f"{low} args" if low == high else f"at least {low} args" if high is None else f"between {low} and {high} args"
+    )
+    return f"wanted {count} but got {got}; usage: coder {command.words} {command.usage}".rstrip()
+
+
+def _usage(command: Command, argv: Sequence[str], what: str) -> UsageError:
+    words = " ".join([*command.words.split(), *argv])
+    return UsageError(f'parsing flags ([{words}]) for "coder {command.words}": {what}')
+
+
+def _split(command: Command, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
+    options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
+    shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
+    flags: dict[str, Any] = {}
+    args: list[str] = []
+    rest = iter(range(len(argv)))
+    for index in rest:
+        word = argv[index]
+        if command.raw_after is not None and len(args) >= command.raw_after and (args or command.raw_after == 0):
+            if word == "--" and len(args) == command.raw_after:
+                args += argv[index + 1 :]
+                break
+            if not (word.startswith("-") and len(args) == command.raw_after):
+                args += argv[index:]
+                break
+        if word == "--":
+            args += argv[index + 1 :]
+            break
+        if not word.startswith("-") or word == "-":
+            args.append(word)
+            continue
+        option, value, rewrite = _flag(command, argv, word, options, shorts)
+        if rewrite:
+            argv[index] = rewrite
+        if value is None and option.kind != "bool":
+            following = next(rest, None)
+            if following is None:
+                raise _usage(command, argv, f"flag needs an argument: {word}")
+            value = argv[following]
+        _store(command, argv, flags, option, "true" if value is None else value)
+    return flags, args
+
+
+def _flag(
+    command: Command, argv: list[str], word: str, options: Mapping[str, Option], shorts: Mapping[str, Option]
+) -> tuple[Option, str | None, str]:
+    if word.startswith("--"):
+        name, equals, value = word[2:].partition("=")
+        option = options.get(name)
+        if option is None:
+            raise _usage(command, argv, f"unknown flag: --{name}")
+        return option, value if equals else None, ""
+    option = shorts.get(word[1])
+    if option is None:
+        raise _usage(command, argv, f"unknown shorthand flag: {word[1]!r} in {word}")
+    tail = word[2:]
+    if option.kind == "bool" and tail and not tail.startswith("="):
+        raise _usage(command, argv, f"unknown shorthand flag: {tail[0]!r} in {word}")
+    return option, tail.removeprefix("=") if tail else None, ""
+
+
+def _store(command: Command, argv: Sequence[str], flags: dict[str, Any], option: Option, value: str) -> None:
+    if option.choices and value not in option.choices:
+        label = f"-{option.short}, --{option.flag}" if option.short else f"--{option.flag}"
+        listed = " ".join(option.choices)
+        raise _usage(
+            command,
+            argv,
+            f'invalid argument "{value}" for "{label}" flag: invalid choice: {value}, should be one of [{listed}]',
+        )
+    if option.kind == "string-array":
+        flags.setdefault(option.flag, []).append(value)
+    else:
+        flags[option.flag] = value
+
+
+def help_text(command: Command, children: Sequence[tuple[str, str]] = ()) -> str:
+    """Help in the usual layout: version, usage, subcommands, options."""
+    from coder.base.version import BUILD_VERSION
+
+    name = f"coder {command.words}".rstrip()
+    lines = [
+        f"coder {BUILD_VERSION}",
+        "",
+        "USAGE:",
+        f"  {name} {'[flags] ' if command.options else ''}{command.usage}".rstrip(),
+    ]
+    lines += ["", f"  {command.summary}"] if command.summary else []
+    lines += ["", *(f"  {row}" for row in command.long.splitlines())] if command.long else []
+    if children:
+        width = max(len(word) for word, _ in children)
+        lines += ["", "SUBCOMMANDS:", *(f"    {word.ljust(width)}    {text}" for word, text in children)]
+    shown = [option for option in command.options if not option.hidden and option.flag]
+    groups: dict[str, list[Option]] = {}
+    for option in shown:
+        groups.setdefault(option.group, []).append(option)
+    for group, members in groups.items():
+        lines += ["", f"{group.upper()} OPTIONS:" if group else "OPTIONS:"]
+        for option in members:
+            lines += _option_lines(option)
+    lines += ["", "———", "Run `coder --help` for a list of global options."]
+    return "\n".join(lines) + "\n"
+
+
+def _option_lines(option: Option) -> list[str]:
+    short = f"-{option.short}, " if option.short else "    "
+    kind = "|".join(option.choices) if option.choices else option.kind
+    env = f", ${option.env}" if option.env else ""
+    default = option.default
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    tail = f" (default: {shown})" if shown not in ("", False, None) else ""
+    head = f"  {short}--{option.flag} {kind}{env}{tail}"
+    return [head, f"          {option.help}", ""] if option.help else [head, ""]

@@ -1,0 +1,209 @@
+"""argv -> one command. Imports only that command's module, so that start-up stays small."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+# words -> (module:attribute, summary). The attribute is a `Command`; nothing is imported until it is chosen.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "agent": ("agent:AGENT", "Run the workspace agent"),
+    "config-ssh": ("config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
+    "create": ("create:CREATE", "Create a workspace"),
+    "delete": ("lifecycle:DELETE", "Delete a workspace"),
+    "external-workspaces create": ("external_workspaces:CREATE", "Create a new external workspace"),
+    "external-workspaces list": ("external_workspaces:LIST", "List external workspaces"),
+    "external-workspaces agent-instructions": (
+        "external_workspaces:AGENT_INSTRUCTIONS",
+        "Get the instructions for an external agent",
+    ),
+    "list": ("workspaces:LIST", "List workspaces"),
+    "login": ("login:LOGIN", "Authenticate with a Coder deployment"),
+    "login token": ("login:TOKEN", "Print the current session token"),
+    "logout": ("login:LOGOUT", "Unauthenticate your local session"),
+    "ping": ("ping:PING", "Ping a workspace"),
+    "port-forward": ("port_forward:PORT_FORWARD", "Forward ports from a workspace to the local machine"),
+    "provisioner list": ("provisioners:LIST", "List provisioner daemons in an organization"),
+    "provisioner start": ("provisioners:START", "Run a provisioner daemon"),
+    "provisionerd start": ("provisioners:LEGACY_START", "Run a provisioner daemon"),
+    "restart": ("lifecycle:RESTART", "Restart a workspace"),
+    "server": ("server:SERVER", "Start a Coder server"),
+    "show": ("workspaces:SHOW", "Display details of a workspace's resources and agents"),
+    "ssh": ("ssh:SSH", "Start a shell into a workspace or run a command"),
+    "start": ("lifecycle:START", "Start a workspace"),
+    "stop": ("lifecycle:STOP", "Stop a workspace"),
+    "templates create": ("templates:CREATE", "Create a template from the current directory or as specified by flag"),
+    "templates delete": ("templates:DELETE", "Delete templates"),
+    "templates init": ("templates:INIT", "Get started with a templated template"),
+    "templates list": ("templates:LIST", "List all the templates available for the organization"),
+    "templates push": ("templates:PUSH", "Create or update a template from the current directory"),
+    "version": ("version:VERSION", "Show coder version"),
+    "whoami": ("login:WHOAMI", "Fetch authenticated user info for Coder deployment"),
+}
+
+ALIASES: dict[str, str] = {
+    "ls": "list",
+    "rm": "delete",
+    "external-workspaces ls": "external-workspaces list",
+    "template create": "templates create",
+    "template init": "templates init",
+    "template list": "templates list",
+    "template push": "templates push",
+    "templates ls": "templates list",
+    "templates rm": "templates delete",
+    "provisioners start": "provisioner start",
+    "provisioners list": "provisioner list",
+    "provisioner ls": "provisioner list",
+    "tunnel": "port-forward",
+}
+
+GROUPS: dict[str, str] = {
+    "external-workspaces": "Create or manage external workspaces",
+    "provisioner": "View and manage provisioner daemons and jobs",
+    "provisionerd": "Manage provisioner daemons",
+    "templates": "Manage templates",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line. Returns the exit code: 0, the command's own, or 1 for a failure."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] == "--version":
+        words = ["version", *words[1:]]
+    try:
+        return _run(words)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output (head, grep -q) has seen enough.
+        sys.stderr.close()
+        return 141
+
+
+def _run(words: list[str]) -> int:
+    name, rest = _choose(words)
+    asks_help = any(word in {"-h", "--help"} for word in _before_raw(name, rest))
+    if name is None or name in GROUPS or (asks_help and name not in COMMANDS):
+        return _group(name or "", rest, asks_help)
+    command = load(name)
+    if asks_help:
+        from coder.cli.command import help_text
+
+        sys.stdout.write(help_text(command, children(name)))
+        return 0
+    return _invoke(command, rest)
+
+
+def _before_raw(name: str | None, rest: list[str]) -> list[str]:
+    """The words in which --help is ours: for a remote command only those before it."""
+    if name != "ssh":
+        return rest[: rest.index("--")] if "--" in rest else rest
+    seen: list[str] = []
+    for word in rest:
+        if not word.startswith("-") and any(not earlier.startswith("-") for earlier in seen):
+            break
+        seen.append(word)
+    return seen
+
+
+def _choose(words: list[str]) -> tuple[str | None, list[str]]:
+    """The longest run of leading words that names a command or group, global flags skipped over."""
+    flags, rest = _leading_flags(words)
+    best: tuple[str | None, list[str]] = (None, rest)
+    for count in range(1, min(4, len(rest)) + 1):
+        name = " ".join(rest[:count])
+        name = ALIASES.get(name, name)
+        if name in COMMANDS or name in GROUPS:
+            best = (name, rest[count:])
+    return best[0], flags + best[1]
+
+
+def _leading_flags(words: list[str]) -> tuple[list[str], list[str]]:
+    from coder.cli.command import GLOBAL_OPTIONS
+
+    kinds = {f"--{option.flag}": option.kind for option in GLOBAL_OPTIONS}
+    index = 0
+    while index < len(words) and words[index].startswith("-") and words[index] not in {"-h", "--help"}:
+        takes_value = kinds.get(words[index], "bool") != "bool"
+        index += 2 if takes_value else 1
+    return words[:index], words[index:]
+
+
+def load(name: str):  # type: ignore[no-untyped-def]
+    """The `Command` of a name in the table."""
+    from importlib import import_module
+
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    return getattr(import_module(f"coder.cli.{module}"), attribute)
+
+
+def children(name: str) -> list[tuple[str, str]]:
+    """(word, summary) of the commands directly below a name; of everything at the top for an empty one."""
+    prefix = f"{name} " if name else ""
+    found = {
+        key[len(prefix) :]: text
+        for key, (_, text) in COMMANDS.items()
+        if key.startswith(prefix) and " " not in key[len(prefix) :]
+    }
+    if not name:
+        found |= GROUPS
+    return sorted(found.items())
+
+
+def _group(name: str, rest: list[str], asks_help: bool) -> int:
+    from coder.cli.command import GLOBAL_OPTIONS, Command, help_text
+
+    words = [word for word in rest if not word.startswith("-")]
+    if words and not asks_help:
+        shown = f"coder {name}".rstrip()
+        sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
+        sys.stderr.write(f'error: unrecognized subcommand "{words[0]}"\n')
+        return 1
+    summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
+    options = () if name else GLOBAL_OPTIONS
+    command = Command(words=name, summary=summary, run=lambda _: 0, options=options, usage="[subcommand]")
+    sys.stdout.write(help_text(command, children(name)))
+    return 0
+
+
+def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
+    from coder.base.config import process_environment
+    from coder.base.errors import CoderError, explain_error
+    from coder.cli.command import UsageError, parse
+
+    try:
+        return command.run(parse(command, words, process_environment())) or 0
+    except UsageError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 1
+    except CoderError as error:
+        shown = f"coder {command.words}"
+        sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
+        sys.stderr.write(f"error: {explain_error(error)}\n")
+        return 1
+    except BaseExceptionGroup as group:
+        return _explain_group(command, group)
+
+
+def _explain_group(command, group: BaseExceptionGroup) -> int:  # type: ignore[no-untyped-def]
+    """A nursery wraps what happened: one known error inside is that error; Ctrl-C is Ctrl-C; else a real defect."""
+    from coder.base.errors import CoderError, explain_error
+
+    inner = _flatten(group)
+    if any(isinstance(error, KeyboardInterrupt) for error in inner):
+        return 130
+    known = [error for error in inner if isinstance(error, CoderError)]
+    if len(known) != len(inner):
+        raise group
+    sys.stderr.write(f'Encountered an error running "coder {command.words}", see "coder {command.words} --help" ')
+    sys.stderr.write("for more information\n")
+    for error in known:
+        sys.stderr.write(f"error: {explain_error(error)}\n")
+    return 1
+
+
+def _flatten(group: BaseExceptionGroup) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

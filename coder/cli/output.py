@@ -1,0 +1,136 @@
+"""What commands print: tables, JSON, prompts, relative times. Results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from coder.base.errors import CoderError
+from coder.cli.command import Invocation, UsageError
+
+Row = Mapping[str, Any]
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Upper-cased headers, two blanks between columns."""
+    table = [[column.upper() for column in columns]]
+    table += [[_cell(row.get(column, "")) for column in columns] for row in rows]
+    widths = [max(_width(line[index]) for line in table) for index in range(len(columns))]
+    for line in table:
+        cells = [text + " " * (width - _width(text)) for text, width in zip(line, widths, strict=True)]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def print_rows(
+    invocation: Invocation, all_columns: Sequence[str], rows: Callable[[], Sequence[Row]], raw: Callable[[], Any]
+) -> None:
+    """A list command's output by `--output` and `--column`."""
+    if invocation["output"] == "json":
+        print_json(raw())
+        return
+    print_table(chosen_columns(invocation, all_columns), rows())
+
+
+def chosen_columns(invocation: Invocation, available: Sequence[str]) -> list[str]:
+    """Raises UsageError for a column there is not."""
+    chosen = [column.strip().lower() for column in invocation["column"]]
+    for column in chosen:
+        if column not in available:
+            words = " ".join([*invocation.command.words.split(), *invocation.argv])
+            listed = " ".join(available)
+            raise UsageError(
+                f'parsing flags ([{words}]) for "coder {invocation.command.words}": invalid argument "{column}" for '
+                f'"-c, --column" flag: invalid choice: {column}, should be one of [{listed}]'
+            )
+    return chosen
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "map[" + " ".join(f"{key}:{value[key]}" for key in sorted(value)) + "]"
+    return str(value)
+
+
+def _width(text: str) -> int:
+    """Terminal cells: wide East Asian characters take two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def say(text: str = "") -> None:
+    """Progress and notes, on stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def confirm(invocation: Invocation, question: str, *, default: bool = False) -> None:
+    """Returns when the answer is yes or `--yes` was given. Raises CoderError `canceled` (or EOF)."""
+    if invocation.options.get("yes"):
+        return
+    sys.stdout.write(f"> {question} ({'YES/no' if default else 'yes/NO'}) ")
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise CoderError("eof", "EOF")
+    answer = line.strip().lower()
+    if answer in {"y", "yes"} or (not answer and default):
+        return
+    raise CoderError("canceled", "canceled")
+
+
+def ask(question: str, *, default: str = "", secret: bool = False) -> str:
+    """One line from the person. Raises CoderError at end of input."""
+    shown = f"> {question}" + (f" ({default})" if default else "") + " "
+    if secret and sys.stdin.isatty():
+        import getpass
+
+        return getpass.getpass(shown) or default
+    sys.stdout.write(shown)
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise CoderError("eof", "EOF")
+    return line.strip() or default
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """RFC 3339 text as the API writes it; None for absent or zero times."""
+    if not text or text.startswith("0001-"):
+        return None
+    body = text[:-1] + "+00:00" if text.endswith("Z") else text
+    head, dot, tail = body.partition(".")
+    if dot:
+        digits = len(tail) - len(tail.lstrip("0123456789"))
+        body = f"{head}.{tail[:digits][:6].ljust(6, '0')}{tail[digits:]}"
+    return datetime.fromisoformat(body)
+
+
+def short_duration(value: timedelta) -> str:
+    """`15m`, `2h30m`, `3d4h`, `<1m`: the two largest units."""
+    total = int(value.total_seconds())
+    if total < 60:
+        return "<1m"
+    days, rest = divmod(total, 86400)
+    hours, rest = divmod(rest, 3600)
+    parts = [(days, "d"), (hours, "h"), (rest // 60, "m")]
+    kept = [f"{number}{unit}" for number, unit in parts if number][:2]
+    return "".join(kept)
+
+
+def since(text: str | None, now: datetime | None = None) -> str:
+    at = parse_time(text)
+    return short_duration((now or datetime.now(UTC)) - at) if at else ""

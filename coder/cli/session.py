@@ -1,0 +1,128 @@
+"""Who the CLI is: its config directory, the deployment's URL, the saved token, and clients made of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.cli.command import Invocation
+from coder.net.policy import DialPolicy
+
+if TYPE_CHECKING:
+    from coder.net.blocking import BlockingClient
+
+
+def config_dir(invocation: Invocation) -> Path:
+    """`--global-config`, else the platform's place for `coderv2`."""
+    chosen = invocation.globals["config_dir"]
+    return Path(chosen).expanduser() if chosen else default_config_dir()
+
+
+def default_config_dir() -> Path:
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "coderv2"
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA", home)) / "coderv2"
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else home / ".config") / "coderv2"
+
+
+def read_file(directory: Path, name: str) -> str:
+    try:
+        return (directory / name).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise CoderError("config", f"cannot read {directory / name}") from error
+
+
+def write_file(directory: Path, name: str, value: str) -> None:
+    """Writes a private file (0600) atomically, so that a killed login leaves the old session whole."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = directory / f".{name}.{os.getpid()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(value)
+    temporary.replace(directory / name)
+
+
+def not_logged_in() -> CoderError:
+    return CoderError("not_logged_in", f"You are not logged in. Try logging in using '{program()} login <url>'.")
+
+
+def program() -> str:
+    """The path under which a person can start us again; the launcher names itself in CODER_SELF."""
+    own = os.environ.get("CODER_SELF")
+    if own:
+        return own
+    return str(Path(sys.argv[0]).absolute()) if sys.argv and sys.argv[0] else "coder"
+
+
+def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = None) -> DialPolicy:
+    """The policy for the chosen deployment. Raises CoderError when no deployment or session is known."""
+    directory = config_dir(invocation)
+    address = url or invocation.globals["url"] or read_file(directory, "url")
+    if not address:
+        raise not_logged_in()
+    if token is None:
+        token = invocation.globals["token"] or read_file(directory, "session")
+        if not token:
+            raise not_logged_in()
+    glob = invocation.globals
+    return DialPolicy(
+        url=normal_url(address),
+        token=Secret(token) if token else None,
+        headers=tuple(_headers(invocation)),
+        ca_file=glob["client_tls_ca_file"],
+        client_cert=glob["client_tls_cert_file"],
+        client_key=glob["client_tls_key_file"],
+    )
+
+
+def normal_url(text: str) -> str:
+    """Adds a scheme where none is given: http for loopback, https otherwise. Raises CoderError for no URL at all."""
+    from urllib.parse import urlsplit
+
+    address = text.strip().rstrip("/")
+    if "://" not in address:
+        bare = address.split("/")[0].split(":")[0]
+        address = f"{'http' if bare in {'localhost', '127.0.0.1', '[', '0.0.0.0'} else 'https'}://{address}"
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or " " in parts.netloc:
+        raise CoderError(
+            "bad_url", f"{text!r} is not the URL of a deployment", "Write it like https://coder.example.com"
+        )
+    return address
+
+
+def _headers(invocation: Invocation) -> list[tuple[str, str]]:
+    lines = list(invocation.globals["header"])
+    command = invocation.globals["header_command"]
+    if command:
+        import subprocess
+
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602 - the user's own command line
+        if done.returncode != 0:
+            raise CoderError(
+                "header_command", f"the header command ended with code {done.returncode}", done.stderr.strip()
+            )
+        lines += [line for line in done.stdout.splitlines() if line.strip()]
+    found = []
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise CoderError("bad_header", f"header {name!r} needs the form key=value")
+        found.append((name.strip(), value.strip()))
+    return found
+
+
+def client(invocation: Invocation) -> BlockingClient:
+    """A blocking API client for the current session."""
+    from coder.net.blocking import BlockingClient
+
+    return BlockingClient(dial_policy(invocation))

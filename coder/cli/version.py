@@ -1,0 +1,38 @@
+"""`coder version`."""
+
+from __future__ import annotations
+
+import sys
+
+from coder.base.version import BUILD_VERSION
+from coder.cli.command import Command, Invocation, output_option
+
+EXTERNAL_URL = "https://github.com/coder/coder"
+
+
+def _run(invocation: Invocation) -> int:
+    if invocation["output"] == "json":
+        from coder.cli.output import print_json
+
+        print_json(
+            {
+                "version": BUILD_VERSION,
+                "build_time": "0001-01-01T00:00:00Z",
+                "external_url": EXTERNAL_URL,
+                "slim": False,
+                "agpl": False,
+                "boring_crypto": False,
+            }
+        )
+        return 0
+    sys.stdout.write(f"Coder {BUILD_VERSION}\nFull build of Coder, supports the server subcommand.\n")
+    return 0
+
+
+VERSION = Command(
+    words="version",
+    summary="Show coder version",
+    run=_run,
+    options=(output_option(("text", "json"), "text"),),
+    max_args=0,
+)
