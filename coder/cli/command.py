@@ -67,41 +67,65 @@ GLOBAL_OPTIONS = (
     Option("token", "token", "CODER_SESSION_TOKEN", secret=True, help="Specify an authentication token."),
     Option("config_dir", "global-config", "CODER_CONFIG_DIR", help="Path to the global `coder` config directory."),
     Option(
-        "header", "header", "CODER_HEADER", kind="string-array",
+        "header",
+        "header",
+        "CODER_HEADER",
+        kind="string-array",
         help="Additional HTTP headers added to all requests. Provide as key=value.",
     ),
     Option(
-        "header_command", "header-command", "CODER_HEADER_COMMAND",
+        "header_command",
+        "header-command",
+        "CODER_HEADER_COMMAND",
         help="An external command that prints additional HTTP headers, one key=value a line.",
     ),
     Option("client_tls_ca_file", "client-tls-ca-file", "CODER_CLIENT_TLS_CA_FILE", help="Authority to trust."),
     Option("client_tls_cert_file", "client-tls-cert-file", "CODER_CLIENT_TLS_CERT_FILE", help="Client certificate."),
     Option("client_tls_key_file", "client-tls-key-file", "CODER_CLIENT_TLS_KEY_FILE", help="Client private key."),
     Option(
-        "no_feature_warning", "no-feature-warning", "CODER_NO_FEATURE_WARNING", kind="bool", default=False,
+        "no_feature_warning",
+        "no-feature-warning",
+        "CODER_NO_FEATURE_WARNING",
+        kind="bool",
+        default=False,
         help="Suppress warnings about unlicensed features.",
     ),
     Option(
-        "no_version_warning", "no-version-warning", "CODER_NO_VERSION_WARNING", kind="bool", default=False,
+        "no_version_warning",
+        "no-version-warning",
+        "CODER_NO_VERSION_WARNING",
+        kind="bool",
+        default=False,
         help="Suppress warning when client and server versions do not match.",
     ),
     Option(
-        "disable_direct", "disable-direct-connections", "CODER_DISABLE_DIRECT_CONNECTIONS", kind="bool", default=False,
+        "disable_direct",
+        "disable-direct-connections",
+        "CODER_DISABLE_DIRECT_CONNECTIONS",
+        kind="bool",
+        default=False,
         help="Disable direct (P2P) connections to workspaces.",
     ),
     Option(
-        "disable_network_telemetry", "disable-network-telemetry", "CODER_DISABLE_NETWORK_TELEMETRY", kind="bool",
-        default=False, help="Disable network telemetry.",
+        "disable_network_telemetry",
+        "disable-network-telemetry",
+        "CODER_DISABLE_NETWORK_TELEMETRY",
+        kind="bool",
+        default=False,
+        help="Disable network telemetry.",
     ),
     Option("use_keyring", "use-keyring", "CODER_USE_KEYRING", kind="bool", default=False, hidden=True),
     Option("verbose", "verbose", "CODER_VERBOSE", kind="bool", default=False, short="v", help="Enable verbose output."),
     Option("force_tty", "force-tty", "CODER_FORCE_TTY", kind="bool", default=False, help="Force the use of a TTY."),
     Option("no_open", "no-open", "CODER_NO_OPEN", kind="bool", default=False, hidden=True),
     Option(
-        "debug_options", "debug-options", kind="bool", default=False,
+        "debug_options",
+        "debug-options",
+        kind="bool",
+        default=False,
         help="Print all options, how they're set, then exit.",
     ),
-)  # fmt: skip
+)
 
 YES = Option("yes", "yes", short="y", kind="bool", default=False, help="Bypass confirmation prompts.")
 ORG = Option("org", "org", "CODER_ORGANIZATION", short="O", help="Select which organization (uuid or name) to use.")
@@ -113,9 +137,14 @@ def output_option(choices: tuple[str, ...] = ("table", "json"), default: str = "
 
 def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
     return Option(
-        "column", "column", short="c", kind="string-array", default=tuple(default), choices=(),
+        "column",
+        "column",
+        short="c",
+        kind="string-array",
+        default=tuple(default),
+        choices=(),
         help=f"Columns to display in table output. Available: {', '.join(columns)}.",
-    )  # fmt: skip
+    )
 
 
 def parse(command: Command, argv: Sequence[str], env: Mapping[str, str]) -> Invocation:

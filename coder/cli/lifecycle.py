@@ -1,0 +1,139 @@
+"""`coder start`, `stop`, `restart`, `delete`: one build each, watched to its end."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from coder.base.config import Option
+from coder.cli import parameters, session
+from coder.cli.command import YES, Command, Invocation
+from coder.cli.output import confirm, parse_time, say
+from coder.cli.progress import watch_build
+from coder.cli.workspaces import find_workspace
+from coder.net.blocking import BlockingClient
+
+
+def build(
+    client: BlockingClient, workspace: dict[str, Any], transition: str, *, wait: bool = True, **extra: Any
+) -> dict[str, Any]:
+    """Queues a build and, unless told otherwise, watches it. Raises HttpError 409 when one is active."""
+    body = {"transition": transition, "reason": "cli", **extra}
+    created: dict[str, Any] = client.request("POST", f"/api/v2/workspaces/{workspace['id']}/builds", json=body).json()
+    return watch_build(client, created) if wait else created
+
+
+def _start(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    latest = workspace["latest_build"]
+    if latest["status"] == "running":
+        sys.stdout.write(f"\nThe {workspace['name']} workspace is already running!\n")
+        return 0
+    if latest["status"] == "starting":
+        watch_build(client, latest)
+    else:
+        build(client, workspace, "start", wait=not invocation["no_wait"], **_start_extra(invocation, client, workspace))
+    verb = "has been queued to start" if invocation["no_wait"] else "has been started"
+    sys.stdout.write(f"\nThe {workspace['name']} workspace {verb} at {_now()}!\n")
+    return 0
+
+
+def _start_extra(invocation: Invocation, client: BlockingClient, workspace: dict[str, Any]) -> dict[str, Any]:
+    version = workspace["latest_build"]["template_version_id"]
+    if workspace["automatic_updates"] == "always" or workspace["template_require_active_version"]:
+        version = workspace["template_active_version_id"]
+    listed = client.request("GET", f"/api/v2/templateversions/{version}/rich-parameters").json()
+    build_id = workspace["latest_build"]["id"]
+    rows = client.request("GET", f"/api/v2/workspacebuilds/{build_id}/parameters").json()
+    previous = {row["name"]: row["value"] for row in rows}
+    values = parameters.resolve_parameters(invocation, listed, previous, first_build=False)
+    return {"template_version_id": version, "rich_parameter_values": values}
+
+
+def _stop(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    confirm(invocation, "Confirm stop workspace?")
+    if workspace["latest_build"]["job"]["status"] == "pending":
+        say("The last build is still queued; waiting for it first.")
+        watch_build(client, workspace["latest_build"])
+    build(client, workspace, "stop")
+    sys.stdout.write(f"\nThe {workspace['name']} workspace has been stopped at {_now()}!\n")
+    return 0
+
+
+def _restart(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    extra = _start_extra(invocation, client, workspace)
+    confirm(invocation, "Restart workspace?")
+    build(client, workspace, "stop")
+    build(client, workspace, "start", **extra)
+    sys.stdout.write(f"\nThe {workspace['name']} workspace has been restarted at {_now()}!\n")
+    return 0
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    used = parse_time(workspace["last_used_at"])
+    days = (datetime.now(UTC) - used).days if used else 0
+    owner = f"{workspace['owner_name']}/{workspace['name']}"
+    say(f"{owner} was last used {days} days ago")
+    confirm(invocation, "Confirm delete workspace?")
+    extra = {"orphan": True} if invocation["orphan"] else {}
+    build(client, workspace, "delete", **extra)
+    sys.stdout.write(f"\n{workspace['name']} has been deleted at {_now()}!\n")
+    return 0
+
+
+def _now() -> str:
+    return datetime.now().astimezone().strftime("%b %d %H:%M:%S")
+
+
+_START_OPTIONS = (
+    Option("no_wait", "no-wait", "CODER_START_NO_WAIT", kind="bool", default=False, help="Return at once."),
+    *parameters.OPTIONS,
+    YES,
+)
+START = Command(
+    words="start",
+    summary="Start a workspace",
+    usage="<workspace>",
+    run=_start,
+    options=_START_OPTIONS,
+    min_args=1,
+    max_args=1,
+)
+STOP = Command(
+    words="stop", summary="Stop a workspace", usage="<workspace>", run=_stop, options=(YES,), min_args=1, max_args=1
+)
+RESTART = Command(
+    words="restart",
+    summary="Restart a workspace",
+    usage="<workspace>",
+    run=_restart,
+    options=_START_OPTIONS[1:],
+    min_args=1,
+    max_args=1,
+)
+DELETE = Command(
+    words="delete",
+    summary="Delete a workspace",
+    usage="<workspace>",
+    run=_delete,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option(
+            "orphan",
+            "orphan",
+            kind="bool",
+            default=False,
+            help="Delete a workspace without deleting its resources. This can delete a workspace in a broken state.",
+        ),
+        YES,
+    ),
+)

@@ -1,0 +1,48 @@
+"""Times of day as people write them, to the cron line the API stores."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from coder.base.errors import CoderError
+
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s*([aApP][mM])?")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+
+
+def parse_schedule(words: list[str]) -> str:
+    """`9:30AM [Mon-Fri] [Europe/Berlin]` -> `CRON_TZ=Europe/Berlin 30 9 * * Mon-Fri`. Raises CoderError."""
+    if not 1 <= len(words) <= 3:
+        raise CoderError("schedule", "Schedule must be in the format <start-time> [day-of-week] [location]")
+    match = _CLOCK.fullmatch(words[0])
+    if not match:
+        raise CoderError("schedule", "Start time must be in the format hh:mm[am|pm] or HH:MM")
+    hour, minute, half = int(match[1]), int(match[2]), (match[3] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    if hour > 23 or minute > 59:
+        raise CoderError("schedule", "Start time must be in the format hh:mm[am|pm] or HH:MM")
+    days, zone = "*", ""
+    for word in words[1:]:
+        if _is_days(word):
+            days = word
+        else:
+            zone = word
+    return f"CRON_TZ={zone or _local_zone()} {minute} {hour} * * {days}"
+
+
+def _is_days(word: str) -> bool:
+    parts = re.split(r"[-,]", word.lower())
+    return word == "*" or all(part[:3] in _DAYS or part.isdigit() for part in parts)
+
+
+def _local_zone() -> str:
+    from pathlib import Path
+
+    try:
+        target = str(Path("/etc/localtime").resolve())
+    except OSError:
+        return "UTC"
+    _, marker, zone = target.partition("zoneinfo/")
+    return zone if marker and datetime.now().astimezone().tzinfo else "UTC"

@@ -1,0 +1,208 @@
+"""`coder list` and `coder show`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.output import print_rows, say, since
+from coder.net.blocking import BlockingClient
+
+COLUMNS = (
+    "favorite",
+    "workspace",
+    "organization id",
+    "organization name",
+    "template",
+    "status",
+    "healthy",
+    "last built",
+    "current version",
+    "outdated",
+    "starts at",
+    "starts next",
+    "stops after",
+    "stops next",
+    "daily cost",
+)
+DEFAULT_COLUMNS = (
+    "workspace",
+    "template",
+    "status",
+    "healthy",
+    "last built",
+    "current version",
+    "outdated",
+    "starts at",
+    "stops after",
+)
+
+_DONE = {"start": "Started", "stop": "Stopped", "delete": "Deleted"}
+_DOING = {"start": "Starting", "stop": "Stopping", "delete": "Deleting"}
+_JOB = {"pending": "Queued", "canceling": "Canceling", "canceled": "Canceled", "failed": "Failed"}
+
+
+def status_word(build: dict[str, Any]) -> str:
+    """The STATUS cell: from (job status, transition)."""
+    job, transition = build["job"]["status"], build["transition"]
+    if job == "succeeded":
+        return _DONE.get(transition, "Unknown")
+    if job == "running":
+        return _DOING.get(transition, "Unknown")
+    return _JOB.get(job, "Unknown")
+
+
+def workspace_row(workspace: dict[str, Any]) -> dict[str, Any]:
+    """Cells of one workspace by column name."""
+    build = workspace["latest_build"]
+    status = status_word(build)
+    return {
+        "favorite": bool(workspace.get("favorite")),
+        "workspace": f"{workspace['owner_name']}/{workspace['name']}",
+        "organization id": workspace["organization_id"],
+        "organization name": workspace["organization_name"],
+        "template": workspace["template_name"],
+        "status": status,
+        "healthy": workspace["health"]["healthy"] if status in {"Starting", "Started"} else "",
+        "last built": since(build["created_at"]),
+        "current version": build["template_version_name"],
+        "outdated": bool(workspace["outdated"]),
+        "starts at": _schedule(workspace.get("autostart_schedule")),
+        "starts next": workspace.get("next_start_at") or "",
+        "stops after": _ttl(workspace.get("ttl_ms")),
+        "stops next": build.get("deadline") or "" if status == "Started" else "",
+        "daily cost": build["daily_cost"],
+    }
+
+
+def _schedule(cron: str | None) -> str:
+    """`7:00AM Mon-Fri (Europe/Berlin)` of a weekly cron line; the line itself where it is anything else."""
+    if not cron:
+        return ""
+    zone = "UTC"
+    fields = cron.split()
+    if fields[0].startswith(("CRON_TZ=", "TZ=")):
+        zone = fields.pop(0).partition("=")[2]
+    if len(fields) != 5 or not (fields[0].isdigit() and fields[1].isdigit()):
+        return cron
+    minute, hour = int(fields[0]), int(fields[1])
+    clock = f"{hour % 12 or 12}:{minute:02d}{'AM' if hour < 12 else 'PM'}"
+    return f"{clock} {_days(fields[4])} ({zone})"
+
+
+def _days(text: str) -> str:
+    if text in {"*", "?"}:
+        return "daily"
+    names = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    return "".join(names[int(char)] if char.isdigit() and int(char) < len(names) else char for char in text)
+
+
+def _ttl(milliseconds: int | None) -> str:
+    if not milliseconds:
+        return ""
+    minutes = milliseconds // 60000
+    hours, rest = divmod(minutes, 60)
+    return (f"{hours}h" if hours else "") + (f"{rest}m" if rest or not hours else "")
+
+
+def search(invocation: Invocation, extra: str = "") -> str:
+    """The `q` of a list command: `--search`, nothing for `--all`, plus what the command itself demands."""
+    query = "" if invocation["all"] and not invocation.given("search") else invocation["search"]
+    return f"{query} {extra}".strip()
+
+
+def fetch(client: BlockingClient, query: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"]
+    return found
+
+
+def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
+    client = session.client(invocation)
+    workspaces = fetch(client, search(invocation, extra))
+    if not workspaces and invocation["output"] != "json":
+        say(f"No workspaces found! Create one:\n\n  {empty_hint}\n")
+        return 0
+    print_rows(invocation, COLUMNS, lambda: [workspace_row(item) for item in workspaces], lambda: workspaces)
+    return 0
+
+
+def find_workspace(client: BlockingClient, name: str) -> dict[str, Any]:
+    """`[owner/]workspace` -> its JSON. Raises HttpError 404."""
+    owner, slash, workspace = name.partition("/")
+    if not slash:
+        owner, workspace = "me", name
+    if not workspace or "/" in workspace:
+        raise CoderError("bad_name", f"invalid workspace name: {name!r}", "Write it as workspace or owner/workspace.")
+    found: dict[str, Any] = client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}").json()
+    return found
+
+
+def _show(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    build = workspace["latest_build"]
+    owner = f"{workspace['owner_name']}/{workspace['name']}"
+    sys.stdout.write(f"{owner}  {status_word(build)}  template {workspace['template_name']} ")
+    sys.stdout.write(f"({build['template_version_name']})\n")
+    for resource in build["resources"]:
+        if resource.get("hide") or resource["workspace_transition"] != build["transition"]:
+            continue
+        _print_resource(workspace, resource, details=invocation["details"])
+    return 0
+
+
+def _print_resource(workspace: dict[str, Any], resource: dict[str, Any], *, details: bool) -> None:
+    sys.stdout.write(f"{resource['type']}.{resource['name']}\n")
+    agents = resource.get("agents") or []
+    for index, agent in enumerate(agents):
+        branch = "└─" if index == len(agents) - 1 else "├─"
+        health = agent["health"].get("reason") or "healthy"
+        version = f"  {agent['version']}" if agent.get("version") else ""
+        target = workspace["name"] if len(agents) == 1 else f"{workspace['name']}.{agent['name']}"
+        sys.stdout.write(f"{branch} {agent['name']} ({agent['operating_system']}, {agent['architecture']})  ")
+        sys.stdout.write(f"{agent['status']}  {agent['lifecycle_state']}  {health}{version}  coder ssh {target}\n")
+        for app in agent.get("apps") or [] if details else []:
+            sys.stdout.write(f"   app {app['slug']}  {app['health']}\n")
+    if details:
+        for item in resource.get("metadata") or []:
+            value = "***" if item.get("sensitive") else item.get("value", "")
+            sys.stdout.write(f"   {item['key']} = {value}\n")
+
+
+def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
+    return (
+        Option(
+            "all",
+            "all",
+            short="a",
+            kind="bool",
+            default=False,
+            help="Specifies whether all workspaces will be listed or not.",
+        ),
+        Option("search", "search", default="owner:me", help="Search for a workspace with a query."),
+        column_option(COLUMNS, default_columns),
+        output_option(),
+    )
+
+
+LIST = Command(
+    words="list",
+    summary="List workspaces",
+    run=lambda invocation: list_workspaces(invocation, "", "coder create <name>"),
+    options=list_options(DEFAULT_COLUMNS),
+    max_args=0,
+)
+SHOW = Command(
+    words="show",
+    summary="Display details of a workspace's resources and agents",
+    usage="<workspace>",
+    run=_show,
+    min_args=1,
+    max_args=1,
+    options=(Option("details", "details", kind="bool", default=False, help="Show full details for each resource."),),
+)
