@@ -1,0 +1,36 @@
+"""What names may look like: templates, workspaces, versions, daemons. Generated names come from `base/ids.py`."""
+
+from __future__ import annotations
+
+import re
+
+MAX_NAME = 32
+MAX_DISPLAY_NAME = 64
+MAX_VERSION_NAME = 64
+
+_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
+_VERSION_NAME = re.compile(r"[a-zA-Z0-9]+(?:[_.-][a-zA-Z0-9]+)*")
+_DISPLAY_NAME = re.compile(r"\S(?:.*\S)?", re.DOTALL)
+_RESERVED = frozenset({"new", "create"})
+"""Page addresses such as /templates/new would hide these."""
+
+
+def is_name(text: str) -> bool:
+    """Names of users, workspaces, templates, groups and organizations."""
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None and text not in _RESERVED
+
+
+def is_display_name(text: str) -> bool:
+    """Anything up to 64 characters without blanks at its ends; may be empty."""
+    return not text or (len(text) <= MAX_DISPLAY_NAME and _DISPLAY_NAME.fullmatch(text) is not None)
+
+
+def is_version_name(text: str) -> bool:
+    """Names of template versions: dots and underscores may join their parts, too."""
+    return len(text) <= MAX_VERSION_NAME and _VERSION_NAME.fullmatch(text) is not None
+
+
+def name_from(text: str, fallback: str) -> str:
+    """The nearest valid name to `text` (a file's, a host's), or `fallback` when nothing is left."""
+    found = re.sub(r"[^a-zA-Z0-9]+", "-", text).strip("-")[:MAX_NAME].strip("-")
+    return found if is_name(found) else fallback

@@ -1,0 +1,57 @@
+"""Provisioner daemons: their reserved keys, whether they are alive, and which of them speak our protocol."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+BUILT_IN_KEY = UUID(int=1)
+USER_AUTH_KEY = UUID(int=2)
+PSK_KEY = UUID(int=3)
+RESERVED_KEYS: dict[UUID, str] = {BUILT_IN_KEY: "built-in", USER_AUTH_KEY: "user-auth", PSK_KEY: "psk"}
+"""Pseudo keys of daemons that came without one; nobody may create or delete keys of these names."""
+
+PROVISIONERS: tuple[str, ...] = ("terraform", "echo")
+
+HEARTBEAT = timedelta(seconds=30)
+"""How often the server writes that a connected daemon is there."""
+STALE_AFTER = timedelta(seconds=90)
+"""Without news for this long a daemon is offline (upstream's value: three heartbeats)."""
+FORGET_AFTER = timedelta(days=7)
+"""Daemons that were not seen for this long disappear."""
+
+DaemonStatus = Literal["offline", "idle", "busy"]
+
+
+def is_stale(last_seen_at: datetime | None, now: datetime) -> bool:
+    return last_seen_at is None or now - last_seen_at > STALE_AFTER
+
+
+def daemon_status(last_seen_at: datetime | None, *, busy: bool, now: datetime) -> DaemonStatus:
+    """`busy` = it has a running job."""
+    if is_stale(last_seen_at, now):
+        return "offline"
+    return "busy" if busy else "idle"
+
+
+def explain_incompatible(version: str, supported: str) -> str | None:
+    """Why a daemon that speaks `version` cannot talk to a server that speaks `supported`; None when it can.
+
+    Same major, and a minor that is not newer than ours (rpc-framing, section 2).
+    """
+    parsed, ours = _parse(version), _parse(supported)
+    if parsed is None or ours is None:
+        return f"invalid version string: {version}"
+    if parsed[0] != ours[0]:
+        return f"server is at version {supported}, behind requested major version {version}"
+    if parsed[1] > ours[1]:
+        return f"server is at version {supported}, behind requested minor version {version}"
+    return None
+
+
+def _parse(text: str) -> tuple[int, int] | None:
+    major, dot, minor = text.partition(".")
+    if not (dot and major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
+        return None
+    return int(major), int(minor)

@@ -1,0 +1,106 @@
+"""Provisioner tags: how a set of tags is made whole, and which daemon may run which job.
+
+Two rules exist. By default a job runs on any daemon whose tags include all of the job's own. The strict rule (today's
+upstream, `--provisioner-strict-tags`) adds that a plain organization job runs on untagged daemons only, so that a
+special machine never takes ordinary work. Reserved keys: `scope` (`organization` or `user`) and `owner` (user id, or
+empty for the organization).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Tags = Mapping[str, str]
+
+SCOPE = "scope"
+OWNER = "owner"
+SCOPE_ORGANIZATION = "organization"
+SCOPE_USER = "user"
+
+UNTAGGED: Tags = {SCOPE: SCOPE_ORGANIZATION, OWNER: ""}
+"""What no tags at all means."""
+
+NIL_OWNER = "00000000-0000-0000-0000-000000000000"
+"""Owner of user-scoped daemons whose key names no user."""
+
+
+def normalize_tags(owner_id: str, *layers: Tags | None) -> dict[str, str]:
+    """Merges `layers` (later ones win, empty values are dropped) and settles scope and owner.
+
+    A missing or unknown scope is `organization` with an empty owner; scope `user` belongs to `owner_id`, whatever
+    the layers say.
+    """
+    merged: dict[str, str] = {}
+    for layer in layers:
+        merged.update({key: value for key, value in (layer or {}).items() if value})
+    if merged.get(SCOPE) == SCOPE_USER:
+        merged[OWNER] = owner_id
+    else:
+        merged.update(UNTAGGED)
+    return merged
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTag:
+    """The daemon says nothing about `key`."""
+
+    key: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrongTag:
+    """The daemon has another value for `key`."""
+
+    key: str
+    wanted: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraTags:
+    """Strict rule only: the daemon is special, the job is not."""
+
+    keys: tuple[str, ...]
+
+
+Mismatch = MissingTag | WrongTag | ExtraTags
+
+
+def explain_mismatch(job: Tags, daemon: Tags, *, strict: bool = False) -> list[Mismatch]:
+    """Every reason why a daemon with tags `daemon` must not run a job with tags `job`; empty when it may."""
+    reasons: list[Mismatch] = []
+    for key, wanted in sorted(job.items()):
+        if key not in daemon:
+            reasons.append(MissingTag(key, wanted))
+        elif daemon[key] != wanted:
+            reasons.append(WrongTag(key, wanted, daemon[key]))
+    if strict and dict(job) == dict(UNTAGGED) and (extra := sorted(set(daemon) - set(job))):
+        reasons.append(ExtraTags(tuple(extra)))
+    return reasons
+
+
+def tags_match(job: Tags, daemon: Tags, *, strict: bool = False) -> bool:
+    """Whether a daemon may run a job, by tags alone."""
+    return not explain_mismatch(job, daemon, strict=strict)
+
+
+def parse_tag(text: str) -> tuple[str, str] | None:
+    """Reads `key=value`; None when there is no `=`."""
+    key, separator, value = text.partition("=")
+    return (key, value) if separator else None
+
+
+TagFault = Literal["empty key", "NUL byte"]
+
+
+def find_tag_fault(tags: Iterable[tuple[str, str]]) -> tuple[str, TagFault] | None:
+    """The first tag Postgres or people could not live with, and what is wrong with it."""
+    for key, value in tags:
+        if not key:
+            return key, "empty key"
+        if "\x00" in key or "\x00" in value:
+            return key, "NUL byte"
+    return None
