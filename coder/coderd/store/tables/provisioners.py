@@ -1,0 +1,48 @@
+"""Tables of provisioner daemons and of the keys they may authenticate with."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, ForeignKey, Index, Table, Text, func, text
+
+from coder.coderd.store.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
+
+provisioner_keys = Table(
+    "provisioner_keys",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("created_at", Timestamp, nullable=False),
+    Column("organization_id", Uuid, ForeignKey("organizations.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("tags", Json, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("hashed_secret", Bytes, nullable=False, unique=True),
+)
+Index(
+    "ix_provisioner_keys_organization_id_name",
+    provisioner_keys.c.organization_id,
+    func.lower(provisioner_keys.c.name),
+    unique=True,
+)
+
+provisioner_daemons = Table(
+    "provisioner_daemons",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("organization_id", Uuid, ForeignKey("organizations.id", ondelete="CASCADE"), nullable=False),
+    # No foreign key: three reserved ids stand for daemons without a key (domain/provisioners.py).
+    Column("key_id", Uuid, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("last_seen_at", Timestamp),
+    Column("name", Text, nullable=False),
+    Column("version", Text, nullable=False, server_default=""),
+    Column("api_version", Text, nullable=False, server_default="1.0"),
+    Column("provisioners", TextArray, nullable=False),
+    Column("tags", Json, nullable=False),
+)
+# One row per machine and owner: a daemon that comes back finds its own row.
+Index(
+    "ix_provisioner_daemons_identity",
+    provisioner_daemons.c.organization_id,
+    func.lower(provisioner_daemons.c.name),
+    func.coalesce(provisioner_daemons.c.tags["owner"].astext, text("''")),
+    unique=True,
+)
