@@ -3,6 +3,9 @@
 Every start build inserts new agents; an old build's agents stay as history and can no longer authenticate. An
 agent's `status` is not stored, it is derived from the connection times (`domain/agents.py`). `job_id` repeats the
 resource's, so that everything of a page of workspaces is found by its jobs.
+
+JSON columns: `resources_monitoring` is `{"memory": {enabled, threshold} or null, "volumes": [{path, enabled,
+threshold}]}`, `devcontainers` a list of `{id, name, workspace_folder, config_path, subagent_id}`.
 """
 
 from __future__ import annotations
@@ -58,9 +61,7 @@ workspace_agents = Table(
     Column("display_order", Integer, nullable=False, server_default="0"),
     Column("logs_length", Integer, nullable=False, server_default="0"),
     Column("logs_overflowed", Boolean, nullable=False, server_default=text("false")),
-    # {"memory": {enabled, threshold} | null, "volumes": [{path, enabled, threshold}]}
     Column("resources_monitoring", Json, nullable=False, server_default=text("'{}'::jsonb")),
-    # [{id, name, workspace_folder, config_path, subagent_id}]
     Column("devcontainers", Json, nullable=False, server_default=text("'[]'::jsonb")),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Index("ix_workspace_agents_resource_id", "resource_id"),

@@ -1,4 +1,4 @@
-"""Tables of builds: what was asked, with which parameters, what Terraform remembers, how long each step took.
+"""Tables of builds: what was asked, with which parameters, what Terraform remembers, which state it left.
 
 The job that runs a build lives with the jobs; a build's status is derived from it. `provisioner_state` may be
 megabytes: no query that lists builds selects it.
@@ -41,17 +41,4 @@ workspace_build_parameters = Table(
     Column("workspace_build_id", Uuid, ForeignKey("workspace_builds.id", ondelete="CASCADE"), primary_key=True),
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
-)
-
-provisioner_timings = Table(
-    "provisioner_timings",
-    metadata,
-    Column("job_id", Uuid, ForeignKey("provisioner_jobs.id", ondelete="CASCADE"), nullable=False),
-    Column("started_at", Timestamp, nullable=False),
-    Column("ended_at", Timestamp, nullable=False),
-    Column("stage", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("resource", Text, nullable=False),
-    Index("ix_provisioner_timings_job_id", "job_id"),
 )

@@ -1,0 +1,60 @@
+"""Laws of builds: what state a workspace is in, and when a new build may begin.
+
+A build has no status of its own: it is its job's status seen through the transition (product map 1.8).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+TRANSITIONS = ("start", "stop", "delete")
+
+REASONS_FOR_CLIENTS = (
+    "dashboard",
+    "cli",
+    "ssh_connection",
+    "vscode_connection",
+    "jetbrains_connection",
+    "task_manual_pause",
+    "task_resume",
+)
+"""What a caller may give as the reason of a build; every other reason is the server's own."""
+
+ACTIVE_JOB_STATUSES = frozenset({"pending", "running", "canceling"})
+
+_STATUS = {
+    ("start", "running"): "starting",
+    ("stop", "running"): "stopping",
+    ("delete", "running"): "deleting",
+    ("start", "succeeded"): "running",
+    ("stop", "succeeded"): "stopped",
+    ("delete", "succeeded"): "deleted",
+}
+
+WORKSPACE_STATUSES = (
+    "pending",
+    "starting",
+    "running",
+    "stopping",
+    "stopped",
+    "failed",
+    "canceling",
+    "canceled",
+    "deleting",
+    "deleted",
+)
+
+
+def build_status(transition: str, job_status: str) -> str:
+    """The workspace status a build stands for. Pending, failed, canceling and canceled come from the job alone."""
+    return _STATUS.get((transition, job_status), job_status)
+
+
+def is_active(job_status: str) -> bool:
+    """Whether a further build has to wait."""
+    return job_status in ACTIVE_JOB_STATUSES
+
+
+def deadline_after(completed_at: datetime, ttl_ms: int | None) -> datetime | None:
+    """When a workspace stops by itself: its time to live counts from the end of the start job (recorded)."""
+    return completed_at + timedelta(milliseconds=ttl_ms) if ttl_ms else None

@@ -1,0 +1,105 @@
+"""Weekly schedules of autostart: `CRON_TZ=Europe/Berlin 30 9 * * 1-5`.
+
+Standard cron narrowed as the API narrows it: five fields of which day-of-month and month must be `*`; the zone is
+optional and defaults to UTC. Times that a change of the clocks skips do not happen that day; doubled ones happen once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
+_PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(\S*)\s+(.*)", re.DOTALL)
+
+
+class ScheduleError(ValueError):
+    """The text is not a weekly schedule; the message is the API's detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeeklySchedule:
+    zone: str
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    weekdays: frozenset[int]
+    "0 = Sunday … 6 = Saturday."
+
+    def next_after(self, now: datetime, *, allowed_days: int = 127) -> datetime | None:
+        """The first moment after `now` (aware). `allowed_days`: a template's mask, Monday = 1 … Sunday = 64.
+
+        None when no day is left (or the times never exist in that zone).
+        """
+        zone = ZoneInfo(self.zone)
+        local = now.astimezone(zone)
+        for ahead in range(9):  # a week and the day it may lose to a clock change
+            day = local.date() + timedelta(days=ahead)
+            if day.isoweekday() % 7 not in self.weekdays or not allowed_days >> day.weekday() & 1:
+                continue
+            for hour in sorted(self.hours):
+                for minute in sorted(self.minutes):
+                    wall = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
+                    moment = wall.astimezone(UTC)
+                    exists = moment.astimezone(zone).replace(tzinfo=None) == wall.replace(tzinfo=None)
+                    if exists and moment > now:
+                        return moment
+        return None
+
+
+def parse_weekly(text: str) -> WeeklySchedule:
+    """Reads a schedule. Raises ScheduleError."""
+    zone, body = "UTC", text
+    match = _PREFIX.fullmatch(text.strip())
+    if match:
+        zone, body = match.group(1), match.group(2)
+    fields = body.split()
+    if len(fields) < 5:
+        raise ScheduleError(
+            "validate weekly schedule: expected schedule to consist of 5 fields with an optional "
+            "CRON_TZ=<timezone> prefix"
+        )
+    if fields[2] != "*" or fields[3] != "*":
+        raise ScheduleError("validate weekly schedule: expected day-of-month and month to be *")
+    if len(fields) > 5:
+        raise ScheduleError(f"parse schedule: expected exactly 5 fields, found {len(fields)}: {fields}")
+    _check_zone(zone)
+    return WeeklySchedule(
+        zone,
+        _field(fields[0], 0, 59),
+        _field(fields[1], 0, 23),
+        frozenset(day % 7 for day in _field(fields[4], 0, 7, _WEEKDAYS)),
+    )
+
+
+def _check_zone(zone: str) -> None:
+    try:
+        ZoneInfo(zone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ScheduleError(f"parse schedule: provided bad location {zone}: unknown time zone {zone}") from error
+
+
+def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
+    values: set[int] = set()
+    for part in text.split(","):
+        span, _, step_text = part.partition("/")
+        step = _number(step_text, names) if step_text else 1
+        if span in {"*", "?"}:
+            first, last = low, high
+        else:
+            first_text, dash, last_text = span.partition("-")
+            first = _number(first_text, names)
+            last = _number(last_text, names) if dash else (high if step_text else first)
+        if not low <= first <= last <= high or step < 1:
+            raise ScheduleError(f"parse schedule: failed to parse field: {part!r} is out of range {low}-{high}")
+        values.update(range(first, last + 1, step))
+    return frozenset(values)
+
+
+def _number(text: str, names: dict[str, int] | None) -> int:
+    if names and text.lower() in names:
+        return names[text.lower()]
+    if not text.isdigit():
+        raise ScheduleError(f"parse schedule: failed to parse int from {text}")
+    return int(text)
