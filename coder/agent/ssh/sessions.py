@@ -1,0 +1,302 @@
+"""Sessions: a command or shell of the user, with or without a terminal, its pumps and its exit code.
+
+asyncssh's own `redirect` loses data after flow control (two readers on one pipe), so the pumps are ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from coder.agent import environment, terminal
+from coder.agent.state import AgentState
+from coder.base.log import get_logger
+
+log = get_logger("agent.ssh")
+
+CHUNK = 256 << 10
+AGENT_FAILURE = 229
+"Exit code for a failure of the agent itself, as clients know it."
+TRANSFER_BLOCKED = 65
+KILLED = 255
+"A command ended by a signal."
+BLOCKED_PROGRAMS = {"nc", "rsync", "scp", "sftp"}
+
+_VSCODE = {
+    "vscode", "vscode_insiders", "vscode_web", "code_server", "cursor", "windsurf", "positron", "vscodium", "codium",
+    "antigravity", "trae", "kiro", "devin",
+}  # fmt: skip
+
+Process = asyncssh.SSHServerProcess[bytes]
+
+
+def session_kind(name: str) -> str:
+    """The family of an application name: vscode, jetbrains or ssh."""
+    normal = name.strip()[:64].lower().replace("-", "_").replace("\0", "")
+    if normal in _VSCODE:
+        return "vscode"
+    return "jetbrains" if normal == "jetbrains" else "ssh"
+
+
+class SessionRunner:
+    """Runs the sessions of all connections; knows every child, so that shutting down leaves none."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._children: set[int] = set()
+
+    async def run(self, process: Process) -> None:
+        """One session, to its exit status. An exception here would close the whole connection, so none leaves."""
+        env = {_text(key): _text(value) for key, value in process.env.items()}
+        kind = session_kind(env.get("CODER_SSH_SESSION_TYPE", "ssh"))
+        ident = self._state.open_session(kind)
+        code = AGENT_FAILURE
+        try:
+            code = await self._dispatch(process, env)
+            process.exit(code)
+        except (asyncssh.Error, BrokenPipeError, ConnectionError):
+            pass  # the peer left; nobody to tell
+        except OSError as error:
+            log.warn("session could not be started", error=error)
+            _tell(process, f"coder agent: {error.strerror or error}\n")
+        finally:
+            self._state.close_session(ident, kind, code)
+
+    def terminate_all(self) -> None:
+        """Hangs up every process group still running."""
+        for pid in list(self._children):
+            _signal_group(pid, signal.SIGHUP)
+
+    async def _dispatch(self, process: Process, session: dict[str, str]) -> int:
+        if process.subsystem:
+            return 1
+        command = _text(process.command) if process.command else None
+        if command and self._state.block_file_transfer and _program(command) in BLOCKED_PROGRAMS:
+            process.stdout.write(b"\x02File transfer has been disabled.\n")
+            return TRANSFER_BLOCKED
+        env = environment.command_environment(self._state, session | _connection_variables(process))
+        argv = environment.command_line(self._state.identity, command)
+        cwd = self._state.workdir()
+        if process.term_type:
+            return await self._with_terminal(process, argv, env | {"TERM": _text(process.term_type)}, cwd, command)
+        return await self._without_terminal(process, argv, env, cwd)
+
+    async def _with_terminal(
+        self, process: Process, argv: list[str], env: dict[str, str], cwd: Path, command: str | None
+    ) -> int:
+        width, height, _, _ = process.term_size
+        if command is None:
+            self._greet(process)
+        child, master, _ = terminal.spawn(argv, env, cwd, height=height, width=width)
+        self._children.add(child.pid)
+        reader = asyncio.ensure_future(_terminal_input(process, master, child.pid))
+        try:
+            await _terminal_output(process, master)
+            return _exit_code(await _wait(child))
+        finally:
+            reader.cancel()
+            # A terminal session's processes end with it.
+            if child.poll() is None:
+                _signal_group(child.pid, signal.SIGHUP)
+                asyncio.get_running_loop().run_in_executor(None, _reap, child)
+            self._children.discard(child.pid)
+            os.close(master)
+
+    async def _without_terminal(self, process: Process, argv: list[str], env: dict[str, str], cwd: Path) -> int:
+        child = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+            limit=CHUNK,
+        )
+        self._children.add(child.pid)
+        if child.stdin is None or child.stdout is None or child.stderr is None:
+            raise OSError("the command has no pipes")
+        feeder = asyncio.ensure_future(_pipe_input(process, child.stdin, child.pid))
+        try:
+            await asyncio.gather(_pipe_output(child.stdout, process.stdout), _pipe_output(child.stderr, process.stderr))
+            return _exit_code(await child.wait())
+        finally:
+            feeder.cancel()
+            self._children.discard(child.pid)
+
+    def _greet(self, process: Process) -> None:
+        """Banners and the message of the day, for people at a terminal."""
+        for banner in self._state.banners:
+            if banner.enabled and banner.message.strip():
+                process.stdout.write((banner.message.strip() + "\n\n").replace("\n", "\r\n").encode())
+        manifest = self._state.manifest
+        if manifest is None or not manifest.motd_path or (self._state.identity.home / ".hushlogin").exists():
+            return
+        try:
+            text = Path(manifest.motd_path).read_bytes()[: 64 << 10]
+        except OSError:
+            return
+        process.stdout.write(text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+
+
+async def _terminal_output(process: Process, master: int) -> None:
+    """Copies the terminal's output until its last writer is gone."""
+    readable = _Readiness(master, asyncio.get_running_loop().add_reader, asyncio.get_running_loop().remove_reader)
+    try:
+        while True:
+            try:
+                data = os.read(master, 65536)
+            except BlockingIOError:
+                await readable.wait()
+                continue
+            except OSError:
+                return  # EIO: every process has closed the terminal
+            if not data:
+                return
+            process.stdout.write(data)
+            await process.stdout.drain()
+    finally:
+        readable.close()
+
+
+async def _terminal_input(process: Process, master: int, pid: int) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        data = await _next_input(process, pid, master)
+        if data is None:
+            continue
+        if not data:
+            data = b"\x04"  # the peer sent EOF: what a person does with Ctrl-D
+        while data:
+            try:
+                data = data[os.write(master, data) :]
+            except BlockingIOError:
+                writable = _Readiness(master, loop.add_writer, loop.remove_writer)
+                await writable.wait()
+                writable.close()
+            except OSError:
+                return
+        if process.stdin.at_eof():
+            return
+
+
+async def _pipe_input(process: Process, pipe: asyncio.StreamWriter, pid: int) -> None:
+    try:
+        while True:
+            data = await _next_input(process, pid, None)
+            if data is None:
+                continue
+            if not data:
+                break
+            pipe.write(data)
+            await pipe.drain()
+    except (ConnectionError, asyncssh.Error):
+        pass  # the command closed its input, or the peer left
+    finally:
+        pipe.close()
+
+
+async def _next_input(process: Process, pid: int, master: int | None) -> bytes | None:
+    """Bytes of standard input; b'' at its end; None when it was a resize, signal or break, handled here."""
+    try:
+        return await process.stdin.read(CHUNK)
+    except asyncssh.TerminalSizeChanged as change:
+        if master is not None:
+            terminal.resize(master, change.height, change.width)
+    except asyncssh.SignalReceived as received:
+        number = getattr(signal, f"SIG{received.signal}", None)
+        if number is not None:
+            _signal_group(pid, number)
+    except asyncssh.BreakReceived:
+        pass
+    return None
+
+
+async def _pipe_output(pipe: asyncio.StreamReader, channel: Any) -> None:
+    while data := await pipe.read(CHUNK):
+        channel.write(data)
+        await channel.drain()
+
+
+class _Readiness:
+    """Waits until a descriptor is ready, by the running loop."""
+
+    def __init__(self, descriptor: int, add: Callable[..., Any], remove: Callable[..., Any]) -> None:
+        self._descriptor, self._add, self._remove = descriptor, add, remove
+        self._future: asyncio.Future[None] | None = None
+
+    async def wait(self) -> None:
+        self._future = asyncio.get_running_loop().create_future()
+        self._add(self._descriptor, self._fire)
+        try:
+            await self._future
+        finally:
+            self._remove(self._descriptor)
+
+    def close(self) -> None:
+        self._remove(self._descriptor)
+
+    def _fire(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+
+async def _wait(child: subprocess.Popen[bytes]) -> int:
+    code = child.poll()
+    if code is not None:
+        return code
+    return await asyncio.get_running_loop().run_in_executor(None, child.wait)
+
+
+def _reap(child: subprocess.Popen[bytes]) -> None:
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:
+        _signal_group(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # already gone
+
+
+def _exit_code(code: int) -> int:
+    return code if code >= 0 else KILLED
+
+
+def _connection_variables(process: Process) -> dict[str, str]:
+    found = {"SSH_CLIENT": "0.0.0.0 0 0", "SSH_CONNECTION": "0.0.0.0 0 0.0.0.0 0"}
+    agent = process.channel.get_agent_path()
+    if agent:
+        found["SSH_AUTH_SOCK"] = agent
+    display = process.channel.get_x11_display()
+    if display:
+        found["DISPLAY"] = display
+    return found
+
+
+def _program(command: str) -> str:
+    words = command.split(maxsplit=1)
+    return Path(words[0]).name if words else ""
+
+
+def _tell(process: Process, text: str) -> None:
+    try:
+        process.stderr.write(text.encode())
+        process.exit(AGENT_FAILURE)
+    except (asyncssh.Error, OSError):
+        pass  # nobody is listening any more
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -1,0 +1,143 @@
+"""An asyncio transport over a trio stream, so that asyncssh runs on our user-space TCP without a kernel socket."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import trio
+
+HIGH_WATER = 1 << 20
+"Bytes waiting to be sent before asyncssh is asked to pause; our own choice: one second at 8 Mbit/s."
+READ_SIZE = 256 << 10
+
+
+class StreamTransport(asyncio.Transport):
+    """Give it a protocol with `attach`, then run `pump` in trio until the connection is over."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        super().__init__()
+        self._stream = stream
+        self._protocol: asyncio.Protocol | None = None
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._write_wake = trio.Event()
+        self._read_wake = trio.Event()
+        self._read_wake.set()
+        self._closing = False
+        self._writing_paused = False
+        self._scope = trio.CancelScope()
+        self._attached = trio.Event()
+
+    def attach(self, protocol: asyncio.Protocol) -> None:
+        self._protocol = protocol
+        self._attached.set()
+
+    # ---- what asyncssh calls
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"peername": ("0.0.0.0", 0), "sockname": ("0.0.0.0", 0)}.get(name, default)
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        if self._closing or not data:
+            return
+        self._chunks.append(bytes(data))
+        self._size += len(data)
+        self._write_wake.set()
+        if self._size > HIGH_WATER and not self._writing_paused:
+            self._writing_paused = True
+            self._peer().pause_writing()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """Ends after everything written has been sent."""
+        self._closing = True
+        self._write_wake.set()
+
+    def abort(self) -> None:
+        self._closing = True
+        self._chunks = []
+        self._size = 0
+        self._scope.cancel()
+
+    def pause_reading(self) -> None:
+        if self._read_wake.is_set():
+            self._read_wake = trio.Event()
+
+    def resume_reading(self) -> None:
+        self._read_wake.set()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Our own limit stands: it bounds the agent's memory."""
+
+    def get_write_buffer_size(self) -> int:
+        return self._size
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = cast(asyncio.Protocol, protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._peer()
+
+    # ---- the trio side
+
+    async def pump(self) -> None:
+        """Moves bytes both ways until one side ends, then tells the protocol."""
+        await self._attached.wait()
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._pump_in)
+                    nursery.start_soon(self._pump_out)
+        finally:
+            self._closing = True
+            self._peer().connection_lost(None)
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._stream)
+
+    async def _pump_in(self) -> None:
+        try:
+            while True:
+                await self._read_wake.wait()
+                data = await self._stream.receive_some(READ_SIZE)
+                if not data:
+                    break
+                self._peer().data_received(bytes(data))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._scope.cancel()
+            return
+        if not self._peer().eof_received():
+            self.close()
+
+    async def _pump_out(self) -> None:
+        try:
+            while True:
+                while self._chunks:
+                    chunks, self._chunks = self._chunks, []
+                    data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+                    await self._stream.send_all(data)
+                    self._size -= len(data)
+                    self._resume()
+                if self._closing:
+                    break
+                self._write_wake = trio.Event()
+                await self._write_wake.wait()
+            await self._stream.aclose()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the reader sees the same end
+        self._scope.cancel()
+
+    def _resume(self) -> None:
+        if self._writing_paused and self._size <= HIGH_WATER // 2:
+            self._writing_paused = False
+            self._peer().resume_writing()
+
+    def _peer(self) -> asyncio.Protocol:
+        if self._protocol is None:
+            raise RuntimeError("transport used before its protocol was attached")
+        return self._protocol

@@ -1,0 +1,75 @@
+"""What the running agent knows and shares between its services: the manifest, who it runs as, what is open.
+
+Plain data and counters; no I/O. Services read it, the main loop writes the manifest.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coder.rpc.proto import agent_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The operating-system user the agent runs as."""
+
+    name: str
+    home: Path
+    shell: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEvent:
+    """The begin or end of a session, for the connection log."""
+
+    id: bytes
+    connect: bool
+    kind: str
+    "ssh, vscode, jetbrains, reconnecting_pty."
+    ip: str = ""
+    status_code: int = 0
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class AgentState:
+    """Shared by all services of one agent process."""
+
+    identity: Identity
+    token: str
+    url: str
+    executable: str
+    "Our own program, for git's helpers."
+    manifest: agent_pb2.Manifest | None = None
+    directory: Path | None = None
+    "The manifest's directory, expanded; None before the first manifest."
+    script_bin: Path | None = None
+    banners: list[agent_pb2.BannerConfig] = field(default_factory=list)
+    sessions: Counter[str] = field(default_factory=Counter)
+    "Open sessions by application name."
+    report: Callable[[ConnectionEvent], None] = lambda _event: None
+    block_file_transfer: bool = False
+    debug_ports: frozenset[int] = frozenset()
+    "The agent's own listeners, never shown as the workspace's."
+
+    def open_session(self, kind: str, ip: str = "") -> bytes:
+        """Counts and reports a session. Returns its id for `close_session`."""
+        self.sessions[kind] += 1
+        ident = uuid.uuid4().bytes
+        self.report(ConnectionEvent(ident, True, kind, ip))
+        return ident
+
+    def close_session(self, ident: bytes, kind: str, status: int = 0, reason: str = "") -> None:
+        self.sessions[kind] -= 1
+        self.report(ConnectionEvent(ident, False, kind, "", status, reason))
+
+    def workdir(self) -> Path:
+        """Where shells start: the manifest's directory if it exists, else home."""
+        if self.directory is not None and self.directory.is_dir():
+            return self.directory
+        return self.identity.home if self.identity.home.is_dir() else Path("/")

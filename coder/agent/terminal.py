@@ -1,0 +1,53 @@
+"""Pseudo-terminals: opening one, starting a program on it, resizing it. POSIX only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def resize(descriptor: int, height: int, width: int) -> None:
+    """Tells the terminal its size; the kernel sends SIGWINCH. Sizes are clamped to what the call can carry."""
+    size = struct.pack("HHHH", min(height, 0xFFFF), min(width, 0xFFFF), 0, 0)
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, size)
+
+
+def spawn(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, height: int, width: int
+) -> tuple[subprocess.Popen[bytes], int, str]:
+    """Starts a program as the leader of a new session on a new terminal.
+
+    Returns (process, master descriptor - non-blocking, terminal's name). Raises OSError when it cannot be started.
+    """
+    master, slave = pty.openpty()
+    try:
+        resize(slave, height or 24, width or 80)
+        name = os.ttyname(slave)
+        process = subprocess.Popen(
+            argv,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**env, "SSH_TTY": name},
+            cwd=cwd,
+            close_fds=True,
+            start_new_session=True,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - one ioctl, no Python locks involved
+        )
+    except BaseException:
+        os.close(master)
+        raise
+    finally:
+        os.close(slave)
+    os.set_blocking(master, False)
+    return process, master, name
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,0 +1,125 @@
+"""The agent's SSH server against the real OpenSSH client, on a loopback socket in place of the overlay stream."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+import trio_asyncio
+
+from coder.agent.environment import find_identity
+from coder.agent.ssh.server import SshService
+from coder.agent.state import AgentState
+from coder.rpc.proto import agent_pb2
+
+OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-F", "none"]
+
+
+class Server:
+    def __init__(self, port: int, state: AgentState) -> None:
+        self.port, self.state = port, state
+
+    async def ssh(
+        self, *args: str, stdin: bytes = b"", options: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[bytes]:
+        argv = ["ssh", *OPTIONS, *options, "-p", str(self.port), "u@127.0.0.1", *args]
+        return await trio.run_process(argv, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    state.manifest = agent_pb2.Manifest(environment_variables={"FROM_MANIFEST": "$HOME/x"}, workspace_name="w")
+    state.directory = tmp_path
+    async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
+        service = SshService(state)
+        listeners = await nursery.start(trio.serve_tcp, service.serve, 0)
+        yield Server(listeners[0].socket.getsockname()[1], state)
+        nursery.cancel_scope.cancel()
+
+
+async def test_command_output_exit_code_environment_and_directory(server: Server, tmp_path: Path) -> None:
+    done = await server.ssh("echo out; echo err >&2; echo $FROM_MANIFEST $CODER; pwd; exit 7")
+    assert done.returncode == 7
+    assert done.stdout.decode().splitlines() == ["out", f"{os.environ['HOME']}/x true", str(tmp_path)]
+    assert done.stderr == b"err\n"
+
+
+async def test_standard_input_reaches_the_command_whole(server: Server) -> None:
+    body = os.urandom(3 << 20)
+    done = await server.ssh("sha256sum", stdin=body)
+    assert done.stdout.split()[0].decode() == hashlib.sha256(body).hexdigest()
+
+
+async def test_large_output_arrives_complete(server: Server) -> None:
+    done = await server.ssh("head -c 20000000 /dev/zero | tr '\\0' x")
+    assert len(done.stdout) == 20_000_000
+
+
+async def test_killed_command_reports_255(server: Server) -> None:
+    assert (await server.ssh("kill -9 $$")).returncode == 255
+
+
+async def test_terminal_has_size_and_name(server: Server) -> None:
+    done = await server.ssh("stty size; test -t 0 && echo tty; echo $TERM", options=("-tt",))
+    assert b"tty" in done.stdout
+    assert done.returncode == 0
+
+
+async def test_shell_with_terminal_ends_with_its_exit_code(server: Server) -> None:
+    done = await server.ssh(options=("-tt",), stdin=b"exit 5\n")
+    assert done.returncode == 5
+
+
+async def test_sftp_both_ways_and_relative_paths(server: Server, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(5 << 20))
+    back = tmp_path / "elsewhere"
+    back.mkdir()
+    batch = f"put {source} copied\nrename copied moved\nmkdir d\nls\nget moved {back}/again\n"
+    argv = ["sftp", *OPTIONS, "-P", str(server.port), "-b", "-", "u@127.0.0.1"]
+    await trio.run_process(argv, stdin=batch.encode(), capture_stdout=True, capture_stderr=True)
+    assert (back / "again").read_bytes() == source.read_bytes()
+    assert (tmp_path / "d").is_dir()
+
+
+async def test_forwarding_to_a_port_and_agent_socket(server: Server) -> None:
+    async def echo(stream: trio.SocketStream) -> None:
+        async for data in stream:
+            await stream.send_all(data.upper())
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, echo, 0)
+        port = listeners[0].socket.getsockname()[1]
+        done = await server.ssh(options=("-W", f"127.0.0.1:{port}"), stdin=b"hello")
+        assert done.stdout == b"HELLO"
+        nursery.cancel_scope.cancel()
+
+
+async def test_unknown_subsystem_is_refused(server: Server) -> None:
+    assert (await server.ssh("netconf", options=("-s",))).returncode == 1
+
+
+async def test_blocked_file_transfer(server: Server) -> None:
+    server.state.block_file_transfer = True
+    done = await server.ssh("scp -t /tmp")
+    assert done.returncode == 65
+    assert done.stdout == b"\x02File transfer has been disabled.\n"
+
+
+async def test_many_sessions_at_once_are_counted(server: Server) -> None:
+    results: list[int] = []
+
+    async def one() -> None:
+        results.append((await server.ssh("true")).returncode)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(one)
+    assert results == [0] * 8
+    assert server.state.sessions["ssh"] == 0
