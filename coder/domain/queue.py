@@ -87,3 +87,22 @@ class Place:
 
 
 NO_PLACE = Place(0, 0)
+
+
+def places(waiting: Iterable[Wanted], daemons: Iterable[Offer], *, strict: bool = False) -> dict[UUID, Place]:
+    """Where each waiting job stands among those that compete with it for a daemon.
+
+    A job nobody may take stands nowhere (`NO_PLACE`): a number would promise that its turn comes.
+    """
+    ordered = order(waiting)
+    kinds = {(daemon.organization_id, daemon.provisioners, tuple(sorted(daemon.tags.items()))) for daemon in daemons}
+    offers = [Offer(organization, types, dict(tags)) for organization, types, tags in kinds]
+    takers = [
+        frozenset(number for number, offer in enumerate(offers) if fits(job, offer, strict=strict)) for job in ordered
+    ]
+    found: dict[UUID, Place] = {}
+    for index, job in enumerate(ordered):
+        mine = takers[index]
+        rivals = [other for other, others in enumerate(takers) if mine & others]
+        found[job.job_id] = Place(rivals.index(index) + 1, len(rivals)) if mine else NO_PLACE
+    return found

@@ -3,7 +3,19 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from coder.domain.queue import Offer, OtherOrganization, OtherProvisioner, Wanted, explain_unfit, fits, order, pick
+from coder.domain.queue import (
+    NO_PLACE,
+    Offer,
+    OtherOrganization,
+    OtherProvisioner,
+    Place,
+    Wanted,
+    explain_unfit,
+    fits,
+    order,
+    pick,
+    places,
+)
 from coder.domain.tags import MissingTag, normalize_tags
 
 ORG, ELSEWHERE = UUID(int=1), UUID(int=2)
@@ -35,3 +47,12 @@ def test_the_next_job_is_the_first_that_fits():
     assert pick(jobs, daemon(tags={"gpu": "yes"})) == jobs[0]
     assert pick(jobs, daemon(tags={"gpu": "yes"}), strict=True) == jobs[0]
     assert pick(jobs[1:], daemon(tags={"gpu": "yes"}), strict=True) is None
+
+
+def test_places_count_only_rivals_for_a_daemon():
+    gpu = {"gpu": "yes"}
+    jobs = [job(1, tags=gpu), job(2, minute=1), job(3, minute=2), job(4, minute=3, tags={"moon": "yes"})]
+    found = places(jobs, [daemon(), daemon(), daemon("echo")])
+    assert found == {UUID(int=1): NO_PLACE, UUID(int=2): Place(1, 2), UUID(int=3): Place(2, 2), UUID(int=4): NO_PLACE}
+    assert places(jobs, [daemon(tags=gpu)])[UUID(int=3)] == Place(3, 3)
+    assert places(jobs, [daemon(), daemon(tags=gpu)], strict=True)[UUID(int=1)] == Place(1, 1)
