@@ -1,0 +1,456 @@
+"""Queries on agents and what belongs to them, except their logs (`agent_logs.py`).
+
+An agent may speak to the server while its build is the newest of a living workspace: `get_agent_by_token` and
+`get_agent_place` apply that rule, the others do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import Select, and_, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from coder.coderd.store.metadata import Uuid
+from coder.coderd.store.tables.agents import (
+    workspace_agent_log_sources,
+    workspace_agent_metadata,
+    workspace_agent_script_timings,
+    workspace_agent_scripts,
+    workspace_agent_stats,
+    workspace_agents,
+    workspace_app_statuses,
+    workspace_apps,
+)
+from coder.coderd.store.tables.builds import workspace_builds
+from coder.coderd.store.tables.identity import users
+from coder.coderd.store.tables.workspaces import workspaces
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+
+_agents = workspace_agents
+_IDS = bindparam("ids", type_=ARRAY(Uuid))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One agent of one build."""
+
+    id: UUID
+    parent_id: UUID | None
+    created_at: datetime
+    updated_at: datetime
+    resource_id: UUID
+    job_id: UUID
+    name: str
+    auth_token: UUID
+    auth_instance_id: str | None
+    api_key_scope: str
+    architecture: str
+    operating_system: str
+    environment_variables: dict[str, str] | None
+    directory: str
+    expanded_directory: str
+    version: str
+    api_version: str
+    subsystems: list[str]
+    first_connected_at: datetime | None
+    last_connected_at: datetime | None
+    disconnected_at: datetime | None
+    lifecycle_state: str
+    started_at: datetime | None
+    ready_at: datetime | None
+    connection_timeout_seconds: int
+    troubleshooting_url: str
+    motd_file: str
+    display_apps: list[str]
+    display_order: int
+    logs_length: int
+    logs_overflowed: bool
+    resources_monitoring: dict[str, Any]
+    devcontainers: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlace:
+    """A current agent, its workspace and its owner: what is needed to decide about it and to serve it."""
+
+    agent: AgentRow
+    workspace_id: UUID
+    workspace_name: str
+    owner_id: UUID
+    owner_username: str
+    owner_status: str
+    organization_id: UUID
+    template_id: UUID
+    user_acl: dict[str, list[str]]
+    group_acl: dict[str, list[str]]
+    build_id: UUID
+    build_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppRow:
+    id: UUID
+    created_at: datetime
+    agent_id: UUID
+    slug: str
+    display_name: str
+    icon: str
+    command: str
+    url: str
+    external: bool
+    subdomain: bool
+    sharing_level: str
+    healthcheck_url: str
+    healthcheck_interval: int
+    healthcheck_threshold: int
+    health: str
+    display_order: int
+    display_group: str
+    hidden: bool
+    open_in: str
+    tooltip: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppStatusRow:
+    id: UUID
+    created_at: datetime
+    workspace_id: UUID
+    agent_id: UUID
+    app_id: UUID
+    state: str
+    message: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogSourceRow:
+    agent_id: UUID
+    id: UUID
+    created_at: datetime
+    display_name: str
+    icon: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRow:
+    """A script, and how its last run ended (None before)."""
+
+    id: UUID
+    agent_id: UUID
+    created_at: datetime
+    log_source_id: UUID
+    log_path: str
+    script: str
+    cron: str
+    run_on_start: bool
+    run_on_stop: bool
+    start_blocks_login: bool
+    timeout_seconds: int
+    display_name: str
+    position: int
+    exit_code: int | None = None
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptTimingRow:
+    agent_id: UUID
+    agent_name: str
+    display_name: str
+    started_at: datetime
+    ended_at: datetime
+    exit_code: int
+    stage: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRow:
+    agent_id: UUID
+    key: str
+    display_name: str
+    script: str
+    interval_seconds: int
+    timeout_seconds: int
+    display_order: int
+    value: str
+    error: str
+    collected_at: datetime | None
+
+
+_AGENT_COLUMNS = tuple(_agents.c[field.name] for field in fields(AgentRow))
+_APP_COLUMNS = tuple(workspace_apps.c[field.name] for field in fields(AppRow))
+_STATUS_COLUMNS = tuple(workspace_app_statuses.c[field.name] for field in fields(AppStatusRow))
+_SOURCE_COLUMNS = tuple(workspace_agent_log_sources.c[field.name] for field in fields(LogSourceRow))
+_SCRIPT_COLUMNS = tuple(
+    workspace_agent_scripts.c[field.name] for field in fields(ScriptRow) if field.name not in {"exit_code", "status"}
+)
+_METADATA_COLUMNS = tuple(workspace_agent_metadata.c[field.name] for field in fields(MetadataRow))
+
+_PLACE: Select[Any] = (
+    select(
+        *_AGENT_COLUMNS,
+        workspaces.c.id,
+        workspaces.c.name,
+        workspaces.c.owner_id,
+        users.c.username,
+        users.c.status,
+        workspaces.c.organization_id,
+        workspaces.c.template_id,
+        workspaces.c.user_acl,
+        workspaces.c.group_acl,
+        workspace_builds.c.id,
+        workspace_builds.c.build_number,
+    )
+    .join(workspace_builds, workspace_builds.c.job_id == _agents.c.job_id)
+    .join(
+        workspaces,
+        # the newest build only: an older one's agents are history
+        and_(workspaces.c.id == workspace_builds.c.workspace_id, workspaces.c.latest_build_id == workspace_builds.c.id),
+    )
+    .join(users, users.c.id == workspaces.c.owner_id)
+    .where(~workspaces.c.deleted, ~_agents.c.deleted)
+)
+
+
+def _place(row: Any) -> AgentPlace:
+    count = len(_AGENT_COLUMNS)
+    return AgentPlace(AgentRow(*row[:count]), *row[count:])
+
+
+async def get_agent(tx: Tx, agent_id: UUID) -> AgentRow | None:
+    row = (await tx.execute(select(*_AGENT_COLUMNS).where(_agents.c.id == agent_id))).one_or_none()
+    return AgentRow(*row) if row else None
+
+
+async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
+    """The current agent a token belongs to. Terraform keeps a token over builds, so older rows may carry it, too."""
+    row = (await tx.execute(_PLACE.where(_agents.c.auth_token == token))).first()
+    return _place(row) if row else None
+
+
+async def get_agent_by_instance(tx: Tx, instance_id: str) -> AgentPlace | None:
+    """The current agent of a cloud machine (newest row wins)."""
+    query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(1)
+    row = (await tx.execute(query)).first()
+    return _place(row) if row else None
+
+
+async def get_agent_place(tx: Tx, agent_id: UUID) -> AgentPlace | None:
+    """A current agent; None for an agent of an older build."""
+    row = (await tx.execute(_PLACE.where(_agents.c.id == agent_id))).first()
+    return _place(row) if row else None
+
+
+async def list_current_agents(tx: Tx, owner_id: UUID) -> list[AgentPlace]:
+    """Every current agent of an owner's living workspaces."""
+    rows = await tx.execute(_PLACE.where(workspaces.c.owner_id == owner_id).order_by(_agents.c.id))
+    return [_place(row) for row in rows]
+
+
+_BY_JOBS = select(*_AGENT_COLUMNS).where(_agents.c.job_id == func.any(_IDS), ~_agents.c.deleted)
+_APPS = select(*_APP_COLUMNS).where(workspace_apps.c.agent_id == func.any(_IDS))
+_STATUSES = (
+    select(*_STATUS_COLUMNS)
+    .where(workspace_app_statuses.c.agent_id == func.any(_IDS))
+    .order_by(workspace_app_statuses.c.created_at.desc())
+)
+_SOURCES = select(*_SOURCE_COLUMNS).where(workspace_agent_log_sources.c.agent_id == func.any(_IDS))
+_METADATA = (
+    select(*_METADATA_COLUMNS)
+    .where(workspace_agent_metadata.c.agent_id == bindparam("agent_id", type_=Uuid))
+    .order_by(workspace_agent_metadata.c.display_order, workspace_agent_metadata.c.key)
+)
+_last_run = (
+    select(workspace_agent_script_timings.c.exit_code, workspace_agent_script_timings.c.status)
+    .where(workspace_agent_script_timings.c.script_id == workspace_agent_scripts.c.id)
+    .order_by(workspace_agent_script_timings.c.id.desc())
+    .limit(1)
+    .lateral("last_run")
+)
+_SCRIPTS = (
+    select(*_SCRIPT_COLUMNS, _last_run.c.exit_code, _last_run.c.status)
+    .select_from(workspace_agent_scripts)
+    .outerjoin(_last_run, func.true())
+    .where(workspace_agent_scripts.c.agent_id == func.any(_IDS))
+    .order_by(workspace_agent_scripts.c.position)
+)
+
+
+async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentRow]:
+    return [AgentRow(*row) for row in await tx.execute(_BY_JOBS, {"ids": job_ids})]
+
+
+async def list_apps(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppRow]:
+    return [AppRow(*row) for row in await tx.execute(_APPS, {"ids": agent_ids})]
+
+
+async def list_app_statuses(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppStatusRow]:
+    """Newest first."""
+    return [AppStatusRow(*row) for row in await tx.execute(_STATUSES, {"ids": agent_ids})]
+
+
+async def list_scripts(tx: Tx, agent_ids: Sequence[UUID]) -> list[ScriptRow]:
+    rows: Any = await tx.execute(_SCRIPTS, {"ids": agent_ids})
+    return [ScriptRow(*row) for row in rows]
+
+
+async def list_log_sources(tx: Tx, agent_ids: Sequence[UUID]) -> list[LogSourceRow]:
+    return [LogSourceRow(*row) for row in await tx.execute(_SOURCES, {"ids": agent_ids})]
+
+
+async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:
+    return [MetadataRow(*row) for row in await tx.execute(_METADATA, {"agent_id": agent_id})]
+
+
+async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
+    query = select(*_AGENT_COLUMNS).where(_agents.c.parent_id == parent_id, ~_agents.c.deleted)
+    return [AgentRow(*row) for row in await tx.execute(query.order_by(_agents.c.name))]
+
+
+async def list_script_timings(tx: Tx, job_id: UUID) -> list[ScriptTimingRow]:
+    """Every run of every script of a build's agents, in order."""
+    timings, scripts = workspace_agent_script_timings, workspace_agent_scripts
+    query = (
+        select(
+            _agents.c.id,
+            _agents.c.name,
+            scripts.c.display_name,
+            timings.c.started_at,
+            timings.c.ended_at,
+            timings.c.exit_code,
+            timings.c.stage,
+            timings.c.status,
+        )
+        .join(scripts, scripts.c.id == timings.c.script_id)
+        .join(_agents, _agents.c.id == scripts.c.agent_id)
+        .where(_agents.c.job_id == job_id)
+        .order_by(timings.c.id)
+    )
+    return [ScriptTimingRow(*row) for row in await tx.execute(query)]
+
+
+async def insert_agents(
+    tx: Tx,
+    agents: Sequence[AgentRow],
+    *,
+    apps: Sequence[AppRow] = (),
+    scripts: Sequence[ScriptRow] = (),
+    log_sources: Sequence[LogSourceRow] = (),
+    metadata: Sequence[MetadataRow] = (),
+) -> None:
+    """Agents with everything a build defines for them."""
+    if agents:
+        await tx.execute(insert(_agents), [_values(row) for row in agents])
+    if apps:
+        await tx.execute(insert(workspace_apps), [_values(row) for row in apps])
+    if scripts:
+        await tx.execute(insert(workspace_agent_scripts), [_values(row, "exit_code", "status") for row in scripts])
+    if log_sources:
+        await tx.execute(insert(workspace_agent_log_sources), [_values(row) for row in log_sources])
+    if metadata:
+        await tx.execute(insert(workspace_agent_metadata), [_values(row) for row in metadata])
+
+
+async def update_agent(tx: Tx, agent_id: UUID, **values: Any) -> None:
+    """Sets columns by name: lifecycle, startup facts, connection times."""
+    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
+
+
+async def mark_connected(tx: Tx, agent_id: UUID, now: datetime, *, api_version: str | None = None) -> None:
+    """A connection began or is alive."""
+    values: dict[str, Any] = {
+        "first_connected_at": func.coalesce(_agents.c.first_connected_at, now),
+        "last_connected_at": now,
+        "updated_at": now,
+    }
+    if api_version is not None:
+        values["api_version"] = api_version
+    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
+
+
+async def mark_disconnected(tx: Tx, agent_id: UUID, now: datetime) -> None:
+    """The connection ended. `now` must be later than the last `mark_connected` to count."""
+    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(disconnected_at=now, updated_at=now))
+
+
+async def delete_agent(tx: Tx, agent_id: UUID) -> None:
+    """Hides a sub agent; its history stays."""
+    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(deleted=True))
+
+
+async def update_app_health(tx: Tx, app_id: UUID, health: str) -> None:
+    await tx.execute(update(workspace_apps).where(workspace_apps.c.id == app_id).values(health=health))
+
+
+async def update_metadata(
+    tx: Tx, agent_id: UUID, results: Mapping[str, tuple[str, str]], collected_at: datetime
+) -> None:
+    """`results`: key -> (value, error). Keys the build does not define are ignored."""
+    table = workspace_agent_metadata
+    for key, (value, error) in results.items():
+        await tx.execute(
+            update(table)
+            .where(table.c.agent_id == agent_id, table.c.key == key)
+            .values(value=value, error=error, collected_at=collected_at)
+        )
+
+
+async def upsert_log_source(tx: Tx, source: LogSourceRow) -> None:
+    """Makes a source; giving it again renames it."""
+    statement = insert(workspace_agent_log_sources).values(_values(source))
+    await tx.execute(
+        statement.on_conflict_do_update(
+            index_elements=["agent_id", "id"],
+            set_={
+                "display_name": statement.excluded.display_name,
+                "icon": statement.excluded.icon,
+                "created_at": statement.excluded.created_at,
+            },
+        )
+    )
+
+
+async def insert_app_status(tx: Tx, row: AppStatusRow) -> None:
+    await tx.execute(insert(workspace_app_statuses).values(_values(row)))
+
+
+async def insert_script_timing(
+    tx: Tx, script_id: UUID, *, started_at: datetime, ended_at: datetime, exit_code: int, stage: str, status: str
+) -> None:
+    """Raises IntegrityError for an unknown script."""
+    await tx.execute(
+        insert(workspace_agent_script_timings).values(
+            script_id=script_id,
+            started_at=started_at,
+            ended_at=ended_at,
+            exit_code=exit_code,
+            stage=stage,
+            status=status,
+        )
+    )
+
+
+async def insert_stats(tx: Tx, **values: Any) -> None:
+    """One report of an agent's statistics; names as in the table."""
+    await tx.execute(insert(workspace_agent_stats).values(**values))
+
+
+async def list_app_owners(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
+    """Agent id and healthcheck URL by app id."""
+    query = select(workspace_apps.c.id, workspace_apps.c.agent_id, workspace_apps.c.healthcheck_url)
+    rows = await tx.execute(query.where(workspace_apps.c.id.in_(app_ids)))
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+def _values(row: Any, *without: str) -> dict[str, Any]:
+    return {field.name: getattr(row, field.name) for field in fields(row) if field.name not in without}
