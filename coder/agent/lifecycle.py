@@ -1,0 +1,68 @@
+"""The agent's life as a table, and the queue that reports every step in order, even across reconnects.
+
+Source: agent protocol document, section 2. States only ever move forward within one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import trio
+
+from coder.rpc.proto import agent_pb2
+
+State = agent_pb2.Lifecycle.State
+
+ORDER = (
+    State.CREATED,
+    State.STARTING,
+    State.START_TIMEOUT,
+    State.START_ERROR,
+    State.READY,
+    State.SHUTTING_DOWN,
+    State.SHUTDOWN_TIMEOUT,
+    State.SHUTDOWN_ERROR,
+    State.OFF,
+)
+
+
+class Lifecycle:
+    """Remembers each state reached and hands them out in order for reporting."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._states: list[agent_pb2.Lifecycle] = []
+        self._reported = 0
+        self._changed = trio.Event()
+
+    @property
+    def current(self) -> agent_pb2.Lifecycle.State.ValueType:
+        return self._states[-1].state if self._states else State.CREATED
+
+    def set(self, state: agent_pb2.Lifecycle.State.ValueType) -> None:
+        """Moves forward. A step back is ignored: a late script must not undo a shutdown."""
+        if ORDER.index(state) <= ORDER.index(self.current):
+            return
+        entry = agent_pb2.Lifecycle(state=state)
+        entry.changed_at.FromDatetime(self._now())
+        self._states.append(entry)
+        self._wake()
+
+    async def next_unreported(self) -> agent_pb2.Lifecycle:
+        """The oldest state the server has not confirmed; waits for one."""
+        while self._reported >= len(self._states):
+            await self._changed.wait()
+        return self._states[self._reported]
+
+    def confirm(self) -> None:
+        self._reported += 1
+        self._wake()
+
+    async def wait_all_reported(self) -> None:
+        while self._reported < len(self._states):
+            await self._changed.wait()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()

@@ -1,0 +1,104 @@
+"""Script output on its way to the server: queued by source, sent in batches, kept until confirmed.
+
+Limits are the server's (1 MiB an agent, 1 MiB a batch); memory is bounded by dropping the oldest unsent lines of a
+source, with a line that says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import trio
+
+from coder.rpc.proto import agent_pb2
+
+BATCH_BYTES = 1 << 20
+LINE_OVERHEAD = 21
+"Bytes the server counts for a line beside its text."
+QUEUE_BYTES = 2 << 20
+"Our own bound for lines waiting for a connection: twice what the server would keep anyway."
+MAX_LINE = 64 << 10
+
+Send = Callable[[agent_pb2.BatchCreateLogsRequest], Awaitable[agent_pb2.BatchCreateLogsResponse]]
+
+
+class LogQueue:
+    """Collects lines of all sources."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._lines: deque[tuple[bytes, agent_pb2.Log]] = deque()
+        self._size = 0
+        self._dropped = 0
+        self._in_flight = False
+        self._overflowed = False
+        self._changed = trio.Event()
+
+    def add(self, source: bytes, text: str, level: agent_pb2.Log.Level.ValueType) -> None:
+        """Queues one line (without its line break) of a log source (16-byte id)."""
+        if self._overflowed:
+            return
+        entry = agent_pb2.Log(output=text[:MAX_LINE], level=level)
+        entry.created_at.FromDatetime(self._now())
+        self._lines.append((source, entry))
+        self._size += len(entry.output) + LINE_OVERHEAD
+        while self._size > QUEUE_BYTES and len(self._lines) > 1:
+            _, oldest = self._lines.popleft()
+            self._size -= len(oldest.output) + LINE_OVERHEAD
+            self._dropped += 1
+        self._wake()
+
+    async def send_loop(self, send: Send, *, linger: float = 0.25) -> None:
+        """Sends batches until the server has enough. A failing `send` ends the loop; nothing is lost."""
+        while not self._overflowed:
+            if not self._lines:
+                await self._changed.wait()
+                continue
+            if self._size < BATCH_BYTES // 2:
+                await trio.sleep(linger)
+            request, count = self._batch()
+            self._in_flight = True
+            try:
+                answer = await send(request)
+            finally:
+                self._in_flight = False
+            self._forget(count)
+            if answer.log_limit_exceeded:
+                self._overflowed = True
+                self._lines.clear()
+                self._size = 0
+            self._wake()
+        await trio.sleep_forever()
+
+    async def wait_sent(self) -> None:
+        while (self._lines or self._in_flight) and not self._overflowed:
+            await self._changed.wait()
+
+    def _batch(self) -> tuple[agent_pb2.BatchCreateLogsRequest, int]:
+        """Leading lines of one source, at most one batch."""
+        source = self._lines[0][0]
+        request = agent_pb2.BatchCreateLogsRequest(log_source_id=source)
+        if self._dropped:
+            note = agent_pb2.Log(output=f"({self._dropped} older log lines were dropped)", level=agent_pb2.Log.WARN)
+            note.created_at.FromDatetime(self._now())
+            request.logs.append(note)
+            self._dropped = 0
+        size = count = 0
+        for line_source, entry in self._lines:
+            size += len(entry.output.encode()) + LINE_OVERHEAD
+            if line_source != source or (count and size > BATCH_BYTES):
+                break
+            request.logs.append(entry)
+            count += 1
+        return request, count
+
+    def _forget(self, count: int) -> None:
+        for _ in range(min(count, len(self._lines))):
+            _, entry = self._lines.popleft()
+            self._size -= len(entry.output) + LINE_OVERHEAD
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()

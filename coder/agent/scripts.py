@@ -1,0 +1,188 @@
+"""Start, stop and cron scripts: concurrent, output streamed, result reported, no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import trio
+
+from coder.agent import environment
+from coder.agent.cron import next_run
+from coder.agent.logs import LogQueue
+from coder.agent.state import AgentState
+from coder.base.log import get_logger
+from coder.rpc.proto import agent_pb2
+
+log = get_logger("agent.scripts")
+
+Script = agent_pb2.WorkspaceAgentScript
+Stage = agent_pb2.Timing.Stage
+Status = agent_pb2.Timing.Status
+PIPE_GRACE = 10.0
+"Seconds for pipes to close after a script has ended; then PIPES_LEFT_OPEN (protocol document, section 3)."
+UNKNOWN_EXIT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a set of scripts ended."""
+
+    failed: bool = False
+    timed_out: bool = False
+
+
+Report = Callable[[agent_pb2.Timing], Awaitable[None]]
+
+
+class ScriptRunner:
+    """Runs the manifest's scripts."""
+
+    def __init__(self, state: AgentState, queue: LogQueue, report: Report, log_dir: Path, data_dir: Path) -> None:
+        self._state, self._queue, self._report = state, queue, report
+        self._log_dir = log_dir
+        self._data_dir = data_dir / "coder-script-data"
+        state.script_bin = self._data_dir / "bin"
+
+    def prepare(self) -> None:
+        """Creates the scripts' data and bin directories."""
+        (self._data_dir / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._log_dir.mkdir(parents=True, exist_ok=True)
+
+    async def run_all(self, scripts: list[Script], stage: agent_pb2.Timing.Stage.ValueType) -> Outcome:
+        """All scripts at once; returns when every one has ended."""
+        results: list[agent_pb2.Timing.Status.ValueType] = []
+
+        async def one(script: Script) -> None:
+            results.append(await self.run(script, stage))
+
+        async with trio.open_nursery() as nursery:
+            for script in scripts:
+                nursery.start_soon(one, script)
+        timed_out = Status.TIMED_OUT in results
+        return Outcome(
+            failed=any(result not in {Status.OK, Status.TIMED_OUT} for result in results), timed_out=timed_out
+        )
+
+    async def run_cron(self, scripts: list[Script]) -> None:
+        """Runs cron scripts at their times until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for script in scripts:
+                if script.cron:
+                    nursery.start_soon(self._cron, script)
+
+    async def _cron(self, script: Script) -> None:
+        while True:
+            now = datetime.now().astimezone()
+            at = next_run(script.cron, now)
+            if at is None:
+                log.warn("cron expression can never run", cron=script.cron)
+                return
+            await trio.sleep(max(0.0, (at - now).total_seconds()))
+            await self.run(script, Stage.CRON)
+
+    async def run(self, script: Script, stage: agent_pb2.Timing.Stage.ValueType) -> agent_pb2.Timing.Status.ValueType:
+        """One script to its end. Failures are results, never exceptions."""
+        started = datetime.now(UTC)
+        try:
+            code, status = await self._execute(script)
+        except OSError as error:
+            self._queue.add(script.log_source_id, f"script could not be started: {error}", agent_pb2.Log.ERROR)
+            code, status = UNKNOWN_EXIT, Status.EXIT_FAILURE
+        if status == Status.TIMED_OUT:
+            self._queue.add(script.log_source_id, "script timed out", agent_pb2.Log.ERROR)
+        elif code:
+            self._queue.add(script.log_source_id, f"script exited with code {code}", agent_pb2.Log.ERROR)
+        timing = agent_pb2.Timing(script_id=script.id, exit_code=code, stage=stage, status=status)
+        timing.start.FromDatetime(started)
+        timing.end.FromDatetime(datetime.now(UTC))
+        await self._report(timing)
+        return status
+
+    async def _execute(self, script: Script) -> tuple[int, agent_pb2.Timing.Status.ValueType]:
+        env = environment.command_environment(self._state)
+        env |= {"CODER_SCRIPT_DATA_DIR": str(self._data_dir), "CODER_SCRIPT_BIN_DIR": str(self._data_dir / "bin")}
+        argv = environment.command_line(self._state.identity, script.script or "true")
+        timeout = script.timeout.ToTimedelta().total_seconds() or float("inf")
+        with self._open_log(script) as out:
+            process = await trio.lowlevel.open_process(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=env,
+                cwd=self._state.workdir(),
+                start_new_session=True,
+            )
+            return await self._attend(script, process, out.fileno(), timeout)
+
+    async def _attend(
+        self, script: Script, process: trio.Process, out: int, timeout: float
+    ) -> tuple[int, agent_pb2.Timing.Status.ValueType]:
+        status: agent_pb2.Timing.Status.ValueType = Status.OK
+        async with trio.open_nursery() as nursery:
+            pipes = trio.Event()
+            nursery.start_soon(self._copy_both, script, process, out, pipes)
+            try:
+                with trio.move_on_after(timeout) as scope:
+                    await process.wait()
+                if scope.cancelled_caught:
+                    status = Status.TIMED_OUT
+                    kill_group(process.pid, signal.SIGTERM)
+                    with trio.move_on_after(PIPE_GRACE):
+                        await process.wait()
+                with trio.move_on_after(PIPE_GRACE) as grace:
+                    await pipes.wait()
+                if grace.cancelled_caught and status == Status.OK:
+                    status = Status.PIPES_LEFT_OPEN
+            finally:
+                if process.returncode is None:
+                    kill_group(process.pid, signal.SIGKILL)
+                nursery.cancel_scope.cancel()
+        code = process.returncode if process.returncode is not None and process.returncode >= 0 else UNKNOWN_EXIT
+        if code and status in {Status.OK, Status.PIPES_LEFT_OPEN}:
+            status = Status.EXIT_FAILURE
+        return code, status
+
+    async def _copy_both(self, script: Script, process: trio.Process, out: int, done: trio.Event) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._copy, process.stdout, script.log_source_id, out, agent_pb2.Log.INFO)
+            nursery.start_soon(self._copy, process.stderr, script.log_source_id, out, agent_pb2.Log.ERROR)
+        done.set()
+
+    async def _copy(
+        self, pipe: trio.abc.ReceiveStream | None, source: bytes, out: int, level: agent_pb2.Log.Level.ValueType
+    ) -> None:
+        rest = b""
+        if pipe is None:
+            return
+        async for chunk in pipe:
+            os.write(out, chunk)
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > (1 << 20):
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                self._queue.add(source, line.decode("utf-8", "replace").rstrip("\r"), level)
+        if rest:
+            self._queue.add(source, rest.decode("utf-8", "replace"), level)
+
+    def _open_log(self, script: Script):  # type: ignore[no-untyped-def]
+        name = script.log_path or f"coder-script-{uuid.UUID(bytes=script.log_source_id)}.log"
+        path = environment.expand_directory(name, self._state.identity, dict(os.environ))
+        if not script.log_path or not (script.log_path.startswith(("/", "~", "$"))):
+            path = self._log_dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("ab")
+
+
+def kill_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # already gone
