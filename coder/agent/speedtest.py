@@ -1,0 +1,68 @@
+"""The speed test server (overlay port 3), compatible with the field's tools.
+
+One JSON line each way, then 2 MiB blocks of random bytes until the time is over (agent services document, section 3).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import trio
+
+VERSION = 2
+BLOCK = 2 << 20
+DOWNLOAD = 0
+MAX_SECONDS = 60.0
+"Our own bound on how long one test may keep the path busy."
+
+
+async def serve_speedtest(stream: trio.abc.Stream) -> None:
+    """One test. Never raises for what the peer did."""
+    async with stream:
+        try:
+            line, rest = await _read_line(stream)
+            config = json.loads(line)
+            if config.get("version") != VERSION:
+                said = f"version mismatch! Server is version {VERSION}, client is version {config.get('version')}"
+                await stream.send_all(json.dumps({"error": said}).encode() + b"\n")
+                return
+            seconds = min(MAX_SECONDS, config["time"] / 1e9)
+            await stream.send_all(b"{}\n")
+            if config["direction"] == DOWNLOAD:
+                await send_blocks(stream, seconds)
+            else:
+                await receive_blocks(stream, seconds * 4, len(rest))
+        except (ValueError, KeyError, TypeError, trio.BrokenResourceError, trio.ClosedResourceError):
+            return
+
+
+async def send_blocks(stream: trio.abc.SendStream, seconds: float) -> int:
+    """Sends random blocks for `seconds`; returns the bytes sent."""
+    block = os.urandom(BLOCK)
+    sent = 0
+    deadline = trio.current_time() + seconds
+    while trio.current_time() < deadline:
+        await stream.send_all(block)
+        sent += BLOCK
+    return sent
+
+
+async def receive_blocks(stream: trio.abc.ReceiveStream, limit: float, already: int = 0) -> int:
+    """Reads until the end of the stream, at most `limit` seconds; returns the bytes read."""
+    received = already
+    with trio.move_on_after(limit):
+        while chunk := await stream.receive_some(BLOCK):
+            received += len(chunk)
+    return received
+
+
+async def _read_line(stream: trio.abc.ReceiveStream) -> tuple[bytes, bytes]:
+    data = b""
+    while b"\n" not in data:
+        chunk = await stream.receive_some(4096)
+        if not chunk or len(data) > 4096:
+            raise ValueError("no request line")
+        data += chunk
+    line, _, rest = data.partition(b"\n")
+    return line, rest

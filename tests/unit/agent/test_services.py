@@ -1,0 +1,200 @@
+"""The agent's overlay services over in-memory streams: terminals, HTTP API, speed test; cron and lifecycle laws."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.cron import next_run
+from coder.agent.environment import find_identity
+from coder.agent.http_api import HttpApi
+from coder.agent.lifecycle import Lifecycle, State
+from coder.agent.logs import LogQueue
+from coder.agent.reconnecting_pty import PtyService
+from coder.agent.scripts import ScriptRunner, Stage
+from coder.agent.speedtest import serve_speedtest
+from coder.agent.state import AgentState
+from coder.base.errors import CoderError
+from coder.rpc.proto import agent_pb2
+
+DATA = Path(__file__).parents[2] / "data" / "wire"
+
+
+def make_state(tmp_path: Path) -> AgentState:
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    state.manifest = agent_pb2.Manifest(workspace_name="w")
+    state.directory = tmp_path
+    return state
+
+
+def pty_init(ident: str, command: str = "") -> bytes:
+    body = json.dumps({"ID": ident, "Height": 24, "Width": 80, "Command": command}).encode()
+    return len(body).to_bytes(2, "little") + body
+
+
+async def read_until(stream: trio.abc.ReceiveStream, marker: bytes) -> bytes:
+    seen = b""
+    with trio.fail_after(10):
+        while marker not in seen:
+            chunk = await stream.receive_some()
+            assert chunk, seen
+            seen += chunk
+    return seen
+
+
+async def test_terminal_survives_its_connection_and_replays(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        service = PtyService(make_state(tmp_path), nursery)
+        ident = str(uuid.uuid4())
+        first, far = trio.testing.memory_stream_pair()
+        nursery.start_soon(service.serve, far)
+        await first.send_all(pty_init(ident, "echo ready; read x; echo got:$x; read y"))
+        await read_until(first, b"ready")
+        await first.send_all(b'{"height":33,"width":44}{"data":"abc')
+        await first.send_all(b'\\n"}')
+        await read_until(first, b"got:abc")
+        await first.aclose()
+
+        second, far = trio.testing.memory_stream_pair()
+        nursery.start_soon(service.serve, far)
+        await second.send_all(pty_init(ident))
+        assert b"ready" in await read_until(second, b"got:abc")
+        await second.send_all(b'{"data":"\\n"}')
+        with trio.fail_after(10):
+            while await second.receive_some():
+                pass
+        nursery.cancel_scope.cancel()
+
+
+async def test_recorded_terminal_init_is_understood(tmp_path: Path) -> None:
+    recorded = json.loads((DATA / "pty_init.json").read_text())
+    text = json.dumps(recorded)
+    assert "ID" in text  # the recording holds the init form this service reads
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\x05\x00abc", b"\x02\x00{}", b"\x02\x00[]", b"\x04\x00nope"])
+async def test_bad_terminal_init_closes_silently(tmp_path: Path, garbage: bytes) -> None:
+    async with trio.open_nursery() as nursery:
+        service = PtyService(make_state(tmp_path), nursery)
+        near, far = trio.testing.memory_stream_pair()
+        nursery.start_soon(service.serve, far)
+        await near.send_all(garbage)
+        await near.send_eof()
+        assert await near.receive_some() == b""
+        nursery.cancel_scope.cancel()
+
+
+async def http(state: AgentState, target: str) -> tuple[int, dict[str, object]]:
+    near, far = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(HttpApi(state).serve, far)
+        await near.send_all(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        data = b""
+        while chunk := await near.receive_some():
+            data += chunk
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+async def test_http_api_says_hello_lists_ports_and_refuses(tmp_path: Path) -> None:
+    state = make_state(tmp_path)
+    assert await http(state, "/") == (200, {"message": "Hello from the agent!"})
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    status, answer = await http(state, "/api/v0/listening-ports")
+    assert status == 200
+    assert port in [item["port"] for item in answer["ports"]]  # type: ignore[attr-defined]
+    await listeners[0].aclose()
+    assert (await http(state, "/nope"))[0] == 404
+    assert (await http(state, "/api/v0/containers"))[0] == 403
+    assert (await http(state, "/api/v0/read-file?path=/does/not/exist"))[0] == 404
+
+
+async def test_speedtest_refuses_other_versions() -> None:
+    near, far = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_speedtest, far)
+        await near.send_all(b'{"version":1,"time":1,"direction":0}\n')
+        answer = await read_until(near, b"\n")
+    assert json.loads(answer) == {"error": "version mismatch! Server is version 2, client is version 1"}
+
+
+async def test_scripts_report_output_codes_and_timeouts(tmp_path: Path) -> None:
+    queue = LogQueue(lambda: datetime.now(UTC))
+    timings: list[agent_pb2.Timing] = []
+
+    async def report(timing: agent_pb2.Timing) -> None:
+        timings.append(timing)
+
+    runner = ScriptRunner(make_state(tmp_path), queue, report, tmp_path / "logs", tmp_path)
+    runner.prepare()
+    source = uuid.uuid4().bytes
+    good = agent_pb2.WorkspaceAgentScript(
+        id=b"g" * 16, log_source_id=source, script="echo hi; echo $CODER_SCRIPT_BIN_DIR"
+    )
+    bad = agent_pb2.WorkspaceAgentScript(id=b"b" * 16, log_source_id=source, script="echo no >&2; exit 3")
+    slow = agent_pb2.WorkspaceAgentScript(id=b"s" * 16, log_source_id=source, script="sleep 1000")
+    slow.timeout.FromMilliseconds(200)
+    outcome = await runner.run_all([good, bad, slow], Stage.START)
+    assert outcome.failed and outcome.timed_out
+    by_id = {timing.script_id: timing for timing in timings}
+    assert by_id[b"g" * 16].exit_code == 0
+    assert (by_id[b"b" * 16].exit_code, by_id[b"b" * 16].status) == (3, agent_pb2.Timing.EXIT_FAILURE)
+    assert by_id[b"s" * 16].status == agent_pb2.Timing.TIMED_OUT
+    sent: list[str] = []
+
+    async def send(request: agent_pb2.BatchCreateLogsRequest) -> agent_pb2.BatchCreateLogsResponse:
+        sent.extend(entry.output for entry in request.logs)
+        return agent_pb2.BatchCreateLogsResponse()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(queue.send_loop, send)
+        await queue.wait_sent()
+        nursery.cancel_scope.cancel()
+    assert {"hi", "no", "script exited with code 3", "script timed out"} <= set(sent)
+
+
+async def test_lifecycle_only_moves_forward_and_hands_out_every_state() -> None:
+    life = Lifecycle(lambda: datetime.now(UTC))
+    life.set(State.STARTING)
+    life.set(State.READY)
+    life.set(State.STARTING)
+    seen = []
+    for _ in range(2):
+        seen.append((await life.next_unreported()).state)
+        life.confirm()
+    assert seen == [State.STARTING, State.READY]
+    await life.wait_all_reported()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("30 * * * * *", "2026-02-27 23:59:30"),
+        ("*/15 * * * *", "2026-02-28 00:00:00"),
+        ("0 0 9 * * mon-fri", "2026-03-02 09:00:00"),
+        ("0 0 29 2 *", "2028-02-29 00:00:00"),
+        ("@hourly", "2026-02-28 00:00:00"),
+        ("@every 90s", "2026-02-28 00:00:42"),
+        ("0 0 12 1 * sun", "2026-03-01 12:00:00"),
+    ],
+)
+def test_next_cron_run(line: str, expected: str) -> None:
+    start = datetime(2026, 2, 27, 23, 59, 12, tzinfo=UTC)
+    found = next_run(line, start)
+    assert found is not None
+    assert found.strftime("%Y-%m-%d %H:%M:%S") == expected
+
+
+def test_impossible_and_malformed_cron_lines() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    assert next_run("0 0 30 2 *", start) is None
+    for line in ("", "* * *", "61 * * * *", "a b c d e"):
+        with pytest.raises(CoderError):
+            next_run(line, start)
