@@ -1,0 +1,69 @@
+"""ICMPv6: echo, and the errors a host sends and understands.
+
+Lives here: echo request and reply, destination unreachable, packet too big.
+Does not live here: neighbour discovery (a tunnel has no neighbours).
+Obeys: RFC 4443.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.wire import ip
+
+ECHO_REQUEST = 128
+ECHO_REPLY = 129
+UNREACHABLE = 1
+TOO_BIG = 2
+CODE_PORT_UNREACHABLE = 4
+
+_HEADER = Struct("!BBHI")
+HEADER_SIZE = 8
+
+
+class Message(NamedTuple):
+    """An ICMPv6 message: four bytes of meaning, then a body."""
+
+    type: int
+    code: int
+    parameter: int
+    "Bytes 4-8: identifier and sequence of an echo, the MTU of a packet too big."
+    body: bytes
+    "Echo data, or the beginning of the packet that caused the error."
+
+    @property
+    def identifier(self) -> int:
+        """Of an echo."""
+        return self.parameter >> 16
+
+    @property
+    def sequence(self) -> int:
+        """Of an echo."""
+        return self.parameter & 0xFFFF
+
+    def encode(self, source: bytes, destination: bytes) -> bytes:
+        """The whole IPv6 packet."""
+        data = _HEADER.pack(self.type, self.code, 0, self.parameter) + self.body
+        check = ip.checksum(ip.PROTOCOL_ICMP6, source, destination, data)
+        return (
+            ip.header(ip.PROTOCOL_ICMP6, source, destination, len(data))
+            + data[:2]
+            + check.to_bytes(2, "big")
+            + data[4:]
+        )
+
+
+def parse_untrusted(payload: bytes) -> Message:
+    """From an IPv6 payload; WireError when shorter than a header."""
+    if len(payload) < HEADER_SIZE:
+        raise WireError("short_message")
+    kind, code, _, parameter = _HEADER.unpack_from(payload)
+    return Message(kind, code, parameter, payload[HEADER_SIZE:])
+
+
+def port_unreachable(packet: bytes, source: bytes, destination: bytes) -> bytes:
+    """The error for a datagram nobody listens for, quoting as much of it as fits the minimum MTU (RFC 4443, 3.1)."""
+    quoted = packet[: ip.MIN_MTU - ip.HEADER_SIZE - HEADER_SIZE]
+    return Message(UNREACHABLE, CODE_PORT_UNREACHABLE, 0, quoted).encode(source, destination)

@@ -1,0 +1,176 @@
+"""TCP segments: bytes <-> values, options included.
+
+Lives here: the layout of header and options.
+Does not live here: what a segment means (stack/), and the hot path's own packing of full segments (stack/emission.py,
+stack/arrival.py), which uses the structs named here: a value per segment would cost more than the rest of the loop.
+Obeys: RFC 9293 section 3.1, RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 6994 (shared experimental options).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+
+from coder.mesh.core.errors import WireError
+
+FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
+HEADER_SIZE = 20
+MAX_OPTIONS = 40
+SEQUENCE_MASK = 0xFFFFFFFF
+
+KIND_END = 0
+KIND_NOP = 1
+KIND_MSS = 2
+KIND_WINDOW_SCALE = 3
+KIND_SACK_PERMITTED = 4
+KIND_SACK = 5
+KIND_TIMESTAMPS = 8
+KIND_EXPERIMENT = 253
+NEIGHBOUR_ID = 0x436D
+"""Our experiment identifier (RFC 6994), sent in SYNs only. Whoever sends it does not verify inner checksums (the tunnel
+has authenticated every byte) and takes inner packets up to the size it carries. Other stacks ignore unknown options."""
+
+MAX_WINDOW_SCALE = 14
+MAX_SACK_BLOCKS = 4
+
+_HEADER = Struct("!HHIIBBHHH")
+_TIMESTAMPS = Struct("!II")
+_BLOCK = Struct("!II")
+_SHORT = Struct("!H")
+_NEIGHBOUR = Struct("!HH")
+
+ESTABLISHED_OPTIONS = b"\x01\x01\x08\x0a"
+"""NOP, NOP, then kind and length of timestamps: how every stack aligns them, and what header prediction compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that are understood; unknown ones are skipped."""
+
+    mss: int | None = None
+    window_scale: int | None = None
+    sack_permitted: bool = False
+    timestamps: tuple[int, int] | None = None
+    "(value, echo reply)."
+    sack: tuple[tuple[int, int], ...] = ()
+    "Blocks [left, right), 32-bit sequence numbers, the most recent first."
+    neighbour: int | None = None
+    "The largest inner packet a node of our own kind takes; see NEIGHBOUR_ID."
+
+    def encode(self) -> bytes:
+        """Padded to a multiple of four with NOPs in front of what needs alignment."""
+        out = b""
+        if self.mss is not None:
+            out += bytes((KIND_MSS, 4)) + _SHORT.pack(self.mss)
+        if self.sack_permitted:
+            out += bytes((KIND_SACK_PERMITTED, 2)) if self.timestamps else bytes((1, 1, KIND_SACK_PERMITTED, 2))
+        if self.timestamps is not None:
+            out += b"" if self.sack_permitted else b"\x01\x01"
+            out += bytes((KIND_TIMESTAMPS, 10)) + _TIMESTAMPS.pack(*self.timestamps)
+        if self.window_scale is not None:
+            out += bytes((KIND_NOP, KIND_WINDOW_SCALE, 3, self.window_scale))
+        if self.neighbour is not None:
+            out += b"\x01\x01" + bytes((KIND_EXPERIMENT, 6)) + _NEIGHBOUR.pack(NEIGHBOUR_ID, self.neighbour)
+        if self.sack:
+            blocks = self.sack[: (MAX_OPTIONS - len(out) - 4) // 8]
+            out += bytes((KIND_NOP, KIND_NOP, KIND_SACK, 2 + 8 * len(blocks)))
+            out += b"".join(_BLOCK.pack(*block) for block in blocks)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A TCP segment."""
+
+    source_port: int
+    port: int
+    "Destination port."
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    "As sent, not scaled."
+    options: Options = Options()
+    payload: bytes | memoryview = b""
+    urgent: int = 0
+    checksum: int = 0
+
+    def encode(self, checksum: int = 0) -> bytes:
+        """The segment with the given checksum field."""
+        options = self.options.encode()
+        head = _HEADER.pack(
+            self.source_port,
+            self.port,
+            self.seq & SEQUENCE_MASK,
+            self.ack & SEQUENCE_MASK,
+            (HEADER_SIZE + len(options)) << 2,
+            self.flags,
+            self.window,
+            checksum,
+            self.urgent,
+        )
+        return head + options + self.payload
+
+    @property
+    def length(self) -> int:
+        """Sequence numbers it takes: payload, SYN and FIN (RFC 9293: SEG.LEN)."""
+        return len(self.payload) + (self.flags & SYN != 0) + (self.flags & FIN != 0)
+
+
+def parse_untrusted(data: bytes, start: int = 0, end: int | None = None) -> Segment:
+    """The segment in data[start:end]; WireError when the header or an option does not fit. The payload is a view."""
+    stop = len(data) if end is None else end
+    if stop - start < HEADER_SIZE:
+        raise WireError("short_segment")
+    source_port, port, seq, ack, offset, flags, window, checksum, urgent = _HEADER.unpack_from(data, start)
+    size = (offset >> 4) * 4
+    if size < HEADER_SIZE or start + size > stop:
+        raise WireError("bad_data_offset")
+    options = parse_options_untrusted(data[start + HEADER_SIZE : start + size]) if size > HEADER_SIZE else _NONE
+    payload = memoryview(data)[start + size : stop]
+    return Segment(source_port, port, seq, ack, flags, window, options, payload, urgent, checksum)
+
+
+_NONE = Options()
+
+
+def parse_options_untrusted(data: bytes) -> Options:
+    """Known options; WireError when one runs over the end or has the wrong length (RFC 9293 3.1 lets us drop it)."""
+    if len(data) == 12 and data.startswith(ESTABLISHED_OPTIONS):
+        return Options(timestamps=_TIMESTAMPS.unpack_from(data, 4))
+    found: dict[int, bytes] = {}
+    at = 0
+    while at < len(data):
+        kind = data[at]
+        if kind == KIND_END:
+            break
+        if kind == KIND_NOP:
+            at += 1
+            continue
+        size = data[at + 1] if at + 1 < len(data) else 0
+        if size < 2 or at + size > len(data):
+            raise WireError("bad_option")
+        found.setdefault(kind, data[at + 2 : at + size])
+        at += size
+    return _read_options(found)
+
+
+def _read_options(found: dict[int, bytes]) -> Options:
+    def sized(kind: int, size: int) -> bytes | None:
+        value = found.get(kind)
+        return value if value is not None and len(value) == size else None
+
+    mss = sized(KIND_MSS, 2)
+    scale = sized(KIND_WINDOW_SCALE, 1)
+    times = sized(KIND_TIMESTAMPS, 8)
+    neighbour = sized(KIND_EXPERIMENT, 4)
+    sack = found.get(KIND_SACK, b"")
+    pair = _NEIGHBOUR.unpack(neighbour) if neighbour else (0, 0)
+    return Options(
+        mss=_SHORT.unpack(mss)[0] if mss else None,
+        window_scale=min(scale[0], MAX_WINDOW_SCALE) if scale else None,  # RFC 7323 2.3: larger means 14
+        sack_permitted=sized(KIND_SACK_PERMITTED, 0) is not None,
+        timestamps=_TIMESTAMPS.unpack(times) if times else None,
+        sack=tuple(_BLOCK.iter_unpack(sack)) if len(sack) % 8 == 0 else (),
+        neighbour=pair[1] if pair[0] == NEIGHBOUR_ID else None,
+    )

@@ -1,0 +1,73 @@
+"""TSMP: the "is it reachable" ping inside the tunnel, next header 99.
+
+Lives here: the three messages both ways. Does not live here: when to ping (endpoint.py).
+Obeys: derp-disco-stun.md section 7; the recorded packets of tsmp.json.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.wire import ip
+
+TOKEN_SIZE = 8
+MIN_SIZE = 9
+_PING = ord("p")
+_PONG = ord("o")
+_REJECT = ord("!")
+_REJECT_BODY = Struct("!xBcHH")
+
+
+class Ping(NamedTuple):
+    """Asks the peer to answer with the same token."""
+
+    token: bytes
+
+    def encode(self, source: bytes, destination: bytes) -> bytes:
+        """The whole IPv6 packet."""
+        return ip.header(ip.PROTOCOL_TSMP, source, destination, MIN_SIZE) + b"p" + self.token
+
+
+class Pong(NamedTuple):
+    """The answer to a ping."""
+
+    token: bytes
+    peer_api_port: int = 0
+
+    def encode(self, source: bytes, destination: bytes) -> bytes:
+        """The whole IPv6 packet."""
+        body = b"o" + self.token + self.peer_api_port.to_bytes(2, "big")
+        return ip.header(ip.PROTOCOL_TSMP, source, destination, len(body)) + body
+
+
+class Reject(NamedTuple):
+    """The peer's filter refused a flow; nodes of ours never send it."""
+
+    protocol: int
+    reason: str
+    "A: access list; S: shields up."
+    source_port: int
+    port: int
+
+
+Message = Ping | Pong | Reject
+
+
+def parse_untrusted(payload: bytes) -> Message:
+    """From an IPv6 payload; WireError for unknown kinds and short messages."""
+    if len(payload) < 7:
+        raise WireError("short_message")
+    kind = payload[0]
+    if kind == _REJECT:
+        protocol, reason, source_port, port = _REJECT_BODY.unpack_from(payload)
+        return Reject(protocol, reason.decode("latin-1"), source_port, port)
+    if len(payload) < MIN_SIZE:
+        raise WireError("short_message")
+    token = bytes(payload[1:MIN_SIZE])
+    if kind == _PING:
+        return Ping(token)
+    if kind == _PONG:
+        return Pong(token, int.from_bytes(payload[MIN_SIZE : MIN_SIZE + 2], "big"))
+    raise WireError("unknown_type")
