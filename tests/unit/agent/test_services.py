@@ -16,7 +16,7 @@ from coder.agent.environment import find_identity
 from coder.agent.http_api import HttpApi
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.logs import LogQueue
-from coder.agent.reconnecting_pty import PtyService
+from coder.agent.reconnecting_pty import PtyService, _messages, _read_init
 from coder.agent.scripts import ScriptRunner, Stage
 from coder.agent.speedtest import serve_speedtest
 from coder.agent.state import AgentState
@@ -72,10 +72,20 @@ async def test_terminal_survives_its_connection_and_replays(tmp_path: Path) -> N
         nursery.cancel_scope.cancel()
 
 
-async def test_recorded_terminal_init_is_understood(tmp_path: Path) -> None:
-    recorded = json.loads((DATA / "pty_init.json").read_text())
-    text = json.dumps(recorded)
-    assert "ID" in text  # the recording holds the init form this service reads
+@pytest.mark.parametrize("case", json.loads((DATA / "pty_init.json").read_text()), ids=lambda case: case["kind"])
+async def test_recorded_terminal_messages_are_understood(case: dict[str, str]) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    if case["kind"].startswith("init"):
+        await near.send_all(bytes.fromhex(case["hex"]) + b"rest")
+        init, rest = await _read_init(far)
+        wanted = json.loads(case["json"])
+        assert (init.ident, init.height, init.width, init.command) == tuple(
+            wanted[key] for key in ("ID", "Height", "Width", "Command")
+        )
+        assert rest == b"rest"
+    else:
+        text = bytes.fromhex(case["hex"]).decode() if "hex" in case else case["json"]
+        assert _messages(json.JSONDecoder(), text) == ([json.loads(case["json"])], "")
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\x05\x00abc", b"\x02\x00{}", b"\x02\x00[]", b"\x04\x00nope"])

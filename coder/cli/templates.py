@@ -1,0 +1,330 @@
+"""`coder templates`: init from an example, push a directory, list, delete."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.archive import pack_directory
+from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.output import ask, confirm, print_rows, say
+from coder.cli.parameters import pairs
+from coder.cli.progress import watch_job
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
+
+LIST_COLUMNS = (
+    "name", "created at", "last updated", "organization id", "organization name", "provisioner", "active version id",
+    "used by", "default ttl",
+)  # fmt: skip
+
+
+def organization_of(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
+    """The organization chosen by flag or saved file, else the only or default one."""
+    chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
+    if chosen:
+        found: dict[str, Any] = client.request("GET", f"/api/v2/organizations/{quote(chosen)}").json()
+        return found
+    organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json()
+    if not organizations:
+        raise CoderError("no_organization", "you are not a member of any organization", "Ask an administrator.")
+    return next((item for item in organizations if item["is_default"]), organizations[0])
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json()
+    if not templates and invocation["output"] != "json":
+        say("No templates found! Create one:\n\n  coder templates push\n")
+        return 0
+    print_rows(
+        invocation,
+        LIST_COLUMNS,
+        lambda: [_row(item) for item in templates],
+        lambda: [{"Template": item} for item in templates],
+    )
+    return 0
+
+
+def _row(template: dict[str, Any]) -> dict[str, Any]:
+    count = template["active_user_count"]
+    users = "" if count < 0 else f"{count} developer{'' if count == 1 else 's'}"
+    return {
+        "name": template["name"],
+        "created at": template["created_at"],
+        "last updated": template["updated_at"][:10],
+        "organization id": template["organization_id"],
+        "organization name": template["organization_name"],
+        "provisioner": template["provisioner"],
+        "active version id": template["active_version_id"],
+        "used by": users,
+        "default ttl": f"{template['default_ttl_ms'] // 3600000}h0m0s" if template["default_ttl_ms"] else "",
+    }
+
+
+def _init(invocation: Invocation) -> int:
+    """Writes a bundled example. Works without a server: the examples are package data."""
+    from coder.cli.examples import examples, unpack_example
+
+    known = examples()
+    ident = invocation["id"]
+    target = Path(invocation.args[0]) if invocation.args else None
+    if not ident and target is not None and target.name in known:
+        ident = target.name  # `templates init local-process` names both the example and the folder
+    if not ident:
+        for name, example in known.items():
+            sys.stdout.write(f"  {name}\n      {example.description}\n")
+        ident = ask("Choose a template:", default=next(iter(known)))
+    if ident not in known:
+        raise CoderError("no_example", f"template {ident!r} not found", f"Known: {', '.join(known)}")
+    directory = target or Path(ident)
+    unpack_example(ident, directory)
+    sys.stdout.write(f"Extracting {ident} to ./{directory}...\nCreate your template by running:\n\n")
+    sys.stdout.write(f"  cd {directory} && coder templates push\n\n")
+    return 0
+
+
+def _push(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    directory = invocation["directory"]
+    name = invocation.args[0] if invocation.args else _name_of(directory)
+    archive = sys.stdin.buffer.read() if directory == "-" else _pack(invocation, Path(directory))
+    template = _find_template(client, organization, name)
+    version = _create_version(invocation, client, organization, template, archive)
+    _finish_push(invocation, client, organization, name, template, version)
+    return 0
+
+
+def _name_of(directory: str) -> str:
+    if directory == "-":
+        raise CoderError("usage", "a template name is needed when the archive comes from standard input")
+    return Path(directory).absolute().name
+
+
+def _pack(invocation: Invocation, directory: Path) -> bytes:
+    if not directory.is_dir():
+        raise CoderError("no_directory", f"open {directory}: no such file or directory", "Choose another with -d.")
+    if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
+        say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
+    archive, skipped = pack_directory(directory)
+    for path in skipped:
+        say(f"left out: {path}")
+    confirm(invocation, f"Upload {str(directory)!r}?", default=True)
+    return archive
+
+
+def _find_template(client: BlockingClient, organization: dict[str, Any], name: str) -> dict[str, Any] | None:
+    try:
+        path = f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}"
+        found: dict[str, Any] = client.request("GET", path).json()
+        return found
+    except HttpError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def _create_version(
+    invocation: Invocation,
+    client: BlockingClient,
+    organization: dict[str, Any],
+    template: dict[str, Any] | None,
+    archive: bytes,
+) -> dict[str, Any]:
+    """Uploads, imports, shows the import's log; asks for missing variables and tries again."""
+    kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
+    stored = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),)).json()
+    values = _variables(invocation)
+    body: dict[str, Any] = {
+        "storage_method": "file",
+        "file_id": stored["hash"],
+        "provisioner": "terraform" if not invocation["test_provisioner"] else invocation["test_provisioner"],
+        "tags": _tags(invocation, client, template),
+        "message": invocation["message"],
+    }
+    if invocation["name"]:
+        body["name"] = invocation["name"]
+    if template is not None:
+        body["template_id"] = template["id"]
+    while True:
+        body["user_variable_values"] = [{"name": key, "value": value} for key, value in values.items()]
+        path = f"/api/v2/organizations/{organization['id']}/templateversions"
+        version: dict[str, Any] = client.request("POST", path, json=body, expect=(201,)).json()
+        _warn_unmatched(version)
+        path = f"/api/v2/templateversions/{version['id']}"
+        try:
+            return watch_job(client, f"{path}/logs", path)
+        except CoderError:
+            missing = _missing_variables(client, version, values)
+            if not missing or invocation["yes"]:
+                raise
+            values |= {item["name"]: ask(f"{item['name']} ({item['description']}):") for item in missing}
+            body.pop("name", None)
+
+
+def _missing_variables(client: BlockingClient, version: dict[str, Any], values: dict[str, str]) -> list[dict[str, Any]]:
+    job = client.request("GET", f"/api/v2/templateversions/{version['id']}").json()["job"]
+    if job.get("error_code") != "REQUIRED_TEMPLATE_VARIABLES":
+        return []
+    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json()
+    return [item for item in listed if item["required"] and item["name"] not in values]
+
+
+def _warn_unmatched(version: dict[str, Any]) -> None:
+    matched = version.get("matched_provisioners") or {}
+    if matched.get("count") == 0:
+        tags = ", ".join(f"{key}={value}" for key, value in sorted(version["job"]["tags"].items()) if value)
+        say(f"No provisioner can run this job now: none has the tags {tags or '(none)'}. Start one with:")
+        say("  coder provisioner start " + " ".join(f"--tag {tag}" for tag in tags.split(", ") if tag))
+    elif matched.get("available") == 0:
+        say("Provisioners with these tags exist, but none has been seen lately; the job waits for one.")
+
+
+def _tags(invocation: Invocation, client: BlockingClient, template: dict[str, Any] | None) -> dict[str, str]:
+    given = invocation["provisioner_tag"]
+    if given == ("-",):
+        return {}
+    if given:
+        return pairs(given, "provisioner-tag")
+    if template is None:
+        return {}
+    active = client.request("GET", f"/api/v2/templateversions/{template['active_version_id']}").json()
+    return {key: value for key, value in active["job"]["tags"].items() if key not in {"owner"} and value}
+
+
+def _variables(invocation: Invocation) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if invocation["variables_file"]:
+        import yaml
+
+        path = Path(invocation["variables_file"])
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise CoderError("variables", f"cannot read variables from {path}") from error
+        found |= {str(key): str(value) for key, value in (content or {}).items()}
+    return found | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
+
+
+def _finish_push(
+    invocation: Invocation,
+    client: BlockingClient,
+    organization: dict[str, Any],
+    name: str,
+    template: dict[str, Any] | None,
+    version: dict[str, Any],
+) -> None:
+    if template is None:
+        body = {"name": name, "template_version_id": version["id"], **_settings(invocation)}
+        client.request("POST", f"/api/v2/organizations/{organization['id']}/templates", json=body, expect=(201,))
+        sys.stdout.write(f"The {name} template has been created! Developers can provision a workspace with it:\n\n")
+        sys.stdout.write(f"  coder create --template={name} [workspace name]\n\n")
+        return
+    if invocation["activate"]:
+        client.request("PATCH", f"/api/v2/templates/{template['id']}/versions", json={"id": version["id"]})
+    sys.stdout.write(f"Updated version at {version['created_at']}!\n")
+
+
+def _settings(invocation: Invocation) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for option, key in (("default_ttl", "default_ttl_ms"), ("failure_ttl", "failure_ttl_ms")):
+        if invocation.options.get(option):
+            found[key] = int(parse_duration(invocation[option]).total_seconds() * 1000)
+    if invocation.options.get("private"):
+        found["disable_everyone_group_access"] = True
+    if invocation.options.get("require_active_version"):
+        found["require_active_version"] = True
+    return found
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    names = invocation.args or [ask("Which template?")]
+    confirm(invocation, f"Delete these templates: {', '.join(names)}?")
+    for name in names:
+        template = client.request("GET", f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}").json()
+        try:
+            client.request("DELETE", f"/api/v2/templates/{template['id']}")
+        except HttpError as error:
+            raise CoderError("delete", f'delete template "{name}"') from error
+        sys.stdout.write(f"Deleted template {name}!\n")
+    return 0
+
+
+_PUSH_OPTIONS = (
+    Option("directory", "directory", short="d", default=".", help='Directory of the template, "-" for a tar on stdin.'),
+    Option("variables_file", "variables-file", help="YAML file with values of Terraform variables."),
+    Option("variable", "variable", kind="string-array", default=(), help="Value of a Terraform variable, name=value."),
+    Option("var", "var", kind="string-array", default=(), help="Alias of --variable."),
+    Option(
+        "provisioner_tag",
+        "provisioner-tag",
+        kind="string-array",
+        default=(),
+        help='Tag a provisioner must have, key=value; "-" takes all tags off.',
+    ),
+    Option("name", "name", help="Name of the new version; generated when left out."),
+    Option("always_prompt", "always-prompt", kind="bool", default=False, help="Always prompt for parameters."),
+    Option("activate", "activate", kind="bool", default=True, help="Make the new version the active one."),
+    Option("ignore_lockfile", "ignore-lockfile", kind="bool", default=False, help="Accept a missing lock file."),
+    Option("message", "message", short="m", help="What changed in this version."),
+    Option("test_provisioner", "test.provisioner", hidden=True),
+    ORG,
+    YES,
+)
+PUSH = Command(
+    words="templates push",
+    summary="Create or update a template from the current directory or as specified by flag",
+    usage="[template]",
+    run=_push,
+    max_args=1,
+    options=_PUSH_OPTIONS,
+)
+CREATE = Command(
+    words="templates create",
+    summary="Create a template from the current directory or as specified by flag",
+    usage="[template]",
+    run=_push,
+    max_args=1,
+    options=(
+        *_PUSH_OPTIONS,
+        Option("private", "private", kind="bool", default=False, help="Nobody but you and administrators may use it."),
+        Option("require_active_version", "require-active-version", kind="bool", default=False, help="Force updates."),
+        Option("default_ttl", "default-ttl", default="", help="Time after which workspaces stop, like 24h."),
+        Option("failure_ttl", "failure-ttl", default="", help="Time after which failed workspaces stop."),
+    ),
+)
+LIST = Command(
+    words="templates list",
+    summary="List all the templates available for the organization",
+    run=_list,
+    max_args=0,
+    options=(
+        column_option(LIST_COLUMNS, ("name", "organization name", "last updated", "used by")),
+        output_option(),
+        ORG,
+    ),
+)
+INIT = Command(
+    words="templates init",
+    summary="Get started with a templated template",
+    usage="[directory]",
+    run=_init,
+    max_args=1,
+    options=(Option("id", "id", help="Example to start from."),),
+)
+DELETE = Command(
+    words="templates delete",
+    summary="Delete templates",
+    usage="[name...]",
+    run=_delete,
+    options=(ORG, YES),
+)
