@@ -1,42 +1,52 @@
-"""What can go wrong for somebody who uses the mesh. Foreign bytes have their own error, `core.wire` owns it."""
+"""What can go wrong for somebody who uses a node.
+
+Lives here: errors of the rim. The root, and those of the sans-I/O core, live in `core/errors.py`.
+"""
 
 from __future__ import annotations
 
+from coder.mesh.core.errors import MeshError
 
-class MeshError(Exception):
-    """Root of the mesh's errors.
-
-    `code` is a stable word for programs; the message is one line for people.
-    """
-
-    code = "mesh"
+__all__ = [
+    "MeshError",
+    "NodeClosedError",
+    "RelayError",
+    "UdpUnavailableError",
+    "UnknownPeerError",
+    "UnreachableError",
+]
 
 
 class UnknownPeerError(MeshError):
     """No installed peer owns this address or key."""
 
-    code = "unknown_peer"
+    def __init__(self, message: str) -> None:
+        super().__init__("unknown_peer", message)
 
 
 class UnreachableError(MeshError):
     """The peer did not answer, or no path to it exists."""
 
-    code = "unreachable"
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__("unreachable", message, hint)
 
 
 class RelayError(MeshError):
-    """A relay connection could not be made or broke during its handshake."""
+    """A relay connection could not be made, or broke the protocol."""
 
-    code = "relay_failed"
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__("relay_failed", message, hint)
 
 
 class NodeClosedError(MeshError):
     """The node is shut down."""
 
-    code = "node_closed"
+    def __init__(self) -> None:
+        super().__init__("node_closed", "the mesh node is closed")
 
 
 class UdpUnavailableError(MeshError):
     """No UDP socket could be opened in any address family."""
 
-    code = "udp_unavailable"
+    def __init__(self, message: str) -> None:
+        super().__init__("udp_unavailable", message)

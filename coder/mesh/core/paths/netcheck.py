@@ -1,0 +1,149 @@
+"""What the network around us looks like: the nearest relay, and the addresses others may reach us at.
+
+Lives here: the decisions. Measuring (HTTP, STUN) is done by the drivers, which report here.
+Obeys derp-disco-stun.md section 6: home by the best latency of five minutes with hysteresis, endpoint order, and
+the fork's rule that latencies come from HTTP, not from STUN.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.derpmap import DerpMap
+
+HISTORY = 300.0
+"""Seconds of latency reports that count."""
+FULL_REPORT_INTERVAL = 300.0
+RESTUN_INTERVAL = (20.0, 26.0)
+"""Seconds between STUN rounds while peers are active."""
+ENDPOINTS_FRESH = 27.0
+"""Own endpoints older than this are measured again before a call-me-maybe."""
+KEEP_MARGIN = 0.010
+KEEP_RATIO = 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    at: float
+    latencies: Mapping[int, float]
+
+
+class HomeChooser:
+    """Remembers latency reports and names the home region."""
+
+    __slots__ = ("_reports", "home")
+
+    def __init__(self) -> None:
+        self._reports: deque[_Report] = deque()
+        self.home = 0
+        """0: none chosen yet."""
+
+    def latencies(self) -> Mapping[int, float]:
+        """Seconds per region of the last report."""
+        return self._reports[-1].latencies if self._reports else {}
+
+    def on_report(self, derp_map: DerpMap, latencies: Mapping[int, float], now: float, seed: int) -> int:
+        """Digest one round of measurements (seconds per region that answered) and return the home region.
+
+        `seed` picks a region when nothing was ever measured; the same seed picks the same region.
+        """
+        while self._reports and now - self._reports[0].at > HISTORY:
+            self._reports.popleft()
+        self._reports.append(_Report(now, dict(latencies)))
+        regions = {region.region_id for region in derp_map.relay_regions()}
+        answered = {r: self._score(derp_map, r) for r in latencies if r in regions}
+        if answered:
+            self.home = self._choose(derp_map, answered, latencies)
+        elif self.home not in regions:
+            self.home = pick_unmeasured(derp_map, seed)
+        return self.home
+
+    def _score(self, derp_map: DerpMap, region: int) -> float:
+        best = min(report.latencies[region] for report in self._reports if region in report.latencies)
+        return best * _factor(derp_map, region)
+
+    def _choose(self, derp_map: DerpMap, answered: Mapping[int, float], latencies: Mapping[int, float]) -> int:
+        best = min(answered, key=lambda region: (answered[region], region))
+        old = self.home
+        if old == best or old not in answered:
+            return best
+        current = latencies[old] * _factor(derp_map, old)
+        clearly = current - answered[best] >= KEEP_MARGIN and answered[best] <= current * KEEP_RATIO
+        return best if clearly else old
+
+
+def _factor(derp_map: DerpMap, region: int) -> float:
+    score = derp_map.region_score.get(region, 0.0)
+    return score if score > 0 else 1.0
+
+
+def pick_unmeasured(derp_map: DerpMap, seed: int) -> int:
+    """A region chosen without knowledge, spread over nodes by their seed; 0 when no region relays."""
+    regions = derp_map.relay_regions()
+    return regions[seed % len(regions)].region_id if regions else 0
+
+
+class Mappings:
+    """What STUN servers saw us as."""
+
+    __slots__ = ("_at", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], Address] = {}
+        self._at: float | None = None
+
+    def start_round(self) -> None:
+        """Forget the last round."""
+        self._seen.clear()
+
+    def on_answer(self, server: Address, observed: Address, now: float) -> bool:
+        """A server answered; -> whether this address is news."""
+        news = observed not in self._seen.values()
+        self._seen[server] = observed
+        self._at = now
+        return news
+
+    def fresh(self, now: float) -> bool:
+        """Whether the last answer is recent enough to tell peers about."""
+        return self._at is not None and now - self._at < ENDPOINTS_FRESH
+
+    @property
+    def udp_works(self) -> bool:
+        """Whether any server answered."""
+        return bool(self._seen)
+
+    @property
+    def varies(self) -> bool | None:
+        """Whether our IPv4 mapping depends on whom we talk to; None with fewer than two witnesses."""
+        seen = [address for server, address in self._seen.items() if ":" not in server[0]]
+        return None if len(seen) < 2 else len(set(seen)) > 1
+
+    def observed(self) -> list[Address]:
+        """Each address once, IPv4 first."""
+        unique = dict.fromkeys(self._seen.values())
+        return sorted(unique, key=lambda address: ":" in address[0])
+
+
+def own_endpoints(
+    observed: Iterable[Address], local: Iterable[str], port4: int, port6: int, *, limit: int = 32
+) -> list[Address]:
+    """What to publish: STUN addresses, STUN IPv4 with the local port, local addresses; each once, in that order.
+
+    Ports are those of the sockets, 0 when the family has none. A loopback address is published only when the machine
+    has no other, as upstream does.
+    """
+    observed = list(observed)
+    found: dict[Address, None] = dict.fromkeys(observed)
+    if port4:
+        found.update(dict.fromkeys((ip, port4) for ip, _ in observed if ":" not in ip))
+    locals_ = list(local)
+    loopback = [ip for ip in locals_ if ip == "::1" or ip.startswith("127.")]
+    others = [ip for ip in locals_ if ip not in loopback]
+    for ip in others or loopback:
+        port = port6 if ":" in ip else port4
+        if port:
+            found[ip, port] = None
+    return list(found)[:limit]

@@ -1,0 +1,47 @@
+"""From where a datagram came to whose it is.
+
+WireGuard datagrams are accepted only from addresses a peer has proven by disco to be its own
+(derp-disco-stun.md section 4), so this map is the gate for everything that arrives by UDP.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from coder.mesh.core.paths.candidates import Address
+
+Peer = TypeVar("Peer")
+
+MAX_ADDRESSES = 64
+"""Ours: addresses remembered per peer; a roaming peer proves its newest one again, the oldest is dropped."""
+
+
+class PeerMap(Generic[Peer]):
+    """(ip, port) -> peer."""
+
+    __slots__ = ("_owned", "by_address")
+
+    def __init__(self) -> None:
+        self.by_address: dict[Address, Peer] = {}
+        """Read directly by the hot path."""
+        self._owned: dict[int, dict[Address, None]] = {}
+
+    def learn(self, address: Address, peer: Peer) -> None:
+        """The peer proved that it sends from this address."""
+        owner = self.by_address.get(address)
+        if owner is peer:
+            return
+        if owner is not None:
+            self._owned[id(owner)].pop(address, None)
+        self.by_address[address] = peer
+        owned = self._owned.setdefault(id(peer), {})
+        owned[address] = None
+        if len(owned) > MAX_ADDRESSES:
+            oldest = next(iter(owned))
+            del owned[oldest]
+            del self.by_address[oldest]
+
+    def forget(self, peer: Peer) -> None:
+        """The peer is gone."""
+        for address in self._owned.pop(id(peer), {}):
+            del self.by_address[address]

@@ -1,0 +1,57 @@
+"""Which region carries relayed packets to a peer, and which connections deserve to live.
+
+Obeys derp-disco-stun.md section 2 "client behaviour". Connections themselves are made by `drivers/derp_client.py`.
+"""
+
+from __future__ import annotations
+
+IDLE_CLOSE = 60.0
+"""Seconds after which an unused connection to a region that is not home is closed."""
+IDLE_SCAN = 15.0
+
+
+class RelayRoutes:
+    """Learnt routes: peer key -> the region it was last heard through."""
+
+    __slots__ = ("_regions",)
+
+    def __init__(self) -> None:
+        self._regions: dict[bytes, int] = {}
+
+    def learn(self, key: bytes, region: int) -> None:
+        """A packet of this (installed) peer came through the region."""
+        self._regions[key] = region
+
+    def forget(self, key: bytes, region: int | None = None) -> None:
+        """The peer left the region (PeerGone), or altogether (None)."""
+        if region is None or self._regions.get(key) == region:
+            self._regions.pop(key, None)
+
+    def forget_region(self, region: int) -> None:
+        """The connection to the region broke or was closed."""
+        for key in [key for key, learnt in self._regions.items() if learnt == region]:
+            del self._regions[key]
+
+    def region(self, key: bytes, home: int) -> int:
+        """Where to send: the learnt region, else the peer's home (0 when it has none)."""
+        return self._regions.get(key, home)
+
+
+class IdleRegions:
+    """When each open connection was last used."""
+
+    __slots__ = ("_used",)
+
+    def __init__(self) -> None:
+        self._used: dict[int, float] = {}
+
+    def used(self, region: int, now: float) -> None:
+        """Something was sent or received through it."""
+        self._used[region] = now
+
+    def take_idle(self, now: float, home: int) -> list[int]:
+        """Regions to close: not home, unused for `IDLE_CLOSE`."""
+        idle = [r for r, at in self._used.items() if r != home and now - at >= IDLE_CLOSE]
+        for region in idle:
+            del self._used[region]
+        return idle

@@ -1,0 +1,189 @@
+"""Which path carries a peer's data: relay, one UDP address, or both; a table and its scoring.
+
+Lives here: the decision. What is pinged and when is `probing.py`; the candidates are `candidates.py`.
+Obeys derp-disco-stun.md section 5.3. Three choices of ours, each marked below: an untrusted address yields to any that
+answers, doubt ends in the relay alone, and an unanswered heartbeat withdraws trust early.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from coder.mesh.core.paths.candidates import Address
+
+TRUST = 6.5
+"""Seconds a pong vouches for the address it came from."""
+DOUBT = 10.0
+"""Ours: how long data is sent twice, by relay and to the silent address, before that address is given up. Longer than
+one probe interval, so that the address gets a second chance; finite, because a dead address would double a bulk
+transfer for ever."""
+
+
+class State(Enum):
+    """How data to the peer travels."""
+
+    RELAYED = "relayed"
+    """No UDP address is known to work: relay only."""
+    DIRECT = "direct"
+    """A UDP address answered lately: UDP only."""
+    DOUBTFUL = "doubtful"
+    """The UDP address has gone silent: both."""
+
+
+class Event(Enum):
+    """What can happen to a path."""
+
+    PONG_FROM_BEST = "pong from best"
+    PONG_FROM_BETTER = "pong from better"
+    PONG_FROM_WORSE = "pong from worse"
+    TRUST_ENDED = "trust ended"
+    DOUBT_ENDED = "doubt ended"
+    HEARTBEAT_LOST = "heartbeat lost"
+    SENDING_FAILED = "sending failed"
+    BEST_WITHDRAWN = "best withdrawn"
+
+
+class Step(NamedTuple):
+    """What an event makes of a state."""
+
+    to: State
+    adopt: bool = False
+    """The address that answered becomes the best one."""
+    trust: bool = False
+    """Trust runs anew from now."""
+    forget: bool = False
+    """There is no best address any longer."""
+
+
+_R, _D, _Q = State.RELAYED, State.DIRECT, State.DOUBTFUL
+
+TABLE: dict[tuple[State, Event], Step] = {
+    (_R, Event.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
+    (_D, Event.PONG_FROM_BEST): Step(_D, trust=True),
+    (_D, Event.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
+    (_D, Event.PONG_FROM_WORSE): Step(_D),
+    (_D, Event.TRUST_ENDED): Step(_Q),
+    # Ours: trust alone would leave a broken path in use for up to 6.5 s; two unanswered pings are proof enough.
+    (_D, Event.HEARTBEAT_LOST): Step(_Q),
+    (_D, Event.SENDING_FAILED): Step(_Q),
+    (_D, Event.BEST_WITHDRAWN): Step(_R, forget=True),
+    (_Q, Event.PONG_FROM_BEST): Step(_D, trust=True),
+    (_Q, Event.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
+    # Ours: whoever answers beats whoever is silent, whatever its score.
+    (_Q, Event.PONG_FROM_WORSE): Step(_D, adopt=True, trust=True),
+    (_Q, Event.HEARTBEAT_LOST): Step(_Q),
+    (_Q, Event.SENDING_FAILED): Step(_Q),
+    (_Q, Event.DOUBT_ENDED): Step(_R, forget=True),
+    (_Q, Event.BEST_WITHDRAWN): Step(_R, forget=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An address and the round trip it answered with, seconds."""
+
+    address: Address
+    latency: float
+
+
+@lru_cache(maxsize=4096)
+def standing(ip: str) -> int:
+    """Points an address has whatever its speed: loopback 50, private 20, IPv6 10 more."""
+    parsed = ip_address(ip)
+    points = 50 if parsed.is_loopback else 20 if _is_private(ip) else 0
+    return points + (10 if parsed.version == 6 else 0)
+
+
+def _is_private(ip: str) -> bool:
+    # RFC 1918 and RFC 4193 only, as upstream counts; ipaddress's is_private includes documentation ranges and more.
+    if ":" in ip:
+        return ip_address(ip).packed[0] & 0xFE == 0xFC
+    packed = ip_address(ip).packed
+    return packed[0] == 10 or (packed[0] == 172 and packed[1] & 0xF0 == 16) or (packed[0] == 192 and packed[1] == 168)
+
+
+def is_better(new: Measured, old: Measured) -> bool:
+    """Whether `new` should replace `old`: more points, and a lead of one point is no reason."""
+    if new.address == old.address:
+        return False
+    new_points, old_points = standing(new.address[0]), standing(old.address[0])
+    if new.latency > old.latency > 0:
+        old_points += int(100 - old.latency * 100 / new.latency)
+    elif old.latency > new.latency > 0:
+        new_points += int(100 - new.latency * 100 / old.latency)
+    if new_points <= 1 and old_points == 0:
+        return False
+    return new_points > old_points
+
+
+class Selector:
+    """The path of one peer. Read `state`, `best` and `until`; feed it events."""
+
+    __slots__ = ("best", "changed_at", "state", "until")
+
+    def __init__(self) -> None:
+        self.state = State.RELAYED
+        self.best: Measured | None = None
+        self.until = 0.0
+        """When trust (DIRECT) or doubt (DOUBTFUL) ends."""
+        self.changed_at = 0.0
+
+    def route(self, now: float) -> tuple[Address | None, bool]:
+        """(UDP address or None, whether the relay carries the data too)."""
+        best = self.best
+        if best is None:
+            return None, True
+        return best.address, self.state is State.DOUBTFUL or now >= self.until
+
+    def on_pong(self, answer: Measured, now: float) -> None:
+        """A ping to this address was answered."""
+        best = self.best
+        if best is None or is_better(answer, best):
+            event = Event.PONG_FROM_BETTER
+        elif answer.address == best.address:
+            event = Event.PONG_FROM_BEST
+        else:
+            event = Event.PONG_FROM_WORSE
+        self._apply(event, now, answer)
+
+    def on_heartbeat_lost(self, address: Address, now: float) -> None:
+        """Two pings in a row to this address were not answered."""
+        if self.best is not None and self.best.address == address:
+            self._apply(Event.HEARTBEAT_LOST, now)
+
+    def on_sending_failed(self, address: Address, now: float) -> None:
+        """The operating system refused to send there."""
+        if self.best is not None and self.best.address == address:
+            self._apply(Event.SENDING_FAILED, now)
+
+    def on_withdrawn(self, address: Address, now: float) -> None:
+        """The peer no longer claims this address."""
+        if self.best is not None and self.best.address == address:
+            self._apply(Event.BEST_WITHDRAWN, now)
+
+    def on_timer(self, now: float) -> None:
+        """Let trust and doubt run out."""
+        if self.best is not None and now >= self.until:
+            self._apply(Event.TRUST_ENDED if self.state is State.DIRECT else Event.DOUBT_ENDED, now)
+
+    def next_wake(self) -> float | None:
+        """When `on_timer` has something to do."""
+        return None if self.best is None else self.until
+
+    def _apply(self, event: Event, now: float, answer: Measured | None = None) -> None:
+        step = TABLE[self.state, event]
+        if step.forget:
+            self.best = None
+        elif (step.adopt or event is Event.PONG_FROM_BEST) and answer is not None:
+            self.best = answer
+        if step.trust:
+            self.until = now + TRUST
+        elif step.to is State.DOUBTFUL and self.state is not State.DOUBTFUL:
+            self.until = now + DOUBT
+        if step.to is not self.state:
+            self.state = step.to
+            self.changed_at = now
