@@ -1,0 +1,150 @@
+"""The addresses this machine has, and waiting until they change.
+
+Lives here: a netlink dump on Linux, a guess through the resolver elsewhere. Obeys rtnetlink(7).
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from ipaddress import ip_address
+
+import trio
+
+POLL = 5.0
+"""Seconds between looks where the system cannot tell us."""
+_SETTLE = 0.2
+"""A change of network arrives as several messages; wait for the last of them."""
+
+_RTM_GETADDR = 22
+_RTM_NEWADDR = 20
+_NLMSG_DONE = 3
+_NLMSG_ERROR = 2
+_DUMP_REQUEST = 0x301
+_IFA_ADDRESS = 1
+_IFA_LOCAL = 2
+_IFA_F_TENTATIVE = 0x40
+_GROUPS = 0x1 | 0x10 | 0x100
+"""Links, IPv4 addresses, IPv6 addresses."""
+_NETLINK_ROUTE = 0
+_HEADER = struct.Struct("=LHHLL")
+_IFADDR = struct.Struct("=BBBBL")
+_ATTRIBUTE = struct.Struct("=HH")
+
+
+def local_addresses() -> list[str]:
+    """Unicast addresses of interfaces that are up, loopback included, link-local IPv6 not; IPv4 first."""
+    try:
+        found = _netlink_addresses() if sys.platform.startswith("linux") else _resolver_addresses()
+    except OSError:
+        found = _resolver_addresses()
+    unique = dict.fromkeys(found)
+    usable = [ip for ip in unique if not (ip_address(ip).is_link_local or ip_address(ip).is_multicast)]
+    return sorted(usable, key=lambda ip: ":" in ip)
+
+
+async def wait_addresses_changed(known: list[str]) -> list[str]:
+    """Return the new addresses as soon as they differ from the known ones."""
+    watch = _open_watch()
+    try:
+        while True:
+            now = local_addresses()
+            if now != known:
+                return now
+            with trio.move_on_after(POLL if watch is None else 12 * POLL):
+                if watch is None:
+                    await trio.sleep_forever()
+                else:
+                    await trio.lowlevel.wait_readable(watch)
+                    await trio.sleep(_SETTLE)
+                    _drain(watch)
+    finally:
+        if watch is not None:
+            watch.close()
+
+
+def _open_watch() -> socket.socket | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        watch = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
+    except OSError:
+        return None
+    try:
+        watch.setblocking(False)
+        watch.bind((0, _GROUPS))
+    except OSError:
+        watch.close()
+        return None
+    return watch
+
+
+def _drain(watch: socket.socket) -> None:
+    try:
+        while watch.recv(65536):
+            pass
+    except OSError:
+        pass  # empty, or it overflowed: either way the addresses are read anew
+
+
+def _netlink_addresses() -> list[str]:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE) as sock:
+        sock.settimeout(1.0)
+        sock.bind((0, 0))
+        body = _IFADDR.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        sock.send(_HEADER.pack(_HEADER.size + len(body), _RTM_GETADDR, _DUMP_REQUEST, 1, 0) + body)
+        found: list[str] = []
+        while not _read_dump(sock.recv(65536), found):
+            pass
+        return found
+
+
+def _read_dump(data: bytes, found: list[str]) -> bool:
+    """Collect addresses of one datagram of the answer; -> whether it was the last."""
+    at = 0
+    while at + _HEADER.size <= len(data):
+        length, kind, _, _, _ = _HEADER.unpack_from(data, at)
+        if kind in (_NLMSG_DONE, _NLMSG_ERROR) or length < _HEADER.size:
+            return True
+        if kind == _RTM_NEWADDR:
+            address = _read_address(data[at + _HEADER.size : at + length])
+            if address:
+                found.append(address)
+        at += (length + 3) & ~3
+    return False
+
+
+def _read_address(body: bytes) -> str:
+    family, _, flags, _, _ = _IFADDR.unpack_from(body)
+    if flags & _IFA_F_TENTATIVE:
+        return ""
+    at = _IFADDR.size
+    values: dict[int, bytes] = {}
+    while at + _ATTRIBUTE.size <= len(body):
+        length, kind = _ATTRIBUTE.unpack_from(body, at)
+        if length < _ATTRIBUTE.size:
+            break
+        values[kind] = body[at + _ATTRIBUTE.size : at + length]
+        at += (length + 3) & ~3
+    # On point-to-point links IFA_ADDRESS is the far end.
+    raw = values.get(_IFA_LOCAL) or values.get(_IFA_ADDRESS)
+    return socket.inet_ntop(family, raw) if raw else ""
+
+
+def _resolver_addresses() -> list[str]:
+    found = []
+    # Connecting a UDP socket sends nothing but makes the system choose a source address.
+    for family, probe in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as sock:
+                sock.connect((probe, 9))
+                found.append(str(sock.getsockname()[0]).partition("%")[0])
+        except OSError:
+            continue
+    try:
+        infos = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_DGRAM)
+    except OSError:
+        infos = []
+    found += [str(info[4][0]).partition("%")[0] for info in infos]
+    return [*found, "127.0.0.1"]
