@@ -41,6 +41,14 @@ class AgentScriptTiming(ApiStruct):
     workspace_agent_name: str
 
 
+class AgentConnectionTiming(ApiStruct):
+    started_at: datetime
+    ended_at: datetime
+    stage: TimingStage
+    workspace_agent_id: UUID
+    workspace_agent_name: str
+
+
 class AgentStatsReportResponse(ApiStruct):
     num_comms: int
     rx_bytes: int
@@ -189,7 +197,7 @@ class WorkspaceAgent(ApiStruct):
     disconnected_at: datetime | UnsetType = UNSET
     expanded_directory: str | UnsetType = UNSET
     first_connected_at: datetime | UnsetType = UNSET
-    instance_id: UUID | UnsetType = UNSET
+    instance_id: str | UnsetType = UNSET
     last_connected_at: datetime | UnsetType = UNSET
     latency: Any | UnsetType = UNSET
     metadata: list[WorkspaceAgentMetadata] | UnsetType = UNSET

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.agents import AgentScriptTiming, WorkspaceAgent
+from coder.api.agents import AgentConnectionTiming, AgentScriptTiming, WorkspaceAgent
 from coder.api.enums import (
     BuildReason,
     CancelWorkspaceBuildStatus,
@@ -113,7 +112,7 @@ class WorkspaceBuild(ApiStruct):
 class WorkspaceBuildTimings(ApiStruct):
     provisioner_timings: list[ProvisionerTiming]
     agent_script_timings: list[AgentScriptTiming]
-    agent_connection_timings: list[Any]
+    agent_connection_timings: list[AgentConnectionTiming]
 
 
 class WorkspaceBuildUpdate(ApiStruct):

@@ -129,7 +129,7 @@ class Workspace(ApiStruct):
     is_prebuild: bool
     autostart_schedule: str | UnsetType = UNSET
     shared_with: list[SharedWorkspaceActor] | UnsetType = UNSET
-    task_id: UUID | UnsetType = UNSET
+    task_id: UUID | None = None
     ttl_ms: int | UnsetType = UNSET
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import Select, and_, bindparam, func, select, update
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import JSON, Select, and_, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 
 from coder.coderd.store.metadata import Uuid
 from coder.coderd.store.tables.agents import (
@@ -88,8 +88,8 @@ class AgentPlace:
     owner_status: str
     organization_id: UUID
     template_id: UUID
-    user_acl: dict[str, list[str]]
-    group_acl: dict[str, list[str]]
+    user_acl: dict[str, str]
+    group_acl: dict[str, str]
     build_id: UUID
     build_number: int
 
@@ -187,10 +187,24 @@ class MetadataRow:
     collected_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class AgentDetail:
+    """An agent with its log sources (in no particular order)."""
+
+    agent: AgentRow
+    log_sources: list[LogSourceRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AppDetail:
+    """An app with what was reported for it, newest first."""
+
+    app: AppRow
+    statuses: list[AppStatusRow]
+
+
 _AGENT_COLUMNS = tuple(_agents.c[field.name] for field in fields(AgentRow))
 _APP_COLUMNS = tuple(workspace_apps.c[field.name] for field in fields(AppRow))
-_STATUS_COLUMNS = tuple(workspace_app_statuses.c[field.name] for field in fields(AppStatusRow))
-_SOURCE_COLUMNS = tuple(workspace_agent_log_sources.c[field.name] for field in fields(LogSourceRow))
 _SCRIPT_COLUMNS = tuple(
     workspace_agent_scripts.c[field.name] for field in fields(ScriptRow) if field.name not in {"exit_code", "status"}
 )
@@ -257,14 +271,46 @@ async def list_current_agents(tx: Tx, owner_id: UUID) -> list[AgentPlace]:
     return [_place(row) for row in rows]
 
 
-_BY_JOBS = select(*_AGENT_COLUMNS).where(_agents.c.job_id == func.any(_IDS), ~_agents.c.deleted)
-_APPS = select(*_APP_COLUMNS).where(workspace_apps.c.agent_id == func.any(_IDS))
-_STATUSES = (
-    select(*_STATUS_COLUMNS)
-    .where(workspace_app_statuses.c.agent_id == func.any(_IDS))
-    .order_by(workspace_app_statuses.c.created_at.desc())
+_sources, _statuses = workspace_agent_log_sources, workspace_app_statuses
+# Children as JSON inside their parents' rows: two statements less for every page of workspaces.
+_SOURCES_OF_AGENT = (
+    select(
+        func.json_agg(
+            func.json_build_array(
+                _sources.c.id,
+                _sources.c.created_at,
+                _sources.c.display_name,
+                _sources.c.icon,
+            ),
+            type_=JSON,
+        )
+    )
+    .where(_sources.c.agent_id == _agents.c.id)
+    .scalar_subquery()
 )
-_SOURCES = select(*_SOURCE_COLUMNS).where(workspace_agent_log_sources.c.agent_id == func.any(_IDS))
+_STATUSES_OF_APP = (
+    select(
+        func.json_agg(
+            aggregate_order_by(
+                func.json_build_array(
+                    _statuses.c.id,
+                    _statuses.c.created_at,
+                    _statuses.c.workspace_id,
+                    _statuses.c.state,
+                    _statuses.c.message,
+                    _statuses.c.uri,
+                ),
+                _statuses.c.created_at.desc(),
+            ),
+            type_=JSON,
+        )
+    )
+    .where(_statuses.c.app_id == workspace_apps.c.id)
+    .scalar_subquery()
+)
+_DETAILS = select(*_AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~_agents.c.deleted)
+_BY_JOBS = _DETAILS.where(_agents.c.job_id == func.any(_IDS))
+_APPS = select(*_APP_COLUMNS, _STATUSES_OF_APP).where(workspace_apps.c.agent_id == func.any(_IDS))
 _METADATA = (
     select(*_METADATA_COLUMNS)
     .where(workspace_agent_metadata.c.agent_id == bindparam("agent_id", type_=Uuid))
@@ -286,26 +332,41 @@ _SCRIPTS = (
 )
 
 
-async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentRow]:
-    return [AgentRow(*row) for row in await tx.execute(_BY_JOBS, {"ids": job_ids})]
+async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentDetail]:
+    return [_detail(row) for row in await tx.execute(_BY_JOBS, {"ids": job_ids})]
 
 
-async def list_apps(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppRow]:
-    return [AppRow(*row) for row in await tx.execute(_APPS, {"ids": agent_ids})]
+async def get_agent_detail(tx: Tx, agent_id: UUID) -> AgentDetail | None:
+    row = (await tx.execute(_DETAILS.where(_agents.c.id == agent_id))).one_or_none()
+    return _detail(row) if row else None
 
 
-async def list_app_statuses(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppStatusRow]:
-    """Newest first."""
-    return [AppStatusRow(*row) for row in await tx.execute(_STATUSES, {"ids": agent_ids})]
+async def list_apps(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppDetail]:
+    rows: Any = await tx.execute(_APPS, {"ids": agent_ids})
+    return [_app_detail(row) for row in rows]
+
+
+def _detail(row: Any) -> AgentDetail:
+    agent = AgentRow(*row[:-1])
+    sources = [LogSourceRow(agent.id, UUID(s[0]), _time(s[1]), s[2], s[3]) for s in row[-1] or ()]
+    return AgentDetail(agent, sources)
+
+
+def _app_detail(row: Any) -> AppDetail:
+    app = AppRow(*row[:-1])
+    statuses = [
+        AppStatusRow(UUID(s[0]), _time(s[1]), UUID(s[2]), app.agent_id, app.id, s[3], s[4], s[5]) for s in row[-1] or ()
+    ]
+    return AppDetail(app, statuses)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 async def list_scripts(tx: Tx, agent_ids: Sequence[UUID]) -> list[ScriptRow]:
     rows: Any = await tx.execute(_SCRIPTS, {"ids": agent_ids})
     return [ScriptRow(*row) for row in rows]
-
-
-async def list_log_sources(tx: Tx, agent_ids: Sequence[UUID]) -> list[LogSourceRow]:
-    return [LogSourceRow(*row) for row in await tx.execute(_SOURCES, {"ids": agent_ids})]
 
 
 async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:

@@ -1,0 +1,91 @@
+"""What the end of a build's job means: state, resources, agents, deadline, deletion.
+
+Called inside the transaction that completes or fails the job (`job_work.py`), which also stores timings, ends the
+job and tells watchers. Nothing here may wait for anything but the database.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.resources import insert_resources
+from coder.coderd.store import builds as build_store
+from coder.coderd.store import templates as template_store
+from coder.coderd.store import workspaces as workspace_store
+from coder.coderd.store.builds import BuildRow
+from coder.coderd.store.jobs import JobRow
+from coder.domain.builds import deadline_after
+from coder.domain.workspaces import next_start
+from coder.rpc.proto import provisionerd_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+    from coder.coderd.store.workspaces import WorkspaceRow
+
+
+async def complete_build(
+    tx: Tx, job: JobRow, result: provisionerd_pb2.CompletedJob.WorkspaceBuild, now: datetime
+) -> None:
+    """Stores the result of a build that ended well.
+
+    Agents are new rows, and only a start has any. A destroy marks the workspace deleted. Raises BadResultError when the
+    result cannot be stored: the caller rolls back and fails the job with its message.
+    """
+    build = await build_store.get_build_by_job(tx, job.id)
+    if build is None:
+        return  # purged meanwhile
+    workspace = await workspace_store.get_workspace(tx, build.workspace_id, lock=True)
+    if workspace is None:
+        return
+    inserted = await insert_resources(tx, job.id, build.transition, result.resources, now)
+    ttl_ms, autostart_days = await _schedule_limits(tx, workspace)
+    await build_store.update_build(
+        tx,
+        build.id,
+        updated_at=now,
+        provisioner_state=bytes(result.state),
+        deadline=deadline_after(now, ttl_ms),
+        has_ai_task=build.transition == "start" and bool(result.ai_tasks),
+        has_external_agent=inserted.has_external_agent,
+    )
+    await _settle_workspace(tx, workspace, build, now, autostart_days)
+
+
+async def fail_build(
+    tx: Tx, job: JobRow, failed: provisionerd_pb2.FailedJob.WorkspaceBuild | None, now: datetime
+) -> None:
+    """A failed build keeps whatever state Terraform left: what it made still has to be destroyed one day."""
+    build = await build_store.get_build_by_job(tx, job.id)
+    if build is None:
+        return
+    await build_store.update_build(tx, build.id, updated_at=now)
+    if failed is not None and failed.state:
+        await build_store.set_state(tx, build.id, bytes(failed.state))
+
+
+async def build_ended(tx: Tx, job_id: UUID, now: datetime) -> None:
+    """A build's job ended without a daemon (canceled while waiting, reaped)."""
+    build = await build_store.get_build_by_job(tx, job_id)
+    if build is not None:
+        await build_store.update_build(tx, build.id, updated_at=now)
+
+
+async def _schedule_limits(tx: Tx, workspace: WorkspaceRow) -> tuple[int | None, int]:
+    """The time to live that counts (the template may take the choice away) and the days autostart may use."""
+    template = await template_store.get_template(tx, workspace.template_id)
+    if template is None:
+        return workspace.ttl_ms, 127
+    ttl_ms = workspace.ttl_ms if template.allow_user_autostop else template.default_ttl_ms or None
+    return ttl_ms, template.autostart_days
+
+
+async def _settle_workspace(
+    tx: Tx, workspace: WorkspaceRow, build: BuildRow, now: datetime, autostart_days: int
+) -> None:
+    if build.transition == "delete":
+        await workspace_store.update_workspace(tx, workspace.id, deleted=True, next_start_at=None)
+    elif workspace.autostart_schedule:
+        following = next_start(workspace.autostart_schedule, now, allowed_days=autostart_days)
+        await workspace_store.update_workspace(tx, workspace.id, next_start_at=following)

@@ -1,0 +1,342 @@
+"""Resources of jobs: from what a provisioner reported to rows, and from rows to JSON.
+
+Builds, template imports and dry runs share this. Everything below a page of jobs is loaded in four statements,
+however many jobs there are (`load_resources`), and put together without touching the database (`present_resources`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.builds import WorkspaceResource, WorkspaceResourceMetadata
+from coder.base.errors import CoderError
+from coder.base.ids import new_uuid
+from coder.coderd.services.agent_view import AgentParts, AgentScene, present_agent
+from coder.coderd.store import agents as agent_store
+from coder.coderd.store import resources as resource_store
+from coder.coderd.store.agents import AgentRow, AppRow, LogSourceRow, MetadataRow, ScriptRow
+from coder.coderd.store.resources import ResourceRow
+from coder.domain.agents import environment_of
+from coder.rpc.proto import provisioner_pb2 as pb
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+
+EXTERNAL_AGENT = "coder_external_agent"
+"""The resource type that marks a workspace as attached from outside."""
+
+_SHARING = {
+    pb.AppSharingLevel.OWNER: "owner",
+    pb.AppSharingLevel.AUTHENTICATED: "authenticated",
+    pb.AppSharingLevel.PUBLIC: "public",
+}
+_OPEN_IN = {pb.AppOpenIn.TAB: "tab"}  # everything else is a slim window: "window" was withdrawn upstream
+
+
+class BadResultError(CoderError):
+    """A provisioner reported something that cannot be stored; the job fails with this message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("bad_provisioner_result", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """What the caller wants to know about what was inserted."""
+
+    agent_ids: list[UUID]
+    app_ids: dict[str, UUID]
+    "By the id the provisioner used, where it used one."
+    has_external_agent: bool
+
+
+@dataclass(slots=True)
+class _Rows:
+    resources: list[ResourceRow] = field(default_factory=list)
+    agents: list[AgentRow] = field(default_factory=list)
+    apps: list[AppRow] = field(default_factory=list)
+    scripts: list[ScriptRow] = field(default_factory=list)
+    sources: list[LogSourceRow] = field(default_factory=list)
+    metadata: list[MetadataRow] = field(default_factory=list)
+    app_ids: dict[str, UUID] = field(default_factory=dict)
+
+
+async def insert_resources(
+    tx: Tx, job_id: UUID, transition: str, resources: Iterable[pb.Resource], now: datetime
+) -> Inserted:
+    """Stores what a job reported. Agents are new rows every time, and only a start has any (others are ignored).
+
+    Raises BadResultError (duplicate agent names, tokens that are no UUIDs, environment conflicts).
+    """
+    rows = _Rows()
+    for resource in resources:
+        row = _resource_row(resource, job_id, transition, now, len(rows.resources))
+        rows.resources.append(row)
+        for agent in resource.agents if transition == "start" else ():
+            _add_agent(rows, agent, row.id, job_id, now)
+    _check_names(rows.agents)
+    await resource_store.insert_resources(tx, rows.resources)
+    await agent_store.insert_agents(
+        tx, rows.agents, apps=rows.apps, scripts=rows.scripts, log_sources=rows.sources, metadata=rows.metadata
+    )
+    external = transition == "start" and any(row.type == EXTERNAL_AGENT for row in rows.resources)
+    return Inserted([agent.id for agent in rows.agents], rows.app_ids, external)
+
+
+def _resource_row(resource: pb.Resource, job_id: UUID, transition: str, now: datetime, position: int) -> ResourceRow:
+    metadata = [
+        {"key": item.key, "value": item.value, "sensitive": item.sensitive}
+        for item in resource.metadata
+        if not item.is_null
+    ]
+    return ResourceRow(
+        id=new_uuid(),
+        created_at=now,
+        job_id=job_id,
+        transition=transition,
+        type=resource.type,
+        name=resource.name,
+        hide=resource.hide,
+        icon=resource.icon,
+        instance_type=resource.instance_type,
+        daily_cost=resource.daily_cost,
+        module_path=resource.module_path,
+        metadata=metadata,
+        position=position,
+    )
+
+
+def _add_agent(rows: _Rows, agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) -> None:
+    row = _agent_row(agent, resource_id, job_id, now)
+    rows.agents.append(row)
+    slugs: set[str] = set()
+    for number, app in enumerate(agent.apps):
+        if app.slug in slugs:
+            raise BadResultError(f"duplicate app slug {app.slug!r} for agent {agent.name!r}")
+        slugs.add(app.slug)
+        stored = _app_row(app, row.id, now, number)
+        rows.apps.append(stored)
+        if app.id:
+            rows.app_ids[app.id] = stored.id
+    for number, script in enumerate(agent.scripts):
+        source = LogSourceRow(row.id, new_uuid(), now, script.display_name, script.icon)
+        rows.sources.append(source)
+        rows.scripts.append(_script_row(script, row.id, source.id, now, number))
+    rows.metadata.extend(_metadata_row(item, row.id) for item in agent.metadata)
+
+
+def _agent_row(agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) -> AgentRow:
+    try:
+        environment = environment_of(
+            dict(agent.env), [(extra.name, extra.value, extra.merge_strategy) for extra in agent.extra_envs]
+        )
+    except ValueError as error:
+        raise BadResultError(str(error)) from error
+    return AgentRow(
+        id=new_uuid(),
+        parent_id=None,
+        created_at=now,
+        updated_at=now,
+        resource_id=resource_id,
+        job_id=job_id,
+        name=agent.name,
+        auth_token=_token(agent),
+        auth_instance_id=agent.instance_id or None,
+        api_key_scope=agent.api_key_scope or "all",
+        architecture=agent.architecture,
+        operating_system=agent.operating_system,
+        environment_variables=environment or None,
+        directory=agent.directory,
+        expanded_directory="",
+        version="",
+        api_version="",
+        subsystems=[],
+        first_connected_at=None,
+        last_connected_at=None,
+        disconnected_at=None,
+        lifecycle_state="created",
+        started_at=None,
+        ready_at=None,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+        troubleshooting_url=agent.troubleshooting_url,
+        motd_file=agent.motd_file,
+        display_apps=_display_apps(agent),
+        display_order=int(agent.order),
+        logs_length=0,
+        logs_overflowed=False,
+        resources_monitoring=_monitoring(agent),
+        devcontainers=[
+            {
+                "id": item.id or str(new_uuid()),
+                "name": item.name,
+                "workspace_folder": item.workspace_folder,
+                "config_path": item.config_path,
+                "subagent_id": item.subagent_id,
+            }
+            for item in agent.devcontainers
+        ],
+    )
+
+
+def _token(agent: pb.Agent) -> UUID:
+    # A plan does not know tokens yet, and agents of cloud machines have none: those rows get one nobody learns.
+    if not agent.token:
+        return new_uuid()
+    try:
+        return UUID(agent.token)
+    except ValueError as error:
+        raise BadResultError(f"invalid auth token of agent {agent.name!r}: it must be a UUID") from error
+
+
+def _display_apps(agent: pb.Agent) -> list[str]:
+    # This order is the API's.
+    if not agent.HasField("display_apps"):
+        return ["vscode", "ssh_helper", "port_forwarding_helper", "web_terminal"]
+    names = ("vscode", "vscode_insiders", "ssh_helper", "port_forwarding_helper", "web_terminal")
+    return [name for name in names if getattr(agent.display_apps, name)]
+
+
+def _monitoring(agent: pb.Agent) -> dict[str, Any]:
+    if not agent.HasField("resources_monitoring"):
+        return {}
+    wanted = agent.resources_monitoring
+    memory = {"enabled": wanted.memory.enabled, "threshold": wanted.memory.threshold}
+    return {
+        "memory": memory if wanted.HasField("memory") else None,
+        "volumes": [
+            {"path": volume.path, "enabled": volume.enabled, "threshold": volume.threshold} for volume in wanted.volumes
+        ],
+    }
+
+
+def _app_row(app: pb.App, agent_id: UUID, now: datetime, position: int) -> AppRow:
+    return AppRow(
+        id=new_uuid(),
+        created_at=now,
+        agent_id=agent_id,
+        slug=app.slug,
+        display_name=app.display_name or app.slug,
+        icon=app.icon,
+        command=app.command,
+        url=app.url,
+        external=app.external,
+        subdomain=app.subdomain,
+        sharing_level=_SHARING.get(app.sharing_level, "owner"),
+        healthcheck_url=app.healthcheck.url,
+        healthcheck_interval=app.healthcheck.interval,
+        healthcheck_threshold=app.healthcheck.threshold,
+        health="initializing" if app.healthcheck.url else "disabled",
+        display_order=int(app.order),
+        display_group=app.group,
+        hidden=app.hidden,
+        open_in=_OPEN_IN.get(app.open_in, "slim-window"),
+        tooltip=app.tooltip,
+        position=position,
+    )
+
+
+def _script_row(script: pb.Script, agent_id: UUID, source_id: UUID, now: datetime, position: int) -> ScriptRow:
+    return ScriptRow(
+        id=new_uuid(),
+        agent_id=agent_id,
+        created_at=now,
+        log_source_id=source_id,
+        log_path=script.log_path,
+        script=script.script,
+        cron=script.cron,
+        run_on_start=script.run_on_start,
+        run_on_stop=script.run_on_stop,
+        start_blocks_login=script.start_blocks_login,
+        timeout_seconds=script.timeout_seconds,
+        display_name=script.display_name,
+        position=position,
+    )
+
+
+def _metadata_row(item: pb.Agent.Metadata, agent_id: UUID) -> MetadataRow:
+    return MetadataRow(
+        agent_id=agent_id,
+        key=item.key,
+        display_name=item.display_name,
+        script=item.script,
+        interval_seconds=item.interval,
+        timeout_seconds=item.timeout,
+        display_order=int(item.order),
+        value="",
+        error="",
+        collected_at=None,
+    )
+
+
+def _check_names(agents: Sequence[AgentRow]) -> None:
+    seen: set[str] = set()
+    for agent in agents:
+        if agent.name.lower() in seen:
+            raise BadResultError(f"duplicate agent name {agent.name!r}")
+        seen.add(agent.name.lower())
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Everything below some jobs, by job and by agent."""
+
+    resources: dict[UUID, list[ResourceRow]]
+    agents: dict[UUID, list[AgentParts]]
+    "By resource."
+    agents_of_job: dict[UUID, list[AgentParts]]
+
+
+async def load_resources(tx: Tx, job_ids: Sequence[UUID]) -> Loaded:
+    """Resources, agents, apps and scripts of these jobs: four statements (two when there are no agents)."""
+    resources: dict[UUID, list[ResourceRow]] = defaultdict(list)
+    if job_ids:
+        for row in await resource_store.list_resources(tx, job_ids):
+            resources[row.job_id].append(row)
+    agents: dict[UUID, list[AgentParts]] = defaultdict(list)
+    of_job: dict[UUID, list[AgentParts]] = defaultdict(list)
+    for parts in await load_agents(tx, job_ids) if resources else ():
+        agents[parts.agent.resource_id].append(parts)
+        of_job[parts.agent.job_id].append(parts)
+    return Loaded(resources, agents, of_job)
+
+
+async def load_agents(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentParts]:
+    """Agents of these jobs with their apps and scripts, in display order."""
+    details = await agent_store.list_agents_of_jobs(tx, job_ids)
+    parts = {detail.agent.id: AgentParts(detail.agent, detail.log_sources) for detail in details}
+    if parts:
+        ids = list(parts)
+        for app in await agent_store.list_apps(tx, ids):
+            parts[app.app.agent_id].apps.append(app)
+        for script in await agent_store.list_scripts(tx, ids):
+            parts[script.agent_id].scripts.append(script)
+    return sorted(parts.values(), key=lambda p: (p.agent.display_order, p.agent.name))
+
+
+def present_resources(loaded: Loaded, job_id: UUID, scene: AgentScene) -> list[WorkspaceResource]:
+    """The resources of one job as JSON."""
+    rows = sorted(loaded.resources.get(job_id, ()), key=lambda r: (r.transition, r.name, r.type, r.position))
+    return [_present(row, loaded.agents.get(row.id, ()), scene) for row in rows]
+
+
+def _present(row: ResourceRow, agents: Sequence[AgentParts], scene: AgentScene) -> WorkspaceResource:
+    return WorkspaceResource(
+        id=row.id,
+        created_at=row.created_at,
+        job_id=row.job_id,
+        workspace_transition=cast("Any", row.transition),
+        type=row.type,
+        name=row.name,
+        hide=row.hide,
+        icon=row.icon,
+        daily_cost=row.daily_cost,
+        agents=[present_agent(parts, scene) for parts in agents] or UNSET,
+        metadata=[WorkspaceResourceMetadata(**item) for item in row.metadata] or UNSET,
+    )

@@ -1,0 +1,364 @@
+"""Queries on workspaces: the joined view every answer is made from, the searching list, edits, shared ports.
+
+The list ranks first and joins the wide rows afterwards, so that its cost follows the page and not the deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, or_, select, true, update
+from sqlalchemy.dialects.postgresql import insert
+
+from coder.coderd.store.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners
+from coder.coderd.store.jobs import STATUS
+from coder.coderd.store.tables.agents import workspace_agents
+from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
+from coder.coderd.store.tables.identity import organizations, users
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.templates import template_versions, templates
+from coder.coderd.store.tables.workspaces import workspace_port_shares, workspaces
+from coder.domain.agents import INACTIVE_DISCONNECT_TIMEOUT
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+
+_builds = workspace_builds
+_agents = workspace_agents
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRow:
+    id: UUID
+    created_at: datetime
+    updated_at: datetime
+    owner_id: UUID
+    organization_id: UUID
+    template_id: UUID
+    name: str
+    deleted: bool
+    autostart_schedule: str | None
+    ttl_ms: int | None
+    last_used_at: datetime
+    dormant_at: datetime | None
+    deleting_at: datetime | None
+    next_start_at: datetime | None
+    automatic_updates: str
+    favorite: bool
+    user_acl: dict[str, str]
+    group_acl: dict[str, str]
+    latest_build_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateBrief:
+    """What an answer about a workspace says of its template."""
+
+    name: str
+    display_name: str
+    icon: str
+    allow_user_cancel_workspace_jobs: bool
+    active_version_id: UUID
+    require_active_version: bool
+    use_classic_parameter_flow: bool
+    max_port_share_level: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceView:
+    """A workspace with its latest build and the names around it."""
+
+    workspace: WorkspaceRow
+    organization_name: str
+    template: TemplateBrief
+    latest: BuildView
+
+    @property
+    def owner_username(self) -> str:
+        return self.latest.owner_username
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Whose workspaces a caller may see: all, some organizations', or the own and the shared ones."""
+
+    everything: bool
+    organization_ids: Collection[UUID]
+    user_id: UUID
+    group_ids: Collection[UUID]
+    "Groups through which workspaces may be shared with the caller, organizations' Everyone included."
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFilter:
+    """What `q=` asks for; empty fields ask for nothing."""
+
+    ids: Sequence[UUID] = ()
+    owner_id: UUID | None = None
+    owner_username: str = ""
+    template_name: str = ""
+    template_ids: Sequence[UUID] = ()
+    name: str = ""
+    "Part of the name."
+    exact_name: str = ""
+    status: str = ""
+    agent_statuses: Sequence[str] = ()
+    "Workspaces with an agent in one of these states."
+    dormant: bool = False
+    last_used_before: datetime | None = None
+    last_used_after: datetime | None = None
+    outdated: bool | None = None
+    parameters: Sequence[tuple[str, str | None]] = ()
+    "Any of these: a name, or a name with its value."
+    organization_id: UUID | None = None
+    has_ai_task: bool | None = None
+    has_external_agent: bool | None = None
+    shared: bool | None = None
+    shared_with_user: UUID | None = None
+    shared_with_group: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    views: list[WorkspaceView] = field(default_factory=list)
+    count: int = 0
+    "Matches on all pages."
+
+
+_COLUMNS = tuple(workspaces.c[f.name] for f in fields(WorkspaceRow))
+_TEMPLATE_COLUMNS = tuple(templates.c[f.name] for f in fields(TemplateBrief))
+_COUNT, _TEMPLATE_COUNT = len(_COLUMNS), len(_TEMPLATE_COLUMNS)
+
+_VIEW: Select[Any] = (
+    select(*_COLUMNS, organizations.c.name, *_TEMPLATE_COLUMNS, *VIEW_COLUMNS)
+    .select_from(workspaces)
+    .join(organizations, organizations.c.id == workspaces.c.organization_id)
+    .join(templates, templates.c.id == workspaces.c.template_id)
+    .join(owners, owners.c.id == workspaces.c.owner_id)
+    .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
+    .join(provisioner_jobs, provisioner_jobs.c.id == _builds.c.job_id)
+    .join(template_versions, template_versions.c.id == _builds.c.template_version_id)
+    .join(initiators, initiators.c.id == _builds.c.initiator_id)
+)
+
+
+def _make(row: Any) -> WorkspaceView:
+    end = _COUNT + 1 + _TEMPLATE_COUNT
+    return WorkspaceView(
+        WorkspaceRow(*row[:_COUNT]), row[_COUNT], TemplateBrief(*row[_COUNT + 1 : end]), make_view(row[end:])
+    )
+
+
+async def get_view(tx: Tx, workspace_id: UUID) -> WorkspaceView | None:
+    """Deleted ones, too."""
+    row = (await tx.execute(_VIEW.where(workspaces.c.id == workspace_id))).one_or_none()
+    return _make(row) if row else None
+
+
+async def get_view_by_name(tx: Tx, owner_id: UUID, name: str, *, include_deleted: bool = False) -> WorkspaceView | None:
+    """By name without regard to case; with `include_deleted` the youngest, living before deleted."""
+    query = _VIEW.where(workspaces.c.owner_id == owner_id, func.lower(workspaces.c.name) == name.lower())
+    if not include_deleted:
+        query = query.where(~workspaces.c.deleted)
+    query = query.order_by(workspaces.c.deleted, workspaces.c.created_at.desc()).limit(1)
+    row = (await tx.execute(query)).one_or_none()
+    return _make(row) if row else None
+
+
+async def get_workspace(tx: Tx, workspace_id: UUID, *, lock: bool = False) -> WorkspaceRow | None:
+    """`lock` keeps others from building or editing it until the transaction ends."""
+    query = select(*_COLUMNS).where(workspaces.c.id == workspace_id)
+    row = (await tx.execute(query.with_for_update() if lock else query)).one_or_none()
+    return WorkspaceRow(*row) if row else None
+
+
+async def list_views(
+    tx: Tx, which: WorkspaceFilter, readers: Readers, *, now: datetime, limit: int = 0, offset: int = 0
+) -> Page:
+    """Own favourites first, then running ones, then by owner and name. `limit` 0 is all."""
+    running = and_(_builds.c.transition == "start", STATUS == "succeeded")
+    order = (
+        case((and_(workspaces.c.favorite, workspaces.c.owner_id == readers.user_id), 0), else_=1),
+        case((running, 0), else_=1),
+        func.lower(users.c.username),
+        func.lower(workspaces.c.name),
+    )
+    ranked = (
+        select(
+            workspaces.c.id.label("id"),
+            func.count().over().label("matches"),
+            func.row_number().over(order_by=order).label("rank"),
+        )
+        .select_from(workspaces)
+        .join(users, users.c.id == workspaces.c.owner_id)
+        .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
+        .join(provisioner_jobs, provisioner_jobs.c.id == _builds.c.job_id)
+        .where(~workspaces.c.deleted, _may_read(readers), *_conditions(which, now))
+        .order_by("rank")
+    )
+    paged = (ranked.limit(limit) if limit else ranked).offset(offset).cte("page")
+    query = _VIEW.join(paged, paged.c.id == workspaces.c.id).add_columns(paged.c.matches).order_by(paged.c.rank)
+    rows = (await tx.execute(query)).all()
+    if rows:
+        return Page([_make(row[:-1]) for row in rows], rows[0][-1])
+    if not offset:
+        return Page()
+    counted = select(func.count()).select_from(ranked.subquery())
+    return Page([], int((await tx.execute(counted)).scalar_one()))
+
+
+def _may_read(readers: Readers) -> ColumnElement[bool]:
+    if readers.everything:
+        return true()
+    groups = [str(group) for group in readers.group_ids]
+    return or_(
+        workspaces.c.owner_id == readers.user_id,
+        workspaces.c.organization_id.in_(readers.organization_ids) if readers.organization_ids else false(),
+        workspaces.c.user_acl.has_key(str(readers.user_id)),
+        workspaces.c.group_acl.has_any(groups) if groups else false(),
+    )
+
+
+def _conditions(which: WorkspaceFilter, now: datetime) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = [
+        workspaces.c.dormant_at.is_not(None) if which.dormant else workspaces.c.dormant_at.is_(None)
+    ]
+    simple: list[tuple[Any, ColumnElement[bool]]] = [
+        (which.ids, workspaces.c.id.in_(which.ids)),
+        (which.owner_id, workspaces.c.owner_id == which.owner_id),
+        (which.owner_username, func.lower(users.c.username) == which.owner_username.lower()),
+        (which.template_ids, workspaces.c.template_id.in_(which.template_ids)),
+        (which.name, workspaces.c.name.icontains(which.name, autoescape=True)),
+        (which.exact_name, func.lower(workspaces.c.name) == which.exact_name.lower()),
+        (which.last_used_before, workspaces.c.last_used_at <= which.last_used_before),
+        (which.last_used_after, workspaces.c.last_used_at >= which.last_used_after),
+        (which.organization_id, workspaces.c.organization_id == which.organization_id),
+        (which.shared_with_user, workspaces.c.user_acl.has_key(str(which.shared_with_user))),
+        (which.shared_with_group, workspaces.c.group_acl.has_key(str(which.shared_with_group))),
+    ]
+    found += [condition for wanted, condition in simple if wanted]
+    if which.template_name:
+        named = select(templates.c.id).where(func.lower(templates.c.name) == which.template_name.lower())
+        found.append(workspaces.c.template_id.in_(named))
+    if which.status:
+        found.append(_has_status(which.status))
+    if which.agent_statuses:
+        found.append(_has_agent(which.agent_statuses, now))
+    if which.parameters:
+        found.append(_has_parameter(which.parameters))
+    return found + _flags(which)
+
+
+def _flags(which: WorkspaceFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if which.outdated is not None:
+        active = select(templates.c.active_version_id).where(templates.c.id == workspaces.c.template_id)
+        current = _builds.c.template_version_id == active.scalar_subquery()
+        found.append(~current if which.outdated else current)
+    for wanted, column in (
+        (which.has_ai_task, _builds.c.has_ai_task),
+        (which.has_external_agent, _builds.c.has_external_agent),
+    ):
+        if wanted is not None:
+            found.append(func.coalesce(column, false()).is_(wanted))
+    if which.shared is not None:
+        shared = or_(workspaces.c.user_acl != {}, workspaces.c.group_acl != {})
+        found.append(shared if which.shared else ~shared)
+    return found
+
+
+_BY_TRANSITION = {
+    "starting": ("start", "running"),
+    "running": ("start", "succeeded"),
+    "stopping": ("stop", "running"),
+    "stopped": ("stop", "succeeded"),
+    "deleting": ("delete", "running"),
+    "deleted": ("delete", "succeeded"),
+}
+
+
+def _has_status(status: str) -> ColumnElement[bool]:
+    # `domain.builds.build_status` read backwards
+    transition, job = _BY_TRANSITION.get(status, ("", status))
+    is_job = STATUS.__eq__(job)
+    return and_(_builds.c.transition == transition, is_job) if transition else is_job
+
+
+def _has_agent(statuses: Sequence[str], now: datetime) -> ColumnElement[bool]:
+    # `domain.agents.agent_status` as SQL
+    timeout = _agents.c.connection_timeout_seconds
+    waited = func.extract("epoch", now - _agents.c.created_at)
+    status = case(
+        (
+            or_(_agents.c.first_connected_at.is_(None), _agents.c.last_connected_at.is_(None)),
+            case((and_(timeout > 0, waited > timeout), "timeout"), else_="connecting"),
+        ),
+        (_agents.c.disconnected_at > _agents.c.last_connected_at, "disconnected"),
+        (_agents.c.last_connected_at < now - INACTIVE_DISCONNECT_TIMEOUT, "disconnected"),
+        else_="connected",
+    )
+    return exists().where(_agents.c.job_id == _builds.c.job_id, ~_agents.c.deleted, status.in_(statuses))
+
+
+def _has_parameter(wanted: Sequence[tuple[str, str | None]]) -> ColumnElement[bool]:
+    table = workspace_build_parameters
+    name = func.lower(table.c.name)
+    pairs = [
+        name == key if value is None else and_(name == key, func.lower(table.c.value) == value) for key, value in wanted
+    ]
+    return exists().where(table.c.workspace_build_id == _builds.c.id, or_(*pairs))
+
+
+async def insert_workspace(tx: Tx, workspace: WorkspaceRow) -> None:
+    """Raises IntegrityError when the owner has one of that name."""
+    await tx.execute(insert(workspaces).values({f.name: getattr(workspace, f.name) for f in fields(WorkspaceRow)}))
+
+
+async def update_workspace(tx: Tx, workspace_id: UUID, **values: Any) -> None:
+    """Sets columns by name."""
+    await tx.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
+
+
+async def count_owned(tx: Tx, owner_id: UUID) -> int:
+    """Living workspaces of a user."""
+    query = select(func.count()).where(workspaces.c.owner_id == owner_id, ~workspaces.c.deleted)
+    return int((await tx.execute(query)).scalar_one())
+
+
+@dataclass(frozen=True, slots=True)
+class PortShareRow:
+    workspace_id: UUID
+    agent_name: str
+    port: int
+    share_level: str
+    protocol: str
+
+
+async def list_port_shares(tx: Tx, workspace_id: UUID) -> list[PortShareRow]:
+    table = workspace_port_shares
+    query = select(*(table.c[f.name] for f in fields(PortShareRow))).where(table.c.workspace_id == workspace_id)
+    return [PortShareRow(*row) for row in await tx.execute(query.order_by(table.c.agent_name, table.c.port))]
+
+
+async def put_port_share(tx: Tx, share: PortShareRow) -> None:
+    values = {f.name: getattr(share, f.name) for f in fields(PortShareRow)}
+    statement = insert(workspace_port_shares).values(values)
+    await tx.execute(
+        statement.on_conflict_do_update(
+            index_elements=["workspace_id", "agent_name", "port"],
+            set_={"share_level": statement.excluded.share_level, "protocol": statement.excluded.protocol},
+        )
+    )
+
+
+async def delete_port_share(tx: Tx, workspace_id: UUID, agent_name: str, port: int) -> bool:
+    """False when there was none."""
+    table = workspace_port_shares
+    statement = table.delete().where(
+        table.c.workspace_id == workspace_id, table.c.agent_name == agent_name, table.c.port == port
+    )
+    return bool((await tx.execute(statement)).rowcount)
