@@ -1,0 +1,90 @@
+# Sourced by the commands in this folder: a virtual environment with everything pinned, Debian packages when we may
+# install them, terraform. Each step does nothing when nothing has changed.
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+VENV="${CODER_VENV:-$ROOT/.venv}"
+PYTHON="$VENV/bin/python"
+CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/coder"
+
+say() { printf '%s\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# Usage: need_debian COMMAND=package ... — installs the packages of missing commands when root on Debian.
+need_debian() {
+  local missing=() pair
+  for pair in "$@"; do
+    command -v "${pair%%=*}" >/dev/null 2>&1 || PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%=*}" >/dev/null 2>&1 || missing+=("${pair#*=}")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    say "installing Debian packages: ${missing[*]}"
+    apt-get update -qq >/dev/null 2>&1 || true
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
+      { say "could not install: ${missing[*]}"; return 1; }
+  else
+    say "missing programs; install the packages: ${missing[*]}"
+    return 1
+  fi
+}
+
+find_python() {
+  local candidate
+  for candidate in "${CODER_PYTHON:-}" python3.13 python3.12 python3.11 python3; do
+    [ -n "$candidate" ] || continue
+    if command -v "$candidate" >/dev/null 2>&1 &&
+       "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      command -v "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Usage: need_venv [extra] — the project and its pinned dependencies in $VENV.
+need_venv() {
+  local extra="${1:-}" stamp want python
+  want="$(cat "$ROOT/pyproject.toml" "$ROOT/scripts/constraints.txt" | sha256sum | cut -d' ' -f1) $ROOT $extra"
+  stamp="$VENV/.coder-stamp"
+  if [ -x "$PYTHON" ] && [ -f "$stamp" ]; then
+    local have; have="$(cat "$stamp")"
+    # An environment made with the development tools serves the plain one, too.
+    [ "$have" = "$want" ] || [ "$have" = "${want% *} dev" ] && return 0
+  fi
+  python="$(find_python)" || { need_debian python3=python3 python3-venv=python3-venv || true; python="$(find_python)"; } ||
+    die "Python 3.11 or newer with venv is needed; on Debian: apt-get install python3 python3-venv"
+  say "preparing the Python environment (a minute or two the first time) …"
+  [ -x "$PYTHON" ] || "$python" -m venv "$VENV"
+  "$PYTHON" -m pip install -q --disable-pip-version-check -c "$ROOT/scripts/constraints.txt" -e "$ROOT${extra:+[$extra]}" ||
+    die "the Python dependencies could not be installed (see above)"
+  printf '%s' "$want" >"$stamp"
+}
+
+TERRAFORM_VERSION=1.11.4
+# SHA-256 of the unpacked program, not of the archive: that is what will be run.
+TERRAFORM_SHA256_linux_amd64=268000fca5c61021c6396893d9483007ba589ad9d0aaccbd7dfa8c78bf7dbe23
+
+# terraform (or OpenTofu) on PATH, else one fetched and checked against the pinned checksum, else a clear message.
+need_terraform() {
+  command -v terraform >/dev/null 2>&1 && return 0
+  command -v tofu >/dev/null 2>&1 && return 0
+  local dir="$CACHE/terraform/$TERRAFORM_VERSION"
+  [ -x "$dir/terraform" ] || fetch_terraform "$dir" ||
+    die "terraform is not on PATH and could not be fetched. Install terraform >= 1.5 or OpenTofu and run this again."
+  export PATH="$dir:$PATH"
+}
+
+fetch_terraform() {
+  local dir="$1" platform want url temporary
+  platform="$(uname -s | tr '[:upper:]' '[:lower:]')_$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')"
+  want="TERRAFORM_SHA256_$platform"
+  [ -n "${!want:-}" ] || { say "no pinned terraform for $platform"; return 1; }
+  url="https://releases.hashicorp.com/terraform/$TERRAFORM_VERSION/terraform_${TERRAFORM_VERSION}_$platform.zip"
+  say "fetching terraform $TERRAFORM_VERSION …"
+  temporary="$(mktemp -d)"
+  curl -fsSL --max-time 120 -o "$temporary/terraform.zip" "$url" 2>/dev/null &&
+    python3 -m zipfile -e "$temporary/terraform.zip" "$temporary" &&
+    printf '%s  %s\n' "${!want}" "$temporary/terraform" | sha256sum -c --status &&
+    mkdir -p "$dir" && install -m 755 "$temporary/terraform" "$dir/terraform"
+  local result=$?
+  rm -rf "$temporary"
+  return $result
+}
