@@ -1,0 +1,188 @@
+"""The agent's life: dial, take the manifest, join the overlay, run scripts, serve until told to stop.
+
+The connection to the server is torn down and redialled as a whole when any of its parts fails (agent protocol
+document, section 2). What lives longer - the overlay node, SSH sessions, queues of logs and states - is opened once
+here and survives every reconnect.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from functools import partial
+
+import trio
+
+from coder.agent import environment
+from coder.agent.app_health import AppHealth
+from coder.agent.config import AgentConfig
+from coder.agent.connection import Connection
+from coder.agent.connection_reports import ReportQueue
+from coder.agent.lifecycle import Lifecycle, State
+from coder.agent.logs import LogQueue
+from coder.agent.metadata import MetadataCollector
+from coder.agent.network import Network
+from coder.agent.scripts import Outcome, ScriptRunner, Stage
+from coder.agent.ssh.server import SshService
+from coder.agent.state import AgentState
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.base.retry import Backoff
+from coder.net.errors import HttpError, NetError
+from coder.rpc.proto import agent_pb2
+
+log = get_logger("agent")
+
+FIRST_DELAY, LAST_DELAY = 0.1, 10.0
+"Seconds between dials (agent protocol document, section 2)."
+REPORT_GRACE = 5.0
+"Seconds for the last logs and states to be delivered at shutdown."
+
+
+class Agent:
+    """One agent process."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        self.config = config
+        self.state = AgentState(
+            identity=environment.find_identity(),
+            token=config.token.reveal(),
+            url=config.policy.url,
+            executable=config.executable,
+            block_file_transfer=config.block_file_transfer,
+        )
+        self.lifecycle = Lifecycle(lambda: datetime.now(UTC))
+        self.logs = LogQueue(lambda: datetime.now(UTC))
+        self.reports = ReportQueue()
+        self.state.report = self.reports.add
+        self.timings = trio.open_memory_channel[agent_pb2.Timing](256)
+        self.scripts = ScriptRunner(self.state, self.logs, self._report_timing, config.log_dir, config.script_data_dir)
+        self.metadata = MetadataCollector(self.state)
+        self.app_health = AppHealth(self.state)
+        self._manifest_seen = trio.Event()
+        self._stop = trio.Event()
+        self._connected = False
+
+    def stop(self) -> None:
+        """Begins the graceful shutdown; `run` returns when it is done."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Serves until `stop`, then runs the stop scripts and reports the end.
+
+        Raises CoderError when the server refuses us for good reason at the first dial and nothing was ever served.
+        """
+        import trio_asyncio
+
+        async with trio_asyncio.open_loop(), AsyncExitStack() as stack:
+            self.scripts.prepare()
+            ssh = SshService(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
+            async with trio.open_nursery() as nursery:
+                network = Network(self.config, self.state, ssh, nursery)
+                stack.push_async_callback(network.aclose)
+                link = trio.CancelScope()
+                nursery.start_soon(partial(self._stay_connected, network, link))
+                nursery.start_soon(self._first_manifest, nursery)
+                await self._stop.wait()
+                await self._shut_down(ssh, network, link)
+                nursery.cancel_scope.cancel()
+
+    # ---- connection
+
+    async def _stay_connected(self, network: Network, scope: trio.CancelScope) -> None:
+        """Dials for ever; each failure closes the whole connection and tries again."""
+        backoff = Backoff(FIRST_DELAY, LAST_DELAY)
+        with scope:
+            while True:
+                began = trio.current_time()
+                try:
+                    await Connection(self, network).run(self._on_connected)
+                except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
+                    _explain(group, self.config.policy.url)
+                if trio.current_time() - began > LAST_DELAY:
+                    backoff.reset()
+                await trio.sleep(backoff.next_delay())
+
+    def _on_connected(self, manifest: agent_pb2.Manifest) -> None:
+        """A manifest has arrived: the first starts scripts, later ones only refresh."""
+        self.state.manifest = manifest
+        env = dict(os.environ) | dict(manifest.environment_variables)
+        self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
+        self._manifest_seen.set()
+
+    # ---- life
+
+    async def _first_manifest(self, nursery: trio.Nursery) -> None:
+        await self._manifest_seen.wait()
+        manifest = self.state.manifest
+        if manifest is None:
+            return
+        self.lifecycle.set(State.STARTING)
+        self._write_secret_files(manifest)
+        outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_start], Stage.START)
+        self.lifecycle.set(_started(outcome))
+        nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
+
+    def _write_secret_files(self, manifest: agent_pb2.Manifest) -> None:
+        for secret in manifest.secrets:
+            if not secret.file_path:
+                continue
+            path = environment.expand_directory(secret.file_path, self.state.identity, {})
+            try:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                with os.fdopen(descriptor, "wb") as out:
+                    out.write(secret.value)
+            except OSError as error:
+                log.error("cannot write a secret's file", path=path, error=error)
+
+    async def _shut_down(self, ssh: SshService, network: Network, link: trio.CancelScope) -> None:
+        self.lifecycle.set(State.SHUTTING_DOWN)
+        ssh.runner.terminate_all()
+        await network.close_listeners()
+        manifest = self.state.manifest
+        outcome = Outcome()
+        if manifest is not None:
+            outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_stop], Stage.STOP)
+        self.lifecycle.set(_stopped(outcome))
+        with trio.move_on_after(REPORT_GRACE):
+            await self.logs.wait_sent()
+            await self.lifecycle.wait_all_reported()
+            await self.reports.wait_sent()
+        await network.leave()
+        link.cancel()
+
+    async def _report_timing(self, timing: agent_pb2.Timing) -> None:
+        try:
+            self.timings[0].send_nowait(timing)
+        except trio.WouldBlock:
+            log.warn("too many unreported script results; one was dropped")
+
+
+def _started(outcome: Outcome) -> agent_pb2.Lifecycle.State.ValueType:
+    if outcome.timed_out:
+        return State.START_TIMEOUT
+    return State.START_ERROR if outcome.failed else State.READY
+
+
+def _stopped(outcome: Outcome) -> agent_pb2.Lifecycle.State.ValueType:
+    if outcome.timed_out:
+        return State.SHUTDOWN_TIMEOUT
+    return State.SHUTDOWN_ERROR if outcome.failed else State.OFF
+
+
+def _explain(group: BaseExceptionGroup[BaseException], url: str) -> None:
+    """One clear line a failed dial: what happened and what the reader can do."""
+    from coder.base.errors import explain_error
+
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, HttpError) and error.status == 401:
+        log.error(
+            "the server does not accept this agent's token; a newer build of the workspace has a new one",
+            url=url, detail=error.message,
+        )  # fmt: skip
+        return
+    log.warn("connection to the server ended; dialling again", url=url, error=explain_error(error).split("\n")[0])

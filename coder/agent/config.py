@@ -1,0 +1,27 @@
+"""Settings of the agent role, from flags and environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from coder.base.secret import Secret
+from coder.net.policy import DialPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """Everything one agent process needs to know at its start."""
+
+    policy: DialPolicy
+    "How the deployment is reached; its token is the agent's."
+    token: Secret
+    log_dir: Path
+    script_data_dir: Path
+    executable: str
+    listen_port: int = 0
+    "UDP port of direct paths; 0 lets the system choose."
+    ssh_max_timeout: timedelta = timedelta(hours=72)
+    block_file_transfer: bool = False
+    subsystems: tuple[str, ...] = ()

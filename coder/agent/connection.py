@@ -1,0 +1,135 @@
+"""One connection to the server: the RPC session and everything that runs on it. Any failure ends all of it.
+
+Order and gates follow the agent protocol document, section 2: reports and logs at once, app health after the
+manifest, coordination and statistics after the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import trio
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import Message
+
+from coder.agent.network import Network
+from coder.agent.stats import Statistics
+from coder.base.log import get_logger
+from coder.base.version import BUILD_VERSION
+from coder.net.websocket import connect_websocket
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2
+from coder.rpc.session import Session, open_session
+
+if TYPE_CHECKING:
+    from coder.agent.agent import Agent
+
+log = get_logger("agent")
+
+Reply = TypeVar("Reply", bound=Message)
+
+SERVICE = "/coder.agent.v2.Agent/"
+SPOKEN_VERSION = "2.10"
+"The minor we need; older servers of the same release line accept it, newer ones too."
+BANNER_INTERVAL = 120.0
+_SUBSYSTEMS = {"envbox": 1, "envbuilder": 2, "exectrace": 3}
+
+
+class Connection:
+    """Runs once; a new one is made for every dial."""
+
+    def __init__(self, agent: Agent, network: Network) -> None:
+        self._agent, self._network = agent, network
+
+    async def run(self, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
+        """Dials and serves until something fails. Raises what failed."""
+        policy = self._agent.config.policy
+        path = f"/api/v2/workspaceagents/me/rpc?version={SPOKEN_VERSION}&role=agent"
+        socket = await connect_websocket(policy, path)
+        try:
+            async with open_session(socket, "client") as session:
+                await self._serve(session, on_manifest)
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(socket)
+
+    async def _serve(self, session: Session, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
+        agent = self._agent
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(
+                agent.logs.send_loop, self._caller(session, "BatchCreateLogs", agent_pb2.BatchCreateLogsResponse)
+            )
+            nursery.start_soon(self._report_lifecycle, session)
+            nursery.start_soon(self._report_timings, session)
+            nursery.start_soon(agent.reports.send_loop, self._caller(session, "ReportConnection", Empty))
+            nursery.start_soon(
+                agent.metadata.loop, self._caller(session, "BatchUpdateMetadata", agent_pb2.BatchUpdateMetadataResponse)
+            )
+            nursery.start_soon(self._banners, session)
+            await self._take_manifest(session, on_manifest)
+            log.info("connected", url=agent.config.policy.url)
+            nursery.start_soon(
+                agent.app_health.loop,
+                self._tolerant(session, "BatchUpdateAppHealths", agent_pb2.BatchUpdateAppHealthResponse),
+            )
+            manifest = agent.state.manifest
+            if manifest is not None:
+                await self._network.update(manifest)
+            nursery.start_soon(Statistics(agent.state, self._network).loop, session)
+            nursery.start_soon(self._network.coordinate, session)
+            await session.wait_closed()
+            raise trio.BrokenResourceError("the server closed the connection")
+
+    async def _take_manifest(self, session: Session, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
+        manifest = await session.call(SERVICE + "GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
+        if len(manifest.agent_id) != 16:
+            raise trio.BrokenResourceError("the server sent a manifest without an agent id")
+        on_manifest(manifest)
+        startup = agent_pb2.Startup(version=BUILD_VERSION, expanded_directory=str(self._agent.state.directory or ""))
+        for name in self._agent.config.subsystems:
+            if name in _SUBSYSTEMS:
+                startup.subsystems.append(agent_pb2.Startup.Subsystem.ValueType(_SUBSYSTEMS[name]))
+        request = agent_pb2.UpdateStartupRequest(startup=startup)
+        await session.call(SERVICE + "UpdateStartup", request, agent_pb2.Startup)
+
+    async def _report_lifecycle(self, session: Session) -> None:
+        lifecycle = self._agent.lifecycle
+        while True:
+            state = await lifecycle.next_unreported()
+            request = agent_pb2.UpdateLifecycleRequest(lifecycle=state)
+            await session.call(SERVICE + "UpdateLifecycle", request, agent_pb2.Lifecycle)
+            lifecycle.confirm()
+
+    async def _report_timings(self, session: Session) -> None:
+        send = self._tolerant(session, "ScriptCompleted", agent_pb2.WorkspaceAgentScriptCompletedResponse)
+        while True:
+            timing = await self._agent.timings[1].receive()
+            await send(agent_pb2.WorkspaceAgentScriptCompletedRequest(timing=timing))
+
+    async def _banners(self, session: Session) -> None:
+        request = agent_pb2.GetAnnouncementBannersRequest()
+        while True:
+            answer = await session.call(
+                SERVICE + "GetAnnouncementBanners", request, agent_pb2.GetAnnouncementBannersResponse
+            )
+            self._agent.state.banners = list(answer.announcement_banners)
+            await trio.sleep(BANNER_INTERVAL)
+
+    def _caller(self, session: Session, method: str, reply: type[Reply]) -> Callable[[Message], Awaitable[Reply]]:
+        async def call(request: Message) -> Reply:
+            return await session.call(SERVICE + method, request, reply)
+
+        return call
+
+    def _tolerant(self, session: Session, method: str, reply: type[Reply]) -> Callable[[Message], Awaitable[Reply]]:
+        """For calls whose refusal is only logged (agent protocol document, section 1)."""
+
+        async def call(request: Message) -> Reply:
+            try:
+                return await session.call(SERVICE + method, request, reply)
+            except RpcError as error:
+                log.warn("the server refused a report", method=method, error=error)
+                return reply()
+
+        return call
