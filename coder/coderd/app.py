@@ -1,0 +1,179 @@
+"""The server's composition root: opens everything in order under one nursery, closes it in the reverse order.
+
+Order: database (built-in or given), migrations, context, parts (coordinator, own mesh node, loops), the HTTP
+application, the doors, the provisioner daemons. Nothing below this file imports another part to start it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlparse
+
+import h11
+import trio
+
+from coder.base.clock import Clock, SystemClock
+from coder.base.log import get_logger
+from coder.coderd.config import ServerConfig
+from coder.coderd.http.application import build_application
+from coder.coderd.http.errors import envelope_of
+from coder.coderd.http.frame import response_headers
+from coder.coderd.http.listener import FrontDoor, open_listeners
+from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
+from coder.coderd.services.context import Context
+from coder.coderd.store import site
+from coder.coderd.store.database import Database, open_database
+from coder.coderd.store.migrate import migrate
+from coder.coderd.store.postgres import run_postgres
+
+_log = get_logger("coderd")
+
+ProvisionerFactory = Callable[[Context], Awaitable[None]]
+"""Runs the built-in provisioner daemons until cancelled; comes from the CLI, so that the wings stay apart."""
+
+PART_MODULES: tuple[str, ...] = ()
+"""Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
+
+LINK_MODULES: tuple[str, ...] = ()
+"""Modules of `coderd.links` with `def register(table: LinkTable)`."""
+
+LOOP_MODULES: tuple[str, ...] = ()
+"""Modules of `coderd.loops` with `async def run(ctx)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """What a started server tells its starter."""
+
+    url: str
+    "The URL of the first listener."
+    access_url: str
+    urls: tuple[str, ...]
+    context: Context
+
+
+async def run_server(
+    config: ServerConfig,
+    provisioner_factory: ProvisionerFactory | None = None,
+    task_status: trio.TaskStatus[RunningServer] = trio.TASK_STATUS_IGNORED,
+    *,
+    clock: Clock | None = None,
+    handle_signals: bool = True,
+    announce: Callable[[str], None] = print,
+) -> None:
+    """Runs the server until SIGINT or SIGTERM (or cancellation). Raises CoderError when it cannot start."""
+    async with open_server(config, provisioner_factory, clock=clock) as server:
+        for url in server.urls:
+            announce(f"Started HTTP listener at {url}")
+        announce(f"\nView the Web UI: {server.access_url}")
+        task_status.started(server)
+        if handle_signals:
+            await _wait_for_signal(announce)
+        else:
+            await server.context.stopping.wait()
+
+
+@contextlib.asynccontextmanager
+async def open_server(
+    config: ServerConfig,
+    provisioner_factory: ProvisionerFactory | None = None,
+    *,
+    clock: Clock | None = None,
+) -> AsyncIterator[RunningServer]:
+    """A running server for the length of the block; everything is closed, in order, at its end."""
+    async with contextlib.AsyncExitStack() as stack:
+        listeners = await open_listeners(config)  # first: a port in use must not cost a database start
+        try:
+            url = config.postgres_url.reveal() or await stack.enter_async_context(
+                run_postgres(config.data_path, bin_dir=config.postgres_bin_dir, ephemeral=config.ephemeral)
+            )
+            database = await stack.enter_async_context(open_database(url, pool_size=config.postgres_conn_max_open))
+            await migrate(database)
+            server = await stack.enter_async_context(
+                _serving(config, database, listeners, provisioner_factory, clock or SystemClock())
+            )
+        except BaseException:
+            for _, listener in listeners:
+                with trio.CancelScope(shield=True):
+                    await trio.aclose_forcefully(listener)
+            raise
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def _serving(
+    config: ServerConfig,
+    database: Database,
+    listeners: list[tuple[str, Any]],
+    provisioner_factory: ProvisionerFactory | None,
+    clock: Clock,
+) -> AsyncIterator[RunningServer]:
+    urls = tuple(url for url, _ in listeners)
+    async with trio.open_nursery() as nursery:
+        context = await new_context(config, database, nursery, clock, urls[0])
+        for name in PART_MODULES:
+            await nursery.start(import_module(name).run, context)
+        door = _front_door(context)
+        await nursery.start(door.serve, [listener for _, listener in listeners], context.stopping)
+        for name in LOOP_MODULES:
+            nursery.start_soon(import_module(name).run, context)
+        if provisioner_factory is not None and config.provisioner_daemons > 0:
+            nursery.start_soon(provisioner_factory, context)
+        try:
+            yield RunningServer(urls[0], context.access_url, urls, context)
+        finally:
+            context.stopping.set()
+            with trio.CancelScope(shield=True):
+                await door.drained()
+            nursery.cancel_scope.cancel()
+
+
+async def new_context(
+    config: ServerConfig, database: Database, nursery: trio.Nursery, clock: Clock, listener_url: str
+) -> Context:
+    """The context of one server; makes the deployment id on the first start."""
+    deployment_id = await database.run(site.ensure_deployment, clock.now())
+    return Context(
+        config=config,
+        db=database,
+        nursery=nursery,
+        access_url=(config.access_url or _reachable_url(listener_url)).rstrip("/"),
+        deployment_id=deployment_id,
+        clock=clock,
+    )
+
+
+def _reachable_url(listener_url: str) -> str:
+    """A listener on all addresses is shown as localhost: nobody can open http://0.0.0.0."""
+    parsed = urlparse(listener_url)
+    if parsed.hostname in {"0.0.0.0", "::"}:
+        return f"{parsed.scheme}://localhost:{parsed.port}"
+    return listener_url
+
+
+def _front_door(context: Context) -> FrontDoor:
+    table = LinkTable()
+    for name in LINK_MODULES:
+        import_module(name).register(table)
+
+    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> None:
+        request = link_request(head, remote_ip, secure)
+        found = table.find(request.path)
+        assert found is not None
+        handler, params = found
+        upgrade = Upgrade(request, params, stream, trailing, response_headers())
+        await serve_link(context, handler, upgrade, stream, envelope_of)
+
+    return FrontDoor(build_application(context), lambda path: table.find(path) is not None, open_link)
+
+
+async def _wait_for_signal(announce: Callable[[str], None]) -> None:
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for number in signals:
+            announce(f"{signal.Signals(number).name} received, shutting down")
+            return

@@ -1,0 +1,159 @@
+"""The server's settings: one frozen dataclass, built from `coder.base.config` options.
+
+Attributes are the settings something acts on; all others of `options.OPTIONS` stay readable through `all`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Inputs, Resolved, resolve
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.coderd.options import OPTIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """Everything `run_server` needs to know. Defaults are those of a bare `coder server`."""
+
+    data_dir: Path = Path("~/.config/coderv2")
+    "Folder of the built-in database and of everything else the server keeps (`--global-config`)."
+    http_address: str = "127.0.0.1:3000"
+    access_url: str = ""
+    "Empty: the first listener's URL."
+    wildcard_access_url: str = ""
+    docs_url: str = "https://coder.com/docs/@v2.34.0"
+    redirect_to_access_url: bool = False
+    proxy_trusted_headers: tuple[str, ...] = ()
+    proxy_trusted_origins: tuple[str, ...] = ()
+    secure_auth_cookie: bool = False
+    samesite_auth_cookie: str = "lax"
+    tls_enable: bool = False
+    tls_address: str = "127.0.0.1:3443"
+    tls_cert_file: tuple[str, ...] = ()
+    tls_key_file: tuple[str, ...] = ()
+    tls_min_version: str = "tls12"
+    strict_transport_security: int = 0
+    strict_transport_security_options: tuple[str, ...] = ()
+    additional_csp_policy: tuple[str, ...] = ()
+    disable_password_auth: bool = False
+    disable_session_expiry_refresh: bool = False
+    session_duration: timedelta = timedelta(hours=24)
+    max_token_lifetime: timedelta = timedelta(hours=876600)
+    max_admin_token_lifetime: timedelta = timedelta(hours=168)
+    default_token_lifetime: timedelta = timedelta(hours=168)
+    api_rate_limit: int = 512
+    dangerous_disable_rate_limits: bool = False
+    dangerous_allow_cors_requests: bool = False
+    derp_server_enable: bool = True
+    derp_server_region_id: int = 999
+    derp_server_region_code: str = "coder"
+    derp_server_region_name: str = "Coder Embedded Relay"
+    derp_server_stun_addresses: tuple[str, ...] = ()
+    derp_force_websockets: bool = False
+    derp_config_url: str = ""
+    derp_config_path: str = ""
+    block_direct_connections: bool = False
+    stun_address: str = ""
+    log_human: str = "/dev/stderr"
+    log_json: str = ""
+    log_filter: tuple[str, ...] = ()
+    verbose: bool = False
+    provisioner_daemons: int = 3
+    provisioner_types: tuple[str, ...] = ("terraform",)
+    provisioner_force_cancel_interval: timedelta = timedelta(minutes=10)
+    provisioner_daemon_psk: Secret = field(default_factory=lambda: Secret(""))
+    provisioner_strict_tags: bool = False
+    job_hang_detector_interval: timedelta = timedelta(minutes=1)
+    cache_dir: Path = Path("~/.cache/coder")
+    postgres_url: Secret = field(default_factory=lambda: Secret(""))
+    postgres_conn_max_open: int = 10
+    postgres_bin_dir: str = ""
+    ephemeral: bool = False
+    site_dir: str = ""
+    experiments: tuple[str, ...] = ()
+    ssh_hostname_prefix: str = "coder."
+    workspace_hostname_suffix: str = "coder"
+    ssh_config_options: tuple[str, ...] = ()
+    ssh_keygen_algorithm: str = "ed25519"
+    cli_upgrade_message: str = ""
+    terms_of_service_url: str = ""
+    swagger_enable: bool = False
+    disable_path_apps: bool = False
+    disable_owner_workspace_access: bool = False
+    disable_workspace_sharing: bool = False
+    allow_workspace_renames: bool = False
+    allow_custom_quiet_hours: bool = True
+    default_quiet_hours_schedule: str = "CRON_TZ=UTC 0 0 * * *"
+    agent_stats_refresh_interval: timedelta = timedelta(seconds=30)
+    agent_fallback_troubleshooting_url: str = ""
+    update_check: bool = False
+    web_terminal_renderer: str = "canvas"
+    oidc_sign_in_text: str = "OpenID Connect"
+    oidc_icon_url: str = ""
+    oidc_client_id: str = ""
+    oauth2_github_client_id: str = ""
+    resolved: Resolved | None = None
+    "Every option's value and source; None when the config was built by hand (tests)."
+
+    @property
+    def data_path(self) -> Path:
+        """`data_dir` with `~` expanded."""
+        return self.data_dir.expanduser()
+
+
+def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
+    """Reads all options. Raises CoderError `bad_option`."""
+    resolved = resolve(OPTIONS, inputs)
+    names = {item.name for item in fields(ServerConfig)} - {"data_dir", "resolved"}
+    values: dict[str, Any] = {}
+    for option in OPTIONS:
+        if option.name not in names:
+            continue
+        value = resolved[option.name]
+        if option.name == "cache_dir":
+            value = Path(value)
+        elif option.name in {"postgres_url", "provisioner_daemon_psk"}:
+            value = Secret(value)
+        values[option.name] = value
+    config = ServerConfig(data_dir=data_dir, resolved=resolved, **values)
+    _check(config)
+    return config
+
+
+def _check(config: ServerConfig) -> None:
+    if config.tls_enable and (not config.tls_cert_file or len(config.tls_cert_file) != len(config.tls_key_file)):
+        raise CoderError(
+            "bad_option",
+            "TLS is on but --tls-cert-file and --tls-key-file do not pair up",
+            "Give one key file for each certificate file.",
+        )
+    if not config.http_address and not config.tls_enable:
+        raise CoderError(
+            "bad_option", "nothing to listen on", "Give --http-address, or --tls-enable with --tls-address."
+        )
+    if config.access_url and not config.access_url.startswith(("http://", "https://")):
+        raise CoderError(
+            "bad_option",
+            f"--access-url: {config.access_url!r} is not a URL",
+            "Write it with http:// or https:// in front.",
+        )
+    if config.samesite_auth_cookie not in {"lax", "none"}:
+        raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
+
+
+def struct_value(text: Any) -> Any:
+    """A struct option's value: JSON text, or what the YAML file held."""
+    return json.loads(text) if isinstance(text, str) and text else text
+
+
+def known_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that `coder server` reads."""
+    names = {option.env for option in OPTIONS}
+    return {name: value for name, value in environ.items() if name in names}

@@ -1,0 +1,64 @@
+"""The HTTP application: which blueprints it has, what is the same for every answer.
+
+A new noun is one module with `blueprint` and one line in `BLUEPRINTS`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from quart import Response
+from werkzeug.exceptions import HTTPException
+
+from coder.api import codec
+from coder.coderd.http.errors import envelope_of
+from coder.coderd.http.frame import Frame
+from coder.coderd.http.hypercorn_fixes import Application, new_application
+from coder.coderd.services.errors import Refusal
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+BLUEPRINTS = ("root",)
+
+
+def build_application(ctx: Context) -> Frame:
+    """The ASGI application with all blueprints."""
+    app = new_application("coderd")
+    app.config["CODER_CONTEXT"] = ctx
+    for name in BLUEPRINTS:
+        app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
+    _register_errors(app)
+    return Frame(app, ctx)
+
+
+def _register_errors(app: Application) -> None:
+    app.register_error_handler(Refusal, _on_error)
+    app.register_error_handler(HTTPException, _on_http_exception)  # type: ignore[arg-type]
+    app.register_error_handler(Exception, _on_error)
+
+
+async def _on_error(error: Exception) -> Response:
+    status, body, headers = envelope_of(error)
+    response = Response(body, status, content_type="application/json; charset=utf-8")
+    for name, value in headers:
+        response.headers.add(name, value)
+    return response
+
+
+async def _on_http_exception(error: HTTPException) -> Any:
+    status = error.code or 500
+    if status == 404:
+        return _json({"message": "Route not found."}, 404)
+    if status == 405:
+        # Upstream's router: an empty 405 with the methods it has.
+        methods = getattr(error, "valid_methods", None) or ()
+        return Response(b"", 405, {"Allow": ", ".join(sorted(methods))} if methods else None)
+    if 300 <= status < 400:
+        return error.get_response()
+    return _json({"message": error.description or error.name}, status)
+
+
+def _json(value: dict[str, Any], status: int) -> Response:
+    return Response(codec.encode(value), status, content_type="application/json; charset=utf-8")

@@ -1,0 +1,73 @@
+"""One table from refusals to HTTP statuses, and the error envelope.
+
+Used by the HTTP blueprints and, through the composition root, by the links before they upgrade.
+"""
+
+from __future__ import annotations
+
+import trio
+from msgspec import UNSET
+
+from coder.api import codec
+from coder.api.errors import Response as Envelope
+from coder.api.errors import ValidationError
+from coder.base.log import get_logger
+from coder.coderd.services.errors import Refusal
+
+STATUS = {
+    "refused": 400,
+    "invalid": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "gone": 410,
+    "precondition": 412,
+    "too_large": 413,
+    "expectation_failed": 417,
+    "unprocessable": 422,
+    "too_early": 425,
+    "precondition_required": 428,
+    "rate_limited": 429,
+    "failed": 500,
+    "bad_gateway": 502,
+    "unavailable": 503,
+}
+"""Refusal.kind -> status. A new kind belongs here or it is answered with 400."""
+
+_log = get_logger("http")
+
+
+def envelope(refusal: Refusal) -> tuple[int, bytes, list[tuple[str, str]]]:
+    """Status, JSON body and extra headers of a refusal."""
+    validations = [ValidationError(field=name, detail=detail) for name, detail in refusal.validations]
+    body = Envelope(
+        message=refusal.message,
+        detail=refusal.detail or UNSET,
+        validations=validations or UNSET,
+    )
+    return STATUS.get(refusal.kind, 400), codec.encode(body), list(refusal.headers)
+
+
+def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]]:
+    """The same for any exception: what is not a refusal is our fault, is logged, and tells no secrets."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            if not isinstance(inner, trio.Cancelled):
+                return envelope_of(inner)
+    if isinstance(error, Refusal):
+        return envelope(error)
+    _log.error("a request failed", error=error, where=_where(error))
+    body = Envelope(message="An internal server error occurred.", detail=type(error).__name__)
+    return 500, codec.encode(body), []
+
+
+def _where(error: BaseException) -> str:
+    """The innermost frames, enough to find the line without printing values."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append(f"{code.co_filename.rsplit('/coder/', 1)[-1]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " ".join(frames[-6:])

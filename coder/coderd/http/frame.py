@@ -1,0 +1,132 @@
+"""Around the application: what every answer carries, the request log, the client's address.
+
+Plain ASGI, because Quart's hooks cost a good part of a small request. Headers: request id, build version, nosniff,
+Vary, and the CSRF cookie for browsers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from coder.base.log import get_logger
+from coder.base.version import BUILD_VERSION
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+_log = get_logger("http.request")
+
+_CONSTANT = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-coder-build-version", BUILD_VERSION.encode()),
+)
+_VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
+_QUIET = ("/healthz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
+
+Message = dict[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+
+
+def response_headers() -> list[tuple[str, str]]:
+    """The constant headers with a fresh request id, for doors that answer without this frame."""
+    return [
+        *((name.decode(), value.decode()) for name, value in _CONSTANT),
+        ("x-coder-request-id", str(uuid4())),
+    ]
+
+
+class Frame:
+    """The ASGI application the listener serves."""
+
+    def __init__(self, app: Any, ctx: Context) -> None:
+        self.app = app
+        self.ctx = ctx
+        self._trusted = [ipaddress.ip_network(origin, strict=False) for origin in ctx.config.proxy_trusted_origins]
+        self._trusted_headers = [name.lower().encode() for name in ctx.config.proxy_trusted_headers]
+        self._cookie_tail = _cookie_tail(ctx)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        request_id = str(uuid4())
+        scope["coder_request_id"] = request_id
+        headers = scope["headers"]
+        if self._trusted:
+            self._apply_proxy(scope)
+        extra = [*_CONSTANT, (b"x-coder-request-id", request_id.encode())]
+        status = 0
+
+        async def framed(message: Message) -> None:
+            nonlocal status
+            kind = message["type"]
+            if kind in {"http.response.start", "websocket.http.response.start"}:
+                status = message["status"]
+                given = list(message.get("headers", ()))
+                names = {name.lower() for name, _ in given}
+                given += [pair for pair in extra if pair[0] not in names]
+                given += [pair for pair in _VARY]
+                if b"csrf_token=" not in _header(headers, b"cookie"):
+                    given.append((b"set-cookie", f"csrf_token={_csrf()}{self._cookie_tail}".encode()))
+                message["headers"] = given
+            elif kind == "websocket.accept":
+                status = 101
+                message["headers"] = [*message.get("headers", ()), *extra]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, framed)
+        finally:
+            self._record(scope, status, time.perf_counter() - started, request_id)
+
+    def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
+        path = scope["path"]
+        if status < 500 and path.startswith(_QUIET):
+            return
+        write = _log.warn if status >= 500 else _log.debug
+        write(
+            scope.get("method", "GET"),
+            path=path,
+            status=status,
+            took_ms=round(took * 1000, 2),
+            remote=(scope.get("client") or ("",))[0],
+            request_id=request_id,
+        )
+
+    def _apply_proxy(self, scope: Message) -> None:
+        client = scope.get("client")
+        try:
+            address = ipaddress.ip_address(client[0]) if client else None
+        except ValueError:
+            return
+        if address is None or not any(address in network for network in self._trusted):
+            return
+        for name in self._trusted_headers:
+            value = _header(scope["headers"], name).decode("latin-1").split(",")[0].strip()
+            if value:
+                scope["client"] = (value, 0)
+                return
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
+    for key, value in headers:
+        if key == name or key.lower() == name:
+            return value
+    return b""
+
+
+def _csrf() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _cookie_tail(ctx: Context) -> str:
+    secure = "; Secure" if ctx.config.secure_auth_cookie or ctx.access_url.startswith("https://") else ""
+    same_site = "None" if ctx.config.samesite_auth_cookie == "none" else "Lax"
+    return f"; Path=/; HttpOnly{secure}; SameSite={same_site}"

@@ -1,0 +1,185 @@
+"""What Hypercorn 0.18 (trio) and Quart-Trio 0.12 get wrong for a long-lived server, put right by subclasses.
+
+1. `TCPServer.protocol_send` writes inside a shielded scope: a peer that stops reading could never be cancelled and
+   blocked shutdown for ever. Here a write has a deadline, after which the connection is closed hard.
+2. Quart's request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
+3. An empty binary WebSocket message arrived as None and broke the handler.
+4. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
+Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
+stay on HTTP/1.1 and uploads are ten times faster there.
+
+Not here: our own paths of raw streams (`http/listener.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData
+from hypercorn.logging import Logger as HypercornLogger
+from hypercorn.trio.tcp_server import TCPServer
+from quart.signals import websocket_received
+from quart_trio import QuartTrio
+from quart_trio.asgi import TrioASGIHTTPConnection, TrioASGIWebsocketConnection
+from quart_trio.wrappers.request import TrioBody, TrioRequest
+
+from coder.base.log import get_logger
+
+WRITE_TIMEOUT = 20.0
+"Seconds one write may wait for a peer that does not read; long enough for a phone in a lift."
+BODY_HIGH_WATER = 1 << 20
+"Bytes of a request body kept before the socket is left unread."
+KEEP_ALIVE_REQUESTS = 10**9
+KEEP_ALIVE_IDLE = 120.0
+"Seconds an idle connection is kept; above Go's 90 s, so that the client closes first and no request is lost."
+HEADER_LIMIT = 1 << 17
+"Bytes of a request head before 431."
+WEBSOCKET_LIMIT = 1 << 24
+"Bytes of one WebSocket message."
+
+_log = get_logger("http.server")
+
+
+class _Log(HypercornLogger):
+    """Sends Hypercorn's own messages to our log."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+
+    async def error(self, message: str, *args: Any, **kwargs: Any) -> None:
+        _log.error(message % args if args else message)
+
+    async def exception(self, message: str, *args: Any, **kwargs: Any) -> None:
+        import sys
+
+        error = sys.exc_info()[1]
+        _log.error(message % args if args else message, error=error or "unknown")
+
+    async def info(self, message: str, *args: Any, **kwargs: Any) -> None:
+        _log.debug(message % args if args else message)
+
+
+def server_config() -> Config:
+    """Hypercorn's settings for every listener of ours."""
+    config = Config()
+    config.errorlog = None
+    config.accesslog = None
+    config.logger_class = _Log
+    config.alpn_protocols = ["http/1.1"]
+    config.keep_alive_max_requests = KEEP_ALIVE_REQUESTS
+    config.keep_alive_timeout = KEEP_ALIVE_IDLE
+    config.h11_max_incomplete_size = HEADER_LIMIT
+    config.websocket_max_message_size = WEBSOCKET_LIMIT
+    config.include_server_header = False
+    config.include_date_header = True
+    return config
+
+
+class PatientServer(TCPServer):
+    """A connection whose writes can be cancelled and time out (1)."""
+
+    async def protocol_send(self, event: Event) -> None:
+        if not isinstance(event, RawData):
+            await super().protocol_send(event)
+            return
+        async with self.send_lock:
+            try:
+                with trio.fail_after(WRITE_TIMEOUT):
+                    await self.stream.send_all(event.data)
+                return
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+            except trio.TooSlowError:
+                await self._abandon()
+            except trio.Cancelled:
+                # Half a response may be out: the connection is of no more use to anybody.
+                await self._abandon()
+                raise
+        await self.protocol.handle(Closed())
+
+    async def _abandon(self) -> None:
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(self.stream)
+
+
+class BoundedBody(TrioBody):
+    """A request body that makes its sender wait (2)."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._drained = trio.Event()
+        self._whole = False
+
+    async def __anext__(self) -> bytes:
+        data = await super().__anext__()
+        self._drained.set()
+        return data
+
+    def __await__(self) -> Any:
+        # The whole body is wanted at once: only max_content_length limits it.
+        self._whole = True
+        self._drained.set()
+        return super().__await__()
+
+    async def room(self) -> None:
+        """Waits until less than the high-water mark is buffered."""
+        while len(self._data) > BODY_HIGH_WATER and not self._whole and self._must_raise is None:
+            self._drained = trio.Event()
+            await self._drained.wait()
+
+
+class BoundedRequest(TrioRequest):
+    body_class = BoundedBody
+
+
+class BoundedHTTPConnection(TrioASGIHTTPConnection):
+    """Feeds a `BoundedBody` no faster than it is read (2)."""
+
+    async def handle_messages(self, nursery: trio.Nursery, request: Any, receive: Any) -> None:  # type: ignore[override]
+        while True:
+            message = await receive()
+            if message["type"] == "http.request":
+                request.body.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    request.body.set_complete()
+                else:
+                    await request.body.room()
+            elif message["type"] == "http.disconnect":
+                break
+        nursery.cancel_scope.cancel()
+
+
+class ExactWebsocketConnection(TrioASGIWebsocketConnection):
+    """Delivers empty binary messages as such (3)."""
+
+    async def handle_messages(self, nursery: trio.Nursery, receive: Any) -> None:  # type: ignore[override]
+        while True:
+            event = await receive()
+            if event["type"] == "websocket.receive":
+                data = event.get("bytes")
+                message = data if data is not None else event["text"]
+                await websocket_received.send_async(message, _sync_wrapper=self.app.ensure_async)  # type: ignore[arg-type]
+                await self.send_channel.send(message)
+            elif event["type"] == "websocket.disconnect":
+                break
+        nursery.cancel_scope.cancel()
+
+
+class Application(QuartTrio):
+    """Quart with the fixes above."""
+
+    asgi_http_class = BoundedHTTPConnection
+    asgi_websocket_class = ExactWebsocketConnection
+    request_class = BoundedRequest
+
+
+def new_application(name: str) -> Application:
+    app = Application(name, static_folder=None)
+    app.config["RESPONSE_TIMEOUT"] = None
+    app.config["BODY_TIMEOUT"] = None
+    app.config["MAX_CONTENT_LENGTH"] = 1 << 20
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.url_map.strict_slashes = False
+    return app

@@ -1,0 +1,175 @@
+"""JSON in and out of blueprints, with Go's rules for what a body may leave out.
+
+A missing or null field reads as its type's zero value (upstream's decoder does), then `required` fields must not be
+zero; several failures are answered together as validations.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+from quart import Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from coder.api import codec
+from coder.coderd.services.errors import Invalid, InvalidFields, TooLarge
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+NIL_UUID = UUID(int=0)
+ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
+MAX_BODY = 1 << 20
+"""Bytes of a JSON body; uploads have their own limits."""
+
+_MISSING = object()
+
+
+async def read_body(kind: type[T], required: Sequence[str] = (), *, allow_empty: bool = False) -> T:
+    """The request's JSON object as `kind`.
+
+    Raises Invalid (not JSON, wrong type) or InvalidFields (a `required` field is empty).
+    """
+    raw = await read_bytes(MAX_BODY)
+    return parse_body(raw, kind, required, allow_empty=allow_empty)
+
+
+async def read_bytes(limit: int) -> bytes:
+    """The whole body, at most `limit` bytes. Raises TooLarge."""
+    request.max_content_length = limit
+    try:
+        data = await request.get_data(cache=False)
+    except RequestEntityTooLarge as error:
+        raise TooLarge("Request body too large.", f"The limit is {limit} bytes.") from error
+    return data if isinstance(data, bytes) else data.encode()
+
+
+def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow_empty: bool = False) -> T:
+    """`read_body` without the request; see there."""
+    if not raw.strip() and allow_empty:
+        raw = b"{}"
+    try:
+        document = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        detail = "EOF" if not raw.strip() else str(error)
+        raise Invalid("Request body must be valid JSON.", detail) from error
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise Invalid("Request body must be valid JSON.", f"Expected an object, got {type(document).__name__}.")
+    try:
+        body = msgspec.convert(with_zeros(document, kind), kind)
+    except msgspec.ValidationError as error:
+        raise Invalid("Request body must be valid JSON.", str(error)) from error
+    missing = [name for name in required if _is_zero(getattr(body, name))]
+    if missing:
+        raise InvalidFields(*((name, required_detail()) for name in missing))
+    return body
+
+
+def required_detail(value: str = "") -> str:
+    """Upstream's sentence for an empty required field."""
+    return f'Validation failed for tag "required" with value: "{value}"'
+
+
+def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """`document` with every absent or null field of `kind` that may not be so set to its zero value."""
+    filled = dict(document)
+    lowered: dict[str, str] | None = None
+    for name, zero, nested, nullable in _fields(kind):
+        if name not in filled:
+            # Go matches keys without regard to case when the exact key is absent.
+            lowered = lowered if lowered is not None else {key.lower(): key for key in document}
+            other = lowered.get(name.lower())
+            if other is not None:
+                filled[name] = filled.pop(other)
+        value = filled.get(name, _MISSING)
+        if value is _MISSING or (value is None and not nullable):
+            if zero is not _MISSING:
+                filled[name] = zero() if callable(zero) else zero
+            elif value is None:
+                filled.pop(name, None)
+        elif nested is not None:
+            if isinstance(value, dict):
+                filled[name] = with_zeros(value, nested)
+            elif isinstance(value, list):
+                filled[name] = [with_zeros(v, nested) if isinstance(v, dict) else v for v in value]
+    return filled
+
+
+@functools.cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any, type[Any] | None, bool], ...]:
+    """(wire name, zero value or _MISSING when the field has its own default, nested struct, nullable)."""
+    hints = typing.get_type_hints(kind)
+    result = []
+    for info in msgspec.structs.fields(kind):
+        hint = hints[info.name]
+        options = _options(hint)
+        has_default = info.default is not msgspec.NODEFAULT or info.default_factory is not msgspec.NODEFAULT
+        nullable = type(None) in options
+        zero = _MISSING if has_default else None if nullable else _zero(options[0])
+        result.append((info.encode_name, zero, _nested(options), nullable))
+    return tuple(result)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return typing.get_args(hint)
+    return (hint,)
+
+
+def _nested(options: tuple[Any, ...]) -> type[Any] | None:
+    for option in options:
+        if typing.get_origin(option) is list:
+            option = typing.get_args(option)[0]
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            return option
+    return None
+
+
+def _zero(hint: Any) -> Any:
+    origin = typing.get_origin(hint) or hint
+    if origin is typing.Literal:
+        return typing.get_args(hint)[0]
+    if isinstance(origin, type):
+        if issubclass(origin, msgspec.Struct):
+            return lambda: with_zeros({}, origin)
+        if issubclass(origin, Enum):
+            return ""
+    return {
+        str: "",
+        bool: False,
+        int: 0,
+        float: 0.0,
+        list: list,
+        dict: dict,
+        UUID: str(NIL_UUID),
+        datetime: "0001-01-01T00:00:00Z",
+    }.get(origin)
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, UUID):
+        return value == NIL_UUID
+    return value in ("", None, 0, [], {}, msgspec.UNSET)
+
+
+def reply(value: Any, status: int = 200) -> Response:
+    """A JSON answer. `value` is a struct of `coder.api`, or anything msgspec encodes."""
+    return Response(codec.encode(value), status, content_type="application/json; charset=utf-8")
+
+
+def message(text: str, status: int = 200) -> Response:
+    """`{"message": text}`."""
+    return reply({"message": text}, status)
+
+
+def no_content() -> Response:
+    return Response(b"", 204)

@@ -1,0 +1,245 @@
+"""The front door: accepts TCP and TLS, lets Hypercorn parse, takes over the connections that are links.
+
+Every request head passes `LinkAwareH11`: when its path is in the table of links, Hypercorn's part ends there and the
+raw stream goes to the link's handler, with the bytes that came after the head. This holds for any request of a
+kept-alive connection, not only the first: Go's HTTP client reuses idle connections for its WebSocket handshakes.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import h11
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.trio.task_group import TaskGroup
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.coderd.config import ServerConfig
+from coder.coderd.http.hypercorn_fixes import PatientServer, server_config
+
+_log = get_logger("http.listener")
+
+HANDSHAKE_TIMEOUT = 15.0
+SHUTDOWN_GRACE = 10.0
+"Seconds running requests get after shutdown began."
+
+OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[None]]
+"""(head, remote address, over TLS, stream, bytes after the head): serves a link to its end."""
+IsLink = Callable[[str], bool]
+
+
+class LinkRequested(Exception):
+    """Leaves Hypercorn's protocol with a parsed head; caught by `Connection`."""
+
+    def __init__(self, request: h11.Request, trailing: bytes) -> None:
+        super().__init__("link requested")
+        self.request = request
+        self.trailing = trailing
+
+
+class LinkAwareH11(H11Protocol):
+    """HTTP/1.1 that steps aside for links."""
+
+    is_link: IsLink
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        path = event.target.decode("latin-1").partition("?")[0]
+        if self.is_link(path):
+            raise LinkRequested(event, self.connection.trailing_data[0])
+        # h2c upgrades are not offered: nothing of ours speaks h2 in the clear.
+
+
+class Connection(PatientServer):
+    """One accepted connection."""
+
+    def __init__(self, door: FrontDoor, stream: Any) -> None:
+        super().__init__(door.asgi, door.config, door.worker, ConnectionState({}), stream)
+        self._door = door
+        self._link: LinkRequested | None = None
+
+    async def serve(self) -> None:
+        """To the end of the connection, whichever way it is used."""
+        try:
+            remote, secure = await self._open()
+        except (OSError, trio.BrokenResourceError, trio.TooSlowError, ssl.SSLError):
+            await trio.aclose_forcefully(self.stream)
+            return
+        try:
+            async with TaskGroup() as task_group:
+                self._task_group = task_group
+                self.protocol = self._new_protocol(task_group, remote, secure)
+                await self.idle_task.restart(task_group, self._idle_timeout)
+                try:
+                    await self._read_data()
+                except LinkRequested as request:
+                    self._link = request
+                    await self.idle_task.stop()
+        except OSError:
+            pass
+        finally:
+            if self._link is None:
+                await self._close()
+        if self._link is not None:
+            head, trailing = self._link.request, self._link.trailing
+            await self._door.open_link(head, remote[0], secure, self.stream, trailing)
+
+    async def _open(self) -> tuple[tuple[str, int], bool]:
+        secure = isinstance(self.stream, trio.SSLStream)
+        if secure:
+            with trio.fail_after(HANDSHAKE_TIMEOUT):
+                await self.stream.do_handshake()
+        socket = self.stream.transport_stream.socket if secure else self.stream.socket
+        address = socket.getpeername()
+        return (str(address[0]), int(address[1])), secure
+
+    def _new_protocol(self, task_group: Any, client: tuple[str, int], secure: bool) -> Any:
+        protocol = LinkAwareH11(
+            self.app, self.config, self.context, task_group, self.state, secure, client, None, self.protocol_send
+        )
+        protocol.is_link = self._door.is_link
+        return protocol
+
+
+class FrontDoor:
+    """All listeners of one server. `serve` runs until its nursery is cancelled."""
+
+    def __init__(self, app: Any, is_link: IsLink, open_link: OpenLink) -> None:
+        self.config = server_config()
+        self.asgi = ASGIWrapper(app)
+        self.worker = WorkerContext(None)
+        self.is_link = is_link
+        self.open_link = open_link
+        self._drained = trio.Event()
+
+    async def drained(self) -> None:
+        """Waits until every connection is closed; at most `SHUTDOWN_GRACE` after `stopping` was set."""
+        await self._drained.wait()
+
+    async def serve(
+        self,
+        listeners: list[Any],
+        stopping: trio.Event,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Accepts until `stopping` is set, then lets running requests end for `SHUTDOWN_GRACE` seconds."""
+        try:
+            async with trio.open_nursery() as connections:
+                async with trio.open_nursery() as accepting:
+                    accepting.start_soon(self._accept, listeners, connections)
+                    task_status.started()
+                    await stopping.wait()
+                    accepting.cancel_scope.cancel()
+                # Idle connections end at once, busy ones after their response.
+                await self.worker.terminated.set()
+                connections.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE
+        finally:
+            self._drained.set()
+
+    async def _accept(self, listeners: list[Any], connections: trio.Nursery) -> None:
+        await trio.serve_listeners(self._handle, listeners, handler_nursery=connections)
+
+    async def _handle(self, stream: Any) -> None:
+        try:
+            await Connection(self, stream).serve()
+        except Exception as error:
+            # One connection must never take the server with it.
+            _log.error("a connection failed", error=error)
+            await trio.aclose_forcefully(stream)
+
+
+async def open_listeners(config: ServerConfig) -> list[tuple[str, Any]]:
+    """Binds every configured address; pairs of URL and listener, plain HTTP first.
+
+    Raises CoderError `address_in_use` / `bad_address` / `bad_certificate`.
+    """
+    opened: list[tuple[str, Any]] = []
+    if config.http_address:
+        opened += [(url, listener) for url, listener in await _bind(config.http_address, "http")]
+    if config.tls_enable:
+        context = tls_context(config)
+        for url, listener in await _bind(config.tls_address, "https"):
+            opened.append((url, trio.SSLListener(listener, context, https_compatible=True)))
+    return opened
+
+
+async def _bind(address: str, scheme: str) -> list[tuple[str, trio.SocketListener]]:
+    host, _, port_text = address.rpartition(":")
+    host = host.strip("[]")
+    if not port_text.isdigit():
+        raise CoderError("bad_address", f"{address!r} is not host:port", "Write it like 127.0.0.1:3000.")
+    try:
+        listeners = await trio.open_tcp_listeners(int(port_text), host=host or None, backlog=1024)
+    except OSError as error:
+        raise CoderError(
+            "address_in_use",
+            f"cannot listen on {address}",
+            "Is another server running there? Choose another --http-address.",
+        ) from error
+    if host == "" and int(port_text) == 0 and len(listeners) > 1:
+        for extra in listeners[1:]:
+            await extra.aclose()
+        listeners = listeners[:1]
+    return [(f"{scheme}://{_shown(listener)}", listener) for listener in listeners]
+
+
+def _shown(listener: trio.SocketListener) -> str:
+    name = listener.socket.getsockname()
+    host = f"[{name[0]}]" if ":" in name[0] else name[0]
+    return f"{host}:{name[1]}"
+
+
+_VERSIONS = {"tls10": ssl.TLSVersion.TLSv1, "tls11": ssl.TLSVersion.TLSv1_1, "tls12": ssl.TLSVersion.TLSv1_2}
+
+
+def tls_context(config: ServerConfig) -> ssl.SSLContext:
+    """Server-side TLS with every configured certificate, chosen by server name. Raises CoderError."""
+    contexts = []
+    for certificate, key in zip(config.tls_cert_file, config.tls_key_file, strict=True):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = _VERSIONS.get(config.tls_min_version, ssl.TLSVersion.TLSv1_3)
+        context.set_alpn_protocols(["http/1.1"])
+        try:
+            context.load_cert_chain(certificate, key)
+        except (OSError, ssl.SSLError) as error:
+            raise CoderError(
+                "bad_certificate",
+                f"the TLS certificate {certificate} with key {key} cannot be loaded",
+                "Check that both are PEM files of one pair.",
+            ) from error
+        contexts.append((_names(Path(certificate)), context))
+    first = contexts[0][1]
+    if len(contexts) > 1:
+        first.sni_callback = _chooser(contexts)
+    return first
+
+
+def _chooser(contexts: list[tuple[set[str], ssl.SSLContext]]) -> Callable[[ssl.SSLObject, str, ssl.SSLContext], None]:
+    def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        wanted = (name or "").lower()
+        wildcard = "*." + wanted.partition(".")[2]
+        for names, context in contexts:
+            if wanted in names or wildcard in names:
+                connection.context = context
+                return
+
+    return choose
+
+
+def _names(path: Path) -> set[str]:
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return set()
+    return {name.lower() for name in extension.value.get_values_for_type(x509.DNSName)}

@@ -1,0 +1,45 @@
+"""Routes without a noun: health, greeting, build information."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response
+
+from coder.api.builds import BuildInfoResponse
+from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
+from coder.coderd.http.auth import context
+from coder.coderd.http.json import message, reply
+
+blueprint = Blueprint("root", __name__)
+
+
+@blueprint.get("/healthz")
+async def healthz() -> Response:
+    return Response("OK", content_type="text/plain; charset=utf-8")
+
+
+@blueprint.get("/latency-check")
+async def latency_check() -> Response:
+    return Response("OK", content_type="text/plain; charset=utf-8")
+
+
+@blueprint.get("/api/v2/")
+async def greeting() -> Response:
+    return message("👋")
+
+
+@blueprint.get("/api/v2/buildinfo")
+async def buildinfo() -> Response:
+    ctx = context()
+    return reply(
+        BuildInfoResponse(
+            external_url="https://github.com/coder/coder",
+            version=BUILD_VERSION,
+            dashboard_url=ctx.access_url,
+            telemetry=False,
+            workspace_proxy=False,
+            agent_api_version="1.0",
+            provisioner_api_version=PROVISIONER_API_VERSION,
+            upgrade_message=ctx.config.cli_upgrade_message,
+            deployment_id=str(ctx.deployment_id),
+        )
+    )

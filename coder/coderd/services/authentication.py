@@ -1,0 +1,175 @@
+"""Who asks: from a session token to a `Subject`.
+
+Used by both doors (HTTP and links). The order in which a token is looked for, the sentences of each refusal and the
+sliding of sessions are upstream's (product map 1.0 and 6.2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.errors import Unauthenticated
+from coder.coderd.store import keys as key_store
+from coder.domain import scopes
+from coder.domain.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+SESSION_COOKIE = "coder_session_token"
+SESSION_HEADER = "coder-session-token"
+SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
+_TOUCH_EVERY = timedelta(hours=1)  # last_used and sliding are written at most this often, as upstream does
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request shows, before anything is believed."""
+
+    token: str = ""
+    from_cookie: bool = False
+    remote_ip: str = ""
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str], query: Mapping[str, list[str]], remote_ip: str = "") -> Credentials:
+        """Finds the token. `headers` have lower-case names. Cookie before query before headers."""
+        cookie = headers.get("cookie", "")
+        if SESSION_COOKIE in cookie:
+            token = cookie_value(cookie, SESSION_COOKIE)
+            if token:
+                return cls(token, True, remote_ip)
+        for token in (
+            _first(query, SESSION_COOKIE),
+            headers.get(SESSION_HEADER, ""),
+            _bearer(headers.get("authorization", "")),
+            _first(query, "access_token"),
+        ):
+            if token:
+                return cls(token, False, remote_ip)
+        return cls("", False, remote_ip)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated request: the subject, its user and the key it came with."""
+
+    subject: Subject
+    user: key_store.KeyUser
+    key: key_store.KeyRow
+    credentials: Credentials
+
+
+def cookie_value(header: str, name: str) -> str:
+    """One cookie of a Cookie header; empty when absent or unreadable."""
+    for part in header.split(";"):
+        key, _, value = part.strip().partition("=")
+        if key == name:
+            if not value.startswith('"'):
+                return value
+            try:
+                return SimpleCookie(part)[name].value
+            except (CookieError, KeyError):
+                return ""
+    return ""
+
+
+def _first(query: Mapping[str, list[str]], name: str) -> str:
+    values = query.get(name)
+    return values[0] if values else ""
+
+
+def _bearer(header: str) -> str:
+    kind, _, token = header.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def split_token(token: str) -> tuple[str, str]:
+    """`<10 characters>-<22 characters>`. Raises Unauthenticated with upstream's details."""
+    parts = token.split("-")
+    if len(parts) != 2:
+        raise refuse(f"Invalid API key format: incorrect amount of API key parts, expected 2 got {len(parts)}")
+    key_id, secret = parts
+    if len(key_id) != 10:
+        raise refuse(f"Invalid API key format: invalid API key ID length, expected 10 got {len(key_id)}")
+    if len(secret) != 22:
+        raise refuse(f"Invalid API key format: invalid API key secret length, expected 22 got {len(secret)}")
+    return key_id, secret
+
+
+def refuse(detail: str, message: str = SIGNED_OUT) -> Unauthenticated:
+    return Unauthenticated(message, detail)
+
+
+def hash_secret(secret: str) -> bytes:
+    """What is stored of a random secret: 22 characters need no slow hash."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
+    """The caller behind a user's token. Raises Unauthenticated; slides the session when it is time."""
+    if not credentials.token:
+        raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
+    key_id, secret = split_token(credentials.token)
+    found = await ctx.db.read(key_store.find_caller, key_id)
+    if found is None:
+        raise refuse("API key is invalid.")
+    key, user = found
+    if not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
+        raise refuse("API key secret is invalid.")
+    now = ctx.clock.now()
+    if key.expires_at < now:
+        raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')
+    if user.status == "suspended" or user.deleted:
+        raise Unauthenticated(
+            f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
+        )
+    await _touch(ctx, key, user, credentials, now)
+    return Caller(subject_of(user, key), user, key, credentials)
+
+
+def subject_of(user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> Subject:
+    """The subject a user acts as, narrowed to the key's scopes."""
+    return Subject(
+        kind="user",
+        user_id=user.id,
+        username=user.username,
+        site_roles=frozenset(user.rbac_roles),
+        organization_roles=user.organization_roles,
+        group_ids=user.group_ids,
+        scope=scopes.combined(key.scopes, key.allow_list) if key else scopes.ALL,
+        custom_roles=user.custom_roles,
+        key_id=key.id if key else "",
+    )
+
+
+async def user_subject(ctx: Context, user_id: UUID) -> Subject | None:
+    """A user's own subject without a key (a build acting for its owner); None for an unknown user."""
+    user = await ctx.db.read(key_store.find_user_with_roles, user_id)
+    return None if user is None else subject_of(user)
+
+
+async def _touch(
+    ctx: Context, key: key_store.KeyRow, user: key_store.KeyUser, credentials: Credentials, now: datetime
+) -> None:
+    expires_at: datetime | None = None
+    lifetime = timedelta(seconds=key.lifetime_seconds)
+    if not ctx.config.disable_session_expiry_refresh and key.expires_at - now <= lifetime - _TOUCH_EVERY:
+        expires_at = now + lifetime
+    stale = now - key.last_used >= _TOUCH_EVERY
+    if stale or expires_at is not None or user.status == "dormant":
+        await ctx.db.run(
+            key_store.touch, key.id, user.id, now, expires_at, credentials.remote_ip, user.status == "dormant"
+        )
+
+
+def _go_time(value: datetime) -> str:
+    """As Go prints a time by default: `2026-01-02 03:04:05.678901 +0000 UTC`."""
+    fraction = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
+    return value.strftime("%Y-%m-%d %H:%M:%S") + fraction + " +0000 UTC"

@@ -1,0 +1,31 @@
+"""The one MetaData every table belongs to, and the column types tables share.
+
+Tables live in `store/tables/<noun>.py`; importing `coder.coderd.store.tables` loads them all (migrations and the
+schema test need the complete set).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import MetaData
+from sqlalchemy.dialects.postgresql import ARRAY, BYTEA, JSONB, TIMESTAMP
+from sqlalchemy.dialects.postgresql import UUID as _UUID
+from sqlalchemy.types import Text
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+"""Names are fixed by convention so that a unique violation can be told apart by constraint name."""
+
+Uuid = _UUID(as_uuid=True)
+Timestamp = TIMESTAMP(timezone=True)
+TextArray = ARRAY(Text)
+Json = JSONB
+Bytes = BYTEA
+
+__all__ = ["Bytes", "Json", "TextArray", "Timestamp", "Uuid", "metadata"]

@@ -1,0 +1,54 @@
+"""Settings of the whole site kept in the database: the deployment id, the default organization, keys by name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select, text
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from coder.coderd.store.tables.identity import groups, organizations, site_configs
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+
+_DEPLOYMENT_ID = "deployment_id"
+
+
+async def get_config(tx: Tx, key: str) -> str | None:
+    statement = select(site_configs.c.value).where(site_configs.c.key == key)
+    return (await tx.execute(statement)).scalar_one_or_none()
+
+
+async def put_config(tx: Tx, key: str, value: str) -> None:
+    statement = upsert(site_configs).values(key=key, value=value)
+    await tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
+
+
+async def ensure_deployment(tx: Tx, now: datetime) -> UUID:
+    """The deployment's id; on the first start makes it, and the default organization with its Everyone group."""
+    found = await get_config(tx, _DEPLOYMENT_ID)
+    if found is not None:
+        return UUID(found)
+    # Two replicas may start at once: the lock lets one of them make everything.
+    await tx.execute(text("SELECT pg_advisory_xact_lock(7301)"))
+    found = await get_config(tx, _DEPLOYMENT_ID)
+    if found is not None:
+        return UUID(found)
+    deployment_id, organization_id = uuid4(), uuid4()
+    await put_config(tx, _DEPLOYMENT_ID, str(deployment_id))
+    await tx.execute(
+        insert(organizations).values(
+            id=organization_id,
+            name="coder",
+            display_name="Coder",
+            description="Builtin default organization.",
+            created_at=now,
+            updated_at=now,
+            is_default=True,
+        )
+    )
+    await tx.execute(insert(groups).values(id=organization_id, organization_id=organization_id, name="Everyone"))
+    return deployment_id

@@ -1,0 +1,187 @@
+"""Who may do what: one pure function over tables, asked by every service.
+
+The order of upstream's rules: a site grant decides; else a denial of the organization ends it, else a grant of the
+organization, of membership-with-ownership, of ownership, or of the object's access list. A key's scope can only
+narrow what its owner may do. Nothing here raises: services turn `False` into 403 or 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from coder.domain.roles import (
+    IMPLICIT_ORGANIZATION_ROLE,
+    IMPLICIT_SITE_ROLE,
+    ORGANIZATION_ROLES,
+    SITE_ROLES,
+    Grants,
+    Role,
+)
+
+NIL = UUID(int=0)
+Kind = Literal["user", "agent", "provisioner", "proxy", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An object, or a class of objects when `id` is None."""
+
+    type: str
+    id: str | None = None
+    owner_id: UUID | None = None
+    organization_id: UUID | None = None
+    any_organization: bool = False
+    "True asks: in any organization at all?"
+    user_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    "User id -> actions."
+    group_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    "Group id -> actions; Everyone has its organization's id."
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a key may be used for, at most."""
+
+    name: str
+    grants: Grants
+    ids: frozenset[str] | None = None
+    "Object ids it is limited to; None means any. Creating is allowed where the grant is."
+
+
+ALL = Scope("all", {"*": frozenset({"*"})})
+APPLICATION_CONNECT = Scope(
+    "application_connect", {"workspace": frozenset({"application_connect"}), "user": frozenset({"read"})}
+)
+NO_USER_DATA = Scope("no_user_data", {"user": frozenset()})
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whoever asks."""
+
+    kind: Kind
+    user_id: UUID = NIL
+    username: str = ""
+    site_roles: frozenset[str] = frozenset()
+    organization_roles: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
+    "Organizations the subject is a member of, with the roles given there (implicit ones left out)."
+    group_ids: frozenset[UUID] = frozenset()
+    scope: Scope = ALL
+    custom_roles: Mapping[tuple[UUID, str], Role] = field(default_factory=dict)
+    key_id: str = ""
+    "The API key used; empty for other credentials."
+    agent_id: UUID | None = None
+    workspace_id: UUID | None = None
+
+    @property
+    def is_owner(self) -> bool:
+        """Has the site role `owner`."""
+        return "owner" in self.site_roles
+
+
+SYSTEM = Subject("system", username="system")
+"""The server itself: loops, provisioner daemons it started. May do everything."""
+
+
+def decide(subject: Subject, action: str, resource: Resource) -> bool:
+    """May `subject` do `action` to `resource`?"""
+    if subject.kind == "system":
+        return True
+    return _scope_allows(subject, action, resource) and _roles_allow(subject, action, resource)
+
+
+def allowed_organizations(subject: Subject, action: str, resource_type: str) -> frozenset[UUID] | None:
+    """Organizations in which `action` is granted on everybody's objects; None means in all of them.
+
+    What lists filter by, together with `owner_id == subject.user_id` and the access lists.
+    """
+    if subject.kind == "system" or any(_granted(role.site, action, resource_type) for role in _site_roles(subject)):
+        return None
+    return frozenset(
+        organization
+        for organization in subject.organization_roles
+        if decide(subject, action, Resource(resource_type, organization_id=organization))
+    )
+
+
+def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
+    kind = resource.type
+    if any(_granted(role.site, action, kind) for role in _site_roles(subject)):
+        return True
+    owns = resource.owner_id is not None and resource.owner_id == subject.user_id
+    organizations = _organizations(subject, resource)
+    for organization in organizations:
+        roles = _organization_roles(subject, organization)
+        if any(_granted(role.organization_denied, action, kind) for role in roles):
+            continue
+        if any(_granted(role.organization, action, kind) for role in roles):
+            return True
+        if (owns or resource.any_organization) and any(_granted(role.member, action, kind) for role in roles):
+            return True
+        if owns and any(_granted(role.user, action, kind) for role in _site_roles(subject)):
+            return True
+        if _acl_allows(subject, action, resource):
+            return True
+    if resource.organization_id is None and not resource.any_organization:
+        return owns and any(_granted(role.user, action, kind) for role in _site_roles(subject))
+    return False
+
+
+def _organizations(subject: Subject, resource: Resource) -> Iterable[UUID]:
+    if resource.any_organization:
+        return subject.organization_roles
+    organization = resource.organization_id
+    return (organization,) if organization is not None and organization in subject.organization_roles else ()
+
+
+def _site_roles(subject: Subject) -> Iterable[Role]:
+    for name in subject.site_roles:
+        role = SITE_ROLES.get(name)
+        if role is not None:
+            yield role
+    if subject.kind != "provisioner":
+        yield SITE_ROLES[IMPLICIT_SITE_ROLE]
+    for names in subject.organization_roles.values():
+        for name in names:
+            role = ORGANIZATION_ROLES.get(name)
+            if role is not None and role.site:
+                yield role
+
+
+def _organization_roles(subject: Subject, organization: UUID) -> list[Role]:
+    roles = [ORGANIZATION_ROLES[IMPLICIT_ORGANIZATION_ROLE]]
+    for name in subject.organization_roles.get(organization, ()):
+        role = ORGANIZATION_ROLES.get(name) or subject.custom_roles.get((organization, name))
+        if role is not None:
+            roles.append(role)
+    return roles
+
+
+def _acl_allows(subject: Subject, action: str, resource: Resource) -> bool:
+    own = resource.user_acl.get(str(subject.user_id), frozenset())
+    if action in own or "*" in own:
+        return True
+    groups = {str(group) for group in subject.group_ids}
+    if resource.organization_id is not None and resource.organization_id in subject.organization_roles:
+        groups.add(str(resource.organization_id))
+    return any(action in actions or "*" in actions for group, actions in resource.group_acl.items() if group in groups)
+
+
+def _scope_allows(subject: Subject, action: str, resource: Resource) -> bool:
+    scope = subject.scope
+    if scope is ALL:
+        return True
+    if not (_granted(scope.grants, action, resource.type)):
+        return False
+    return scope.ids is None or resource.id is None or resource.id in scope.ids
+
+
+def _granted(table: Grants, action: str, resource_type: str) -> bool:
+    for key in (resource_type, "*"):
+        actions = table.get(key)
+        if actions is not None and (action in actions or "*" in actions):
+            return True
+    return False

@@ -1,0 +1,215 @@
+"""A real server for tests: one Postgres a session, a fresh database a test, the application on a loopback port.
+
+    async with running_coderd() as world:
+        await world.first_user()
+        me = await world.get("/api/v2/users/me")
+
+Postgres is started on first use and stopped at exit. Each `running_coderd` clones a migrated template database
+(some tens of milliseconds), so tests never see each other's rows. Do not use `autojump_clock` with it: waiting for
+the database is real time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import httpx
+import trio
+
+from coder.base.clock import Clock
+from coder.base.secret import Secret
+from coder.coderd.app import RunningServer, open_server
+from coder.coderd.config import ServerConfig
+from coder.coderd.services.context import Context
+from coder.coderd.store import postgres
+from coder.coderd.store.database import LoopThread, open_database
+from coder.coderd.store.migrate import migrate
+
+FIRST_USER = {"email": "a@b.c", "username": "admin", "name": "", "password": "SomeSecure123!", "trial": False}
+_counter = itertools.count()
+
+
+@dataclass
+class _Session:
+    """The Postgres all tests of this process share."""
+
+    folder: tempfile.TemporaryDirectory[str]
+    running: Any
+    sockets: Path
+
+    def url(self, name: str) -> str:
+        return f"postgresql://coder@/{name}?host={self.sockets}"
+
+
+_session: _Session | None = None
+
+
+async def shared_postgres() -> _Session:
+    """Starts Postgres once for this process; it ends with the process."""
+    global _session
+    if _session is None:
+        folder = tempfile.TemporaryDirectory(prefix="coder-test-pg-")
+        Path(folder.name).chmod(0o711)
+        account = postgres._account()
+        cluster = postgres._cluster(Path(folder.name), account)
+        programs = postgres._programs(cluster, "")
+        await postgres._initialise(cluster, programs, durable=False)
+        running = await postgres._start(cluster, programs, durable=False)
+        _session = _Session(folder, running, cluster.sockets)
+        atexit.register(_stop_postgres)
+        async with open_database(_session.url("coder")) as database:
+            await migrate(database)
+    return _session
+
+
+def _stop_postgres() -> None:
+    global _session
+    if _session is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(_session.running.pid, signal.SIGINT)
+    _session.running.process.wait(timeout=20)
+    _session.folder.cleanup()
+    _session = None
+
+
+async def _admin(sql: str) -> None:
+    session = await shared_postgres()
+    thread = LoopThread()
+    thread.start()
+
+    async def execute() -> None:
+        connection = await asyncpg.connect(session.url("postgres"))
+        try:
+            await connection.execute(sql)
+        finally:
+            await connection.close()
+
+    try:
+        await thread.call(execute)
+    finally:
+        thread.stop()
+
+
+@contextlib.asynccontextmanager
+async def fresh_database(*, migrated: bool = True) -> AsyncIterator[str]:
+    """The URL of a database of one's own, dropped afterwards."""
+    session = await shared_postgres()
+    name = f"test_{os.getpid()}_{next(_counter)}"
+    await _admin(f"CREATE DATABASE {name}" + (" TEMPLATE coder" if migrated else ""))
+    try:
+        yield session.url(name)
+    finally:
+        with trio.CancelScope(shield=True):
+            await _admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@dataclass
+class World:
+    """One running server and a client that remembers who is logged in."""
+
+    server: RunningServer
+    client: httpx.AsyncClient
+    token: str = ""
+    user_id: str = ""
+    organization_id: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def ctx(self) -> Context:
+        return self.server.context
+
+    async def request(
+        self, method: str, path: str, *, token: str | None = None, headers: Mapping[str, str] = {}, **rest: Any
+    ) -> httpx.Response:
+        """Any request; `token` other than the logged-in user's, "" for signed out."""
+        use = self.token if token is None else token
+        sent = {**({"Coder-Session-Token": use} if use else {}), **headers}
+        return await self.client.request(method, path, headers=sent, **rest)
+
+    async def get(self, path: str, **rest: Any) -> httpx.Response:
+        return await self.request("GET", path, **rest)
+
+    async def post(self, path: str, json: Any = None, **rest: Any) -> httpx.Response:
+        return await self.request("POST", path, json=json, **rest)
+
+    async def put(self, path: str, json: Any = None, **rest: Any) -> httpx.Response:
+        return await self.request("PUT", path, json=json, **rest)
+
+    async def patch(self, path: str, json: Any = None, **rest: Any) -> httpx.Response:
+        return await self.request("PATCH", path, json=json, **rest)
+
+    async def delete(self, path: str, **rest: Any) -> httpx.Response:
+        return await self.request("DELETE", path, **rest)
+
+    async def first_user(self) -> str:
+        """Creates `admin` and logs in; returns the session token."""
+        created = await self.post("/api/v2/users/first", FIRST_USER)
+        assert created.status_code == 201, created.text
+        self.user_id = created.json()["user_id"]
+        self.organization_id = created.json()["organization_id"]
+        self.token = await self.login(FIRST_USER["email"], FIRST_USER["password"])
+        return self.token
+
+    async def login(self, email: str, password: str) -> str:
+        answer = await self.post("/api/v2/users/login", {"email": email, "password": password}, token="")
+        assert answer.status_code == 201, answer.text
+        self.client.cookies.clear()
+        return str(answer.json()["session_token"])
+
+    async def member(self, name: str = "", roles: list[str] | None = None) -> tuple[str, str]:
+        """A new user in the default organization: (user id, session token)."""
+        name = name or f"member{uuid4().hex[:8]}"
+        body = {
+            "email": f"{name}@b.c",
+            "username": name,
+            "password": FIRST_USER["password"],
+            "organization_ids": [self.organization_id],
+        }
+        created = await self.post("/api/v2/users", body)
+        assert created.status_code == 201, created.text
+        user_id = created.json()["id"]
+        if roles:
+            changed = await self.put(f"/api/v2/users/{user_id}/roles", {"roles": roles})
+            assert changed.status_code == 200, changed.text
+        return user_id, await self.login(body["email"], FIRST_USER["password"])
+
+
+@contextlib.asynccontextmanager
+async def running_coderd(
+    *, first_user: bool = False, clock: Clock | None = None, provisioner: Any = None, **settings: Any
+) -> AsyncIterator[World]:
+    """A server on a free loopback port; `settings` are attributes of `ServerConfig`."""
+    async with fresh_database() as url:
+        values: dict[str, Any] = {
+            "http_address": "127.0.0.1:0",
+            "postgres_url": Secret(url),
+            "provisioner_daemons": 0 if provisioner is None else 1,
+            "dangerous_disable_rate_limits": True,
+            "derp_server_stun_addresses": ("disable",),
+            **settings,
+        }
+        config = ServerConfig(**values)
+        async with (
+            open_server(config, provisioner, clock=clock) as server,
+            httpx.AsyncClient(base_url=server.url, timeout=30) as client,
+        ):
+            world = World(server, client)
+            if first_user:
+                await world.first_user()
+            yield world
