@@ -1,0 +1,376 @@
+"""dRPC on trio: making calls on a stream and answering them. The protocol is rpc/drpc.py.
+
+`open_call` runs one call on a fresh stream; `serve_calls` answers the calls that arrive on one stream, one after
+another. Both take any half-closeable stream: a yamux one, or an in-memory pair (provisioner Session).
+The transport's end cancels a handler (rpc-framing 4.2, Cancellation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import trio
+from google.protobuf.message import DecodeError, Message
+
+from coder.base.errors import CoderError, explain_error
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.rpc import drpc
+from coder.rpc.errors import RpcClosed, RpcError
+
+_log = get_logger("rpc")
+
+Sent = TypeVar("Sent", bound=Message)
+Received = TypeVar("Received", bound=Message)
+
+_MESSAGE_BACKLOG = 32
+"Messages a handler may lag behind before its stream stops being read (the coordinator's request buffer, §3.3)."
+
+
+class CallStream(Generic[Sent, Received]):
+    """One call as both of its ends see it: messages out, messages in, either side may stop first.
+
+    Sending and receiving may happen in different tasks, each in one task at a time.
+    """
+
+    def __init__(self, stream: trio.abc.HalfCloseableStream, call: drpc.Call, received: type[Received]) -> None:
+        self._stream = stream
+        self._call = call
+        self._received = received
+        self._send_lock = trio.Lock()
+        self._invoked = False
+        self._events: list[drpc.Event] = []
+
+    async def send(self, message: Sent) -> None:
+        """Raises RpcClosed when the peer ended the call, RpcError for a message over 4 MiB."""
+        data = message.SerializeToString()
+        if len(data) > drpc.MAX_PACKET:
+            raise RpcError(0, f"payload was too big: {len(data)} > {drpc.MAX_PACKET}")
+        if self._call.sending_ended:
+            raise RpcClosed("the other side ended the call")
+        self._call.send_message(data)
+        await self._flush()
+
+    async def close_send(self) -> None:
+        """Says that no more messages follow; receiving goes on."""
+        self._call.close_send()
+        await self._flush()
+
+    async def receive(self) -> Received:
+        """The next message. Raises trio.EndOfChannel at the clean end, RpcError, RpcClosed."""
+        if not self._invoked:
+            await self._flush()
+        while True:
+            event = await self._next_event()
+            match event:
+                case drpc.MessageReceived(data):
+                    return decode(self._received, data)
+                case drpc.Failed(code, text):
+                    raise RpcError(code, text)
+                case drpc.SendingEnded() | drpc.Closed():
+                    raise trio.EndOfChannel
+                case None:
+                    if self._call.receiving_ended:
+                        raise trio.EndOfChannel
+                    raise RpcClosed
+
+    def __aiter__(self) -> CallStream[Sent, Received]:
+        return self
+
+    async def __anext__(self) -> Received:
+        try:
+            return await self.receive()
+        except trio.EndOfChannel:
+            raise StopAsyncIteration from None
+
+    async def _next_event(self) -> drpc.Event | None:
+        while not self._events:
+            if self._call.receiving_ended:
+                return None
+            try:
+                data = await self._stream.receive_some(65536)
+                if not data:
+                    return None
+                self._events.extend(self._call.receive_untrusted(bytes(data)))
+            except drpc.DrpcError as error:
+                raise RpcClosed(f"the peer's call framing is broken: {error}") from error
+            except trio.BrokenResourceError as error:
+                raise RpcClosed(str(error) or RpcClosed().message) from None
+        return self._events.pop(0)
+
+    async def _flush(self) -> None:
+        async with self._send_lock:
+            data = self._call.take_output()
+            self._invoked = True
+            if not data:
+                return
+            try:
+                await self._stream.send_all(data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                raise RpcClosed(str(error) or RpcClosed().message) from None
+
+
+def decode(kind: type[Received], data: bytes) -> Received:
+    """Raises RpcError when `data` is no such message."""
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise RpcError(0, f"{kind.DESCRIPTOR.full_name} cannot be decoded: {error}") from None
+    return message
+
+
+# ---- caller
+
+
+@asynccontextmanager
+async def open_call(
+    stream: trio.abc.HalfCloseableStream,
+    name: str,
+    sent: type[Sent],  # noqa: ARG001 - names the type for checkers and readers
+    received: type[Received],
+) -> AsyncIterator[CallStream[Sent, Received]]:
+    """A streaming call on a fresh stream; leaving the block ends it (Close, then the stream's end).
+
+    The invocation travels with the first message, or with the first wait for one. A cancelled block sends no Close:
+    the stream's end alone tells the server, as upstream does.
+    """
+    call = drpc.Call()
+    call.invoke(name)
+    opened: CallStream[Sent, Received] = CallStream(stream, call, received)
+    try:
+        yield opened
+        call.close()
+        try:
+            with trio.move_on_after(1.0):
+                await opened._flush()
+        except RpcClosed:
+            pass  # ended from the other side meanwhile
+    finally:
+        with trio.CancelScope(shield=True):
+            await stream.aclose()
+
+
+async def call_unary(
+    stream: trio.abc.HalfCloseableStream, name: str, request: Message, received: type[Received]
+) -> Received:
+    """One request, one answer on a fresh stream. Raises RpcError, RpcClosed."""
+    call = drpc.Call()
+    opened: CallStream[Message, Received] = CallStream(stream, call, received)
+    try:
+        call.invoke(name)
+        data = request.SerializeToString()
+        if len(data) > drpc.MAX_PACKET:
+            raise RpcError(0, f"payload was too big: {len(data)} > {drpc.MAX_PACKET}")
+        call.send_message(data)
+        call.close_send()
+        try:
+            answer = await opened.receive()
+        except trio.EndOfChannel:
+            raise RpcClosed("the call ended without an answer") from None
+        call.close_answered()
+        try:
+            await opened._flush()
+        except RpcClosed:
+            pass  # the answer is here; the farewell does not matter
+        return answer
+    finally:
+        with trio.CancelScope(shield=True):
+            await stream.aclose()
+
+
+# ---- server
+
+
+class ServerCall(Generic[Sent, Received]):
+    """A streaming call as its handler sees it: `send`, `receive` / `async for`, `close`."""
+
+    def __init__(
+        self, wire: CallStream[Sent, Received], messages: trio.MemoryReceiveChannel[bytes], received: type[Received]
+    ) -> None:
+        self._wire = wire
+        self._messages = messages
+        self._received = received
+
+    async def send(self, message: Sent) -> None:
+        await self._wire.send(message)
+
+    async def receive(self) -> Received:
+        """The next message. Raises trio.EndOfChannel when the caller sends no more."""
+        return decode(self._received, await self._messages.receive())
+
+    def __aiter__(self) -> ServerCall[Sent, Received]:
+        return self
+
+    async def __anext__(self) -> Received:
+        try:
+            return await self.receive()
+        except trio.EndOfChannel:
+            raise StopAsyncIteration from None
+
+    async def close(self) -> None:
+        """Ends the call in both directions now; the handler may still clean up."""
+        self._wire._call.close()
+        await self._wire._flush()
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`await fn(request)` returns the response."""
+
+    fn: Callable[[Any], Awaitable[Message]]
+    request: type[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStream:
+    """`await fn(request, send)`: awaits `send(message)` for each message; returning ends the stream."""
+
+    fn: Callable[[Any, Callable[[Message], Awaitable[None]]], Awaitable[None]]
+    request: type[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Bidi:
+    """`await fn(call)` with a ServerCall; returning ends the stream. Serves client-streaming calls too."""
+
+    fn: Callable[[ServerCall[Any, Any]], Awaitable[None]]
+    request: type[Message]
+
+
+Handler = Unary | ServerStream | Bidi
+Handlers = Mapping[str, Handler]
+
+
+async def serve_calls(stream: trio.abc.HalfCloseableStream, handlers: Handlers) -> None:
+    """Answers the calls on `stream` until the caller ends it. Failures are told to the caller, never raised."""
+    call = drpc.Call()
+    wire: CallStream[Message, Message] = CallStream(stream, call, Message)
+    try:
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                try:
+                    await _Serving(wire, handlers, nursery).run()
+                except RpcClosed as error:
+                    _log.debug("a call's stream ended early", reason=error.message)
+                nursery.cancel_scope.cancel()
+    finally:
+        with trio.CancelScope(shield=True):
+            await stream.aclose()
+
+
+class _Serving:
+    """Reads one stream and keeps at most one handler running on it."""
+
+    def __init__(self, wire: CallStream[Message, Message], handlers: Handlers, nursery: trio.Nursery) -> None:
+        self._wire = wire
+        self._handlers = handlers
+        self._nursery = nursery
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._ended.set()
+        self._inbox: trio.MemorySendChannel[bytes] | None = None
+
+    async def run(self) -> None:
+        while True:
+            event = await self._read()
+            match event:
+                case None:
+                    return
+                case drpc.Invoked(name):
+                    await self._stop()
+                    self._start(name)
+                case drpc.MessageReceived(data):
+                    if self._inbox is not None:
+                        try:
+                            await self._inbox.send(data)
+                        except trio.BrokenResourceError:
+                            self._inbox = None  # the handler is done and wants no more
+                case drpc.SendingEnded():
+                    self._close_inbox()
+                case drpc.Closed() | drpc.Failed():
+                    await self._stop()
+
+    async def _read(self) -> drpc.Event | None:
+        # Unlike a caller, a server goes on reading after the end of a call: another may follow on the same stream.
+        wire = self._wire
+        while not wire._events:
+            try:
+                data = await wire._stream.receive_some(65536)
+                if not data:
+                    return None
+                wire._events.extend(wire._call.receive_untrusted(bytes(data)))
+            except (drpc.DrpcError, trio.BrokenResourceError) as error:
+                raise RpcClosed(str(error)) from None
+        return wire._events.pop(0)
+
+    def _start(self, name: str) -> None:
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._inbox, messages = trio.open_memory_channel[bytes](_MESSAGE_BACKLOG)
+        self._nursery.start_soon(self._run_handler, name, messages, self._scope, self._ended)
+
+    async def _stop(self) -> None:
+        self._close_inbox()
+        self._scope.cancel()
+        await self._ended.wait()
+
+    def _close_inbox(self) -> None:
+        if self._inbox is not None:
+            self._inbox.close()
+            self._inbox = None
+
+    async def _run_handler(
+        self, name: str, messages: trio.MemoryReceiveChannel[bytes], scope: trio.CancelScope, ended: trio.Event
+    ) -> None:
+        try:
+            with scope, messages:
+                await self._answer(name, messages)
+        except RpcClosed as error:
+            _log.debug("the caller left before its answer", call=name, reason=error.message)
+        finally:
+            ended.set()
+
+    async def _answer(self, name: str, messages: trio.MemoryReceiveChannel[bytes]) -> None:
+        call = self._wire._call
+        try:
+            handler = self._handlers.get(name)
+            if handler is None:
+                raise RpcError(0, f'protocol error: unknown rpc: "{name}"')
+            await _invoke(handler, self._wire, messages)
+            call.close_send()
+        except RpcClosed:
+            raise
+        except RpcError as error:
+            call.fail(error.number, error.text)
+        except CoderError as error:
+            call.fail(0, explain_error(error))
+        except Exception as error:
+            _log.error("a call's handler failed", call=name, error=repr(error))
+            call.fail(0, "internal error")
+        await self._wire._flush()
+
+
+async def _invoke(
+    handler: Handler, wire: CallStream[Message, Message], messages: trio.MemoryReceiveChannel[bytes]
+) -> None:
+    if isinstance(handler, Bidi):
+        typed: CallStream[Any, Any] = wire
+        await handler.fn(ServerCall(typed, messages, handler.request))
+        return
+    try:
+        request = decode(handler.request, await messages.receive())
+    except trio.EndOfChannel:
+        raise RpcError(0, "the call carried no request") from None
+    if isinstance(handler, Unary):
+        # The answer and the end of sending travel together, as upstream's server flushes them.
+        response = (await handler.fn(request)).SerializeToString()
+        if len(response) > drpc.MAX_PACKET:
+            raise RpcError(0, f"payload was too big: {len(response)} > {drpc.MAX_PACKET}")
+        if not wire._call.sending_ended:
+            wire._call.send_message(response)
+    else:
+        await handler.fn(request, wire.send)

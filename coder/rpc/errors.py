@@ -1,0 +1,29 @@
+"""How calls fail. Nothing here knows the framing; both drivers and handlers raise these."""
+
+from __future__ import annotations
+
+from coder.base.errors import CoderError
+
+UNIMPLEMENTED = 12
+"dRPC error code of a call the server does not have (rpc-framing section 4.1); peers then stop asking quietly."
+
+
+class RpcError(CoderError):
+    """The other side answered with an error: a number (0 for ordinary ones) and its text."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__("rpc_error", text)
+        self.number = number
+        self.text = text
+
+
+class RpcClosed(CoderError):  # noqa: N818 - a state of the connection more than a mistake
+    """The connection, or the call's stream, ended before an answer came."""
+
+    def __init__(self, message: str = "the connection ended before the call was answered") -> None:
+        super().__init__("rpc_closed", message)
+
+
+def unimplemented() -> RpcError:
+    """What a handler raises for a call this server does not offer (yet)."""
+    return RpcError(UNIMPLEMENTED, "Unimplemented")

@@ -1,0 +1,377 @@
+"""yamux on trio: one transport, many half-closeable streams. The protocol is rpc/yamux.py; here are waiting and timers.
+
+`open_mux(stream, client=…)` runs a reader, a writer and a keepalive until the transport ends or the block is left.
+Failures of the transport never raise out of the block: they end the streams, and `Mux.reason` says why.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.rpc import yamux
+from coder.rpc.errors import RpcClosed
+
+KEEPALIVE_INTERVAL = 30.0
+KEEPALIVE_TIMEOUT = 10.0
+WRITE_TIMEOUT = 10.0
+OPEN_TIMEOUT = 75.0
+CLOSE_TIMEOUT = 300.0
+"Seconds (rpc-framing 3.2, 3.4): between pings, for an answer, for a write, for an open, for the peer's own close."
+
+_FLUSH_TIMEOUT = 2.0
+"Ours: how long leaving the block may take to push out what was already said."
+_WRITE_SIZE = 128 * 1024
+"Ours: bytes per write; a WebSocket message limit of 256 KiB (provisioner daemons) stays untouched."
+_OUTPUT_HIGH = 256 * 1024
+"Ours: senders wait while this much is queued for the transport."
+
+
+class MuxStream(trio.abc.HalfCloseableStream):
+    """One yamux stream. Errors are trio's: BrokenResourceError when the peer reset it or the transport ended."""
+
+    def __init__(self, mux: Mux, stream: int) -> None:
+        self._mux = mux
+        self.id = stream
+        self._chunks: deque[bytes] = deque()
+        self._eof = False
+        self._broken = ""
+        self._closed = False
+        self._changed = trio.Event()
+        self._acknowledged = trio.Event()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        while not self._chunks:
+            self._check_open()
+            if self._eof:
+                return b""
+            await self._wait_change()
+        self._check_open(reading=True)
+        data = self._chunks.popleft()
+        if max_bytes is not None and len(data) > max_bytes:
+            self._chunks.appendleft(data[max_bytes:])
+            data = data[:max_bytes]
+        self._mux._consumed(self.id, len(data))
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        rest = memoryview(data)
+        while rest:
+            self._check_open()
+            await self._mux._wait_drained()
+            self._check_open()
+            sent = self._mux._send(self.id, rest)
+            rest = rest[sent:]
+            if rest and not sent:
+                await self._wait_change()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        while not self._mux._credit(self.id):
+            self._check_open()
+            await self._wait_change()
+        await self._mux._wait_drained()
+
+    async def send_eof(self) -> None:
+        self._mux._close_sending(self)
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Half-closes and drops whatever the peer still sends; the peer's own end is awaited in the background."""
+        self.abandon()
+        await trio.lowlevel.checkpoint()
+
+    def abandon(self) -> None:
+        """`aclose` without a checkpoint."""
+        if self._closed:
+            return
+        self._closed = True
+        dropped = sum(map(len, self._chunks))
+        self._chunks.clear()
+        self._mux._abandon(self, dropped)
+        self._wake()
+
+    # ---- told by the mux
+
+    def _feed(self, data: bytes) -> None:
+        if self._closed:
+            self._mux._consumed(self.id, len(data))
+        else:
+            self._chunks.append(data)
+            self._wake()
+
+    def _end(self) -> None:
+        self._eof = True
+        self._wake()
+
+    def _break(self, reason: str) -> None:
+        self._broken = self._broken or reason
+        self._acknowledged.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _wait_change(self) -> None:
+        await self._changed.wait()
+
+    def _check_open(self, *, reading: bool = False) -> None:
+        if self._closed:
+            raise trio.ClosedResourceError("the stream was closed here")
+        # What arrived before a break is still handed out.
+        if self._broken and not reading:
+            raise trio.BrokenResourceError(self._broken)
+
+
+class Mux:
+    """The session; made by `open_mux`."""
+
+    def __init__(self, transport: trio.abc.Stream, *, client: bool) -> None:
+        self._transport = transport
+        self._yamux = yamux.Yamux(client=client)
+        self._streams: dict[int, MuxStream] = {}
+        self._incoming, self._accepting = trio.open_memory_channel[MuxStream](yamux.BACKLOG)
+        self._output_ready = trio.Event()
+        self._drained = trio.Event()
+        self._may_open = trio.Event()
+        self._closed = trio.Event()
+        self._pings: dict[int, trio.Event] = {}
+        self._half_closed: dict[int, float] = {}
+        self.reason = ""
+        self.last_pong = trio.current_time()
+        "trio time of the last answer to a ping (of the start before the first)."
+
+    # ---- verbs
+
+    async def open_stream(self) -> MuxStream:
+        """Raises RpcClosed when the session is over or the peer wants no more streams."""
+        await trio.lowlevel.checkpoint()
+        while not self._closed.is_set() and not self._yamux.gone_away and not self._yamux.may_open:
+            await self._may_open.wait()
+        if self._closed.is_set() or self._yamux.gone_away:
+            raise RpcClosed(self.reason or "the peer accepts no further calls")
+        stream = MuxStream(self, self._yamux.open_stream())
+        self._streams[stream.id] = stream
+        self._wake_writer()
+        return stream
+
+    async def accept(self) -> MuxStream:
+        """The next stream the peer opens. Raises trio.EndOfChannel when the session is over."""
+        stream = await self._accepting.receive()
+        self._yamux.accept(stream.id)
+        self._wake_writer()
+        return stream
+
+    async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
+        """Round-trip time in seconds. Raises RpcClosed without an answer within `timeout`; the session lives on."""
+        if self._closed.is_set():
+            raise RpcClosed(self.reason)
+        started = trio.current_time()
+        number = self._yamux.ping()
+        answered = self._pings[number] = trio.Event()
+        self._wake_writer()
+        try:
+            with trio.move_on_after(timeout) as scope:
+                await answered.wait()
+            if scope.cancelled_caught or self._closed.is_set():
+                raise RpcClosed(self.reason or f"no answer to a ping within {timeout:g} s")
+        finally:
+            del self._pings[number]
+        return trio.current_time() - started
+
+    async def wait_closed(self) -> None:
+        await self._closed.wait()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed.is_set()
+
+    def close(self, reason: str) -> None:
+        """Ends every stream at once; the first reason stays."""
+        if self._closed.is_set():
+            return
+        self.reason = reason
+        self._closed.set()
+        for stream in list(self._streams.values()):
+            stream._break(reason)
+        self._streams.clear()
+        self._incoming.close()
+        for waiting in self._pings.values():
+            waiting.set()
+        self._wake_writer()
+        for event in (self._drained, self._may_open):
+            event.set()
+
+    # ---- for MuxStream
+
+    def _consumed(self, stream: int, size: int) -> None:
+        self._yamux.consumed(stream, size)
+        self._wake_writer()
+
+    def _credit(self, stream: int) -> int:
+        return self._yamux.credit(stream)
+
+    def _send(self, stream: int, data: memoryview) -> int:
+        try:
+            sent = self._yamux.send(stream, data)
+        except ValueError as error:
+            raise trio.ClosedResourceError(str(error)) from None
+        self._wake_writer()
+        return sent
+
+    async def _wait_drained(self) -> None:
+        while self._yamux.output_size > _OUTPUT_HIGH and not self._closed.is_set():
+            await self._drained.wait()
+
+    def _close_sending(self, stream: MuxStream) -> None:
+        self._yamux.close_sending(stream.id)
+        if self._yamux.is_live(stream.id):
+            self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
+        else:
+            self._streams.pop(stream.id, None)
+        self._wake_writer()
+
+    def _abandon(self, stream: MuxStream, dropped: int) -> None:
+        if dropped:
+            self._yamux.consumed(stream.id, dropped)
+        self._close_sending(stream)
+
+    def _wake_writer(self) -> None:
+        if self._yamux.output_size or self._closed.is_set():
+            self._output_ready.set()
+
+    # ---- tasks
+
+    async def _read(self) -> None:
+        try:
+            while data := await self._transport.receive_some(65536):
+                for event in self._yamux.receive_untrusted(bytes(data)):
+                    self._handle(event)
+                self._wake_writer()
+            self.close("the connection was closed by the peer")
+        except yamux.YamuxError as error:
+            if error.code is not yamux.GoAwayCode.NORMAL:
+                self._yamux.go_away(error.code)
+                self._wake_writer()
+                with trio.move_on_after(_FLUSH_TIMEOUT):
+                    await self._finish()
+            self.close(str(error))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            self.close(f"the connection broke ({error})" if str(error) else "the connection broke")
+
+    def _handle(self, event: yamux.Event) -> None:
+        match event:
+            case yamux.StreamOpened(stream):
+                self._streams[stream] = MuxStream(self, stream)
+                # Never full: the machine itself resets streams beyond the backlog.
+                self._incoming.send_nowait(self._streams[stream])
+            case yamux.StreamAccepted(stream):
+                if found := self._streams.get(stream):
+                    found._acknowledged.set()
+                self._may_open.set()
+                self._may_open = trio.Event()
+            case yamux.DataReceived(stream, data):
+                if found := self._streams.get(stream):
+                    found._feed(data)
+                else:
+                    self._yamux.consumed(stream, len(data))
+            case yamux.WindowOpened(stream):
+                if found := self._streams.get(stream):
+                    found._wake()
+            case yamux.SendingEnded(stream):
+                if found := self._streams.get(stream):
+                    found._end()
+                self._forget_if_gone(stream)
+            case yamux.StreamReset(stream):
+                if found := self._streams.get(stream):
+                    found._break("the peer reset the stream")
+                self._forget_if_gone(stream)
+            case yamux.PingAnswered(number):
+                self.last_pong = trio.current_time()
+                if (waiting := self._pings.get(number)) is not None:
+                    waiting.set()
+            case yamux.GoAwayReceived():
+                self._may_open.set()
+
+    def _forget_if_gone(self, stream: int) -> None:
+        if not self._yamux.is_live(stream):
+            self._streams.pop(stream, None)
+            self._half_closed.pop(stream, None)
+
+    async def _write(self) -> None:
+        while not self._closed.is_set():
+            await self._output_ready.wait()
+            self._output_ready = trio.Event()
+            await self._flush()
+
+    async def _flush(self) -> None:
+        """Writes what is queued. Ends the session when the transport does not take it in time."""
+        try:
+            while not self._closed.is_set() and (chunk := self._yamux.take_output(_WRITE_SIZE)):
+                with trio.move_on_after(WRITE_TIMEOUT) as scope:
+                    await self._transport.send_all(chunk)
+                if scope.cancelled_caught:
+                    self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s")
+                self._drained.set()
+                self._drained = trio.Event()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.close("the connection broke")
+
+    async def _finish(self) -> None:
+        """Waits until everything queued is written."""
+        while self._yamux.output_size and not self._closed.is_set():
+            await self._drained.wait()
+
+    async def _keep_alive(self) -> None:
+        while not self._closed.is_set():
+            await trio.sleep(KEEPALIVE_INTERVAL)
+            try:
+                await self.ping(KEEPALIVE_TIMEOUT)
+            except RpcClosed:
+                self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking")
+
+    async def _watch_opens(self) -> None:
+        """Streams not acknowledged in time end the session; streams half closed for too long are reset."""
+        opened_at: dict[int, float] = {}
+        while not self._closed.is_set():
+            await trio.sleep(5.0)
+            now = trio.current_time()
+            waiting = {stream.id for stream in self._streams.values() if self._awaits_acknowledgement(stream)}
+            opened_at = {stream: opened_at.get(stream, now) for stream in waiting}
+            if any(now - at >= OPEN_TIMEOUT for at in opened_at.values()):
+                self.close(f"a stream was not acknowledged within {OPEN_TIMEOUT:g} s")
+            for stream, deadline in list(self._half_closed.items()):
+                if now >= deadline:
+                    self._yamux.reset(stream)
+                    self._forget_if_gone(stream)
+                    self._wake_writer()
+
+    def _awaits_acknowledgement(self, stream: MuxStream) -> bool:
+        return self._yamux.is_ours(stream.id) and not stream._acknowledged.is_set()
+
+
+@asynccontextmanager
+async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator[Mux]:
+    """Runs yamux on `transport`, which is closed in the end. Leaving the block flushes what was already sent."""
+    mux = Mux(transport, client=client)
+    with single_failure():
+        try:
+            async with trio.open_nursery() as nursery:
+                for task in (mux._read, mux._write, mux._keep_alive, mux._watch_opens):
+                    nursery.start_soon(task)
+                try:
+                    yield mux
+                finally:
+                    with trio.move_on_after(_FLUSH_TIMEOUT, shield=True):
+                        await mux._finish()
+                    mux.close("the session was closed here")
+                    nursery.cancel_scope.cancel()
+        finally:
+            with trio.move_on_after(_FLUSH_TIMEOUT, shield=True):
+                await transport.aclose()

@@ -1,0 +1,99 @@
+"""A session of calls with one peer: yamux and dRPC over any stream, in one object.
+
+This is what the rest of the house uses; rpc/mux.py and rpc/calls.py are its parts. One fresh yamux stream per call.
+The side that dialled is "client". Example:
+
+    async with open_session(websocket, role="client") as session:
+        manifest = await session.call("/coder.agent.v2.Agent/GetManifest", request, agent_pb2.Manifest)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import trio
+from google.protobuf.message import Message
+
+from coder.base.groups import single_failure
+from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call, serve_calls
+from coder.rpc.errors import RpcClosed
+from coder.rpc.mux import KEEPALIVE_TIMEOUT, Mux, MuxStream, open_mux
+
+_MAX_CALLS = 512
+"Ours: handlers running at once for one peer; further streams wait unread."
+
+
+class Session:
+    """Made by `open_session`. It lives until either side ends it; `reason` then says why."""
+
+    def __init__(self, mux: Mux) -> None:
+        self._mux = mux
+
+    async def call(self, name: str, request: Message, reply: type[Received]) -> Received:
+        """A unary call. Raises RpcError (the peer's answer) or RpcClosed (the connection ended)."""
+        return await call_unary(await self._mux.open_stream(), name, request, reply)
+
+    @asynccontextmanager
+    async def open_stream(
+        self, name: str, request: type[Sent], reply: type[Received]
+    ) -> AsyncIterator[CallStream[Sent, Received]]:
+        """A streaming call: `send`, `receive` / `async for`, `close_send`. Leaving the block ends it."""
+        async with open_call(await self._mux.open_stream(), name, request, reply) as opened:
+            yield opened
+
+    async def serve(self, handlers: Handlers) -> None:
+        """Answers the peer's calls until the session ends; then every handler is cancelled."""
+        limit = trio.CapacityLimiter(_MAX_CALLS)
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                while True:
+                    try:
+                        stream = await self._mux.accept()
+                    except trio.EndOfChannel:
+                        break
+                    nursery.start_soon(_serve_limited, limit, stream, handlers)
+                nursery.cancel_scope.cancel()
+
+    async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
+        """Seconds to the peer and back. Raises RpcClosed when no answer came in time."""
+        return await self._mux.ping(timeout)
+
+    @property
+    def last_pong(self) -> float:
+        """trio time of the peer's last answer to a ping."""
+        return self._mux.last_pong
+
+    @property
+    def is_closed(self) -> bool:
+        return self._mux.is_closed
+
+    @property
+    def reason(self) -> str:
+        return self._mux.reason
+
+    async def wait_closed(self) -> None:
+        await self._mux.wait_closed()
+
+    def close(self, reason: str) -> None:
+        """Ends the session for everyone at once; the block of `open_session` should be left next."""
+        self._mux.close(reason)
+
+
+async def _serve_limited(limit: trio.CapacityLimiter, stream: MuxStream, handlers: Handlers) -> None:
+    async with limit:
+        await serve_calls(stream, handlers)
+
+
+@asynccontextmanager
+async def open_session(stream: trio.abc.Stream, role: Literal["client", "server"]) -> AsyncIterator[Session]:
+    """Runs a session on `stream` and closes it in the end.
+
+    The end of the connection does not cancel the block: calls raise RpcClosed, `wait_closed` returns.
+    """
+    async with open_mux(stream, client=role == "client") as mux:
+        yield Session(mux)
+
+
+__all__ = ["RpcClosed", "Session", "open_session"]

@@ -1,0 +1,396 @@
+"""yamux: many byte streams in one connection, sans I/O (hashicorp yamux v0.1.2, rpc-framing section 3).
+
+Lives here: frames, stream states, credit, the opening handshake. Not here: timers, sockets and waiting (rpc/mux.py).
+Feed bytes to `Yamux.receive_untrusted`, take bytes from `Yamux.take_output`; the events tell what happened.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_HEADER = struct.Struct(">BBHII")
+HEADER_SIZE = _HEADER.size
+
+INITIAL_WINDOW = 256 * 1024
+"Credit of each direction of a new stream, and the largest window (DefaultConfig)."
+BACKLOG = 256
+"Streams opened by one side and not yet acknowledged by the other."
+MAX_FRAME_BODY = 64 * 1024
+"Ours: the protocol allows a whole window. Smaller frames share the connection and fit every message size limit."
+
+
+class FrameType(enum.IntEnum):
+    DATA = 0
+    WINDOW_UPDATE = 1
+    PING = 2
+    GO_AWAY = 3
+
+
+class Flag(enum.IntFlag):
+    SYN = 1
+    ACK = 2
+    FIN = 4
+    RST = 8
+
+
+class GoAwayCode(enum.IntEnum):
+    NORMAL = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+
+
+class YamuxError(Exception):
+    """The peer broke the protocol; the session is over. `code` is what GoAway should carry."""
+
+    def __init__(self, text: str, code: GoAwayCode = GoAwayCode.PROTOCOL_ERROR) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    type: FrameType
+    flags: Flag
+    stream: int
+    length: int
+    "Data: size of the body. WindowUpdate: added credit. Ping: its id. GoAway: its code."
+    body: bytes = b""
+
+
+def encode_frame(frame: Frame) -> bytes:
+    return _HEADER.pack(0, frame.type, frame.flags, frame.stream, frame.length) + frame.body
+
+
+class FrameReader:
+    """Cuts a byte stream into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def receive_untrusted(self, data: bytes) -> Iterator[Frame]:
+        """The frames completed by `data`. Raises YamuxError for an unknown version or type or an oversized body."""
+        self._buffer += data
+        offset = 0
+        try:
+            while len(self._buffer) - offset >= HEADER_SIZE:
+                version, kind, flags, stream, length = _HEADER.unpack_from(self._buffer, offset)
+                if version != 0 or kind > FrameType.GO_AWAY:
+                    raise YamuxError(f"unknown frame: version {version}, type {kind}")
+                size = length if kind == FrameType.DATA else 0
+                if size > INITIAL_WINDOW:
+                    raise YamuxError(f"data frame of {size} bytes exceeds every window")
+                end = offset + HEADER_SIZE + size
+                if len(self._buffer) < end:
+                    break
+                body = bytes(self._buffer[offset + HEADER_SIZE : end])
+                offset = end
+                yield Frame(FrameType(kind), Flag(flags & 0xF), stream, length, body)
+        finally:
+            del self._buffer[:offset]
+
+
+# ---- events
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOpened:
+    """The peer opened a stream; answer with `accept` or `reset`."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAccepted:
+    """The peer acknowledged a stream of ours."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataReceived:
+    stream: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOpened:
+    """The peer gave credit; a blocked sender may go on."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendingEnded:
+    """The peer half-closed the stream."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReset:
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class PingAnswered:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoAwayReceived:
+    """No further streams may be opened by us; live ones go on when the code is NORMAL."""
+
+    code: int
+
+
+Event = (
+    StreamOpened
+    | StreamAccepted
+    | DataReceived
+    | WindowOpened
+    | SendingEnded
+    | StreamReset
+    | PingAnswered
+    | GoAwayReceived
+)
+
+
+class State(enum.Enum):
+    OPEN = "open"
+    LOCAL_CLOSED = "local closed"
+    REMOTE_CLOSED = "remote closed"
+    CLOSED = "closed"
+
+
+class _Fin(enum.Enum):
+    SENT = "fin sent"
+    RECEIVED = "fin received"
+
+
+_NEXT_STATE: dict[tuple[State, _Fin], State] = {
+    (State.OPEN, _Fin.SENT): State.LOCAL_CLOSED,
+    (State.OPEN, _Fin.RECEIVED): State.REMOTE_CLOSED,
+    (State.LOCAL_CLOSED, _Fin.RECEIVED): State.CLOSED,
+    (State.REMOTE_CLOSED, _Fin.SENT): State.CLOSED,
+}
+
+
+@dataclass(slots=True)
+class _Stream:
+    id: int
+    ours: bool
+    acknowledged: bool = False
+    state: State = State.OPEN
+    send_credit: int = INITIAL_WINDOW
+    receive_window: int = INITIAL_WINDOW
+    unread: int = field(default=0)
+    "Bytes delivered to the application and not yet consumed."
+
+
+class Yamux:
+    """One end of a session. `client` is the side that dialled (odd stream ids)."""
+
+    def __init__(self, *, client: bool) -> None:
+        self._next_id = 1 if client else 2
+        self._next_ping = 0
+        self._reader = FrameReader()
+        self._streams: dict[int, _Stream] = {}
+        self._unaccepted: set[int] = set()
+        self._unacknowledged: set[int] = set()
+        self._output: deque[bytes] = deque()
+        self._output_size = 0
+        self._peer_gone_away = False
+
+    # ---- what the driver reads
+
+    def take_output(self, limit: int) -> bytes:
+        """The next bytes for the connection: whole frames, about `limit` bytes (one frame at least); b"" for none."""
+        chunk = bytearray()
+        while self._output and (not chunk or len(chunk) + len(self._output[0]) <= limit):
+            chunk += self._output.popleft()
+        self._output_size -= len(chunk)
+        return bytes(chunk)
+
+    @property
+    def output_size(self) -> int:
+        return self._output_size
+
+    @property
+    def may_open(self) -> bool:
+        """False while 256 of our streams wait for their acknowledgement (a driver waits for StreamAccepted)."""
+        return len(self._unacknowledged) < BACKLOG and not self._peer_gone_away
+
+    @property
+    def gone_away(self) -> bool:
+        return self._peer_gone_away
+
+    def is_live(self, stream: int) -> bool:
+        return stream in self._streams
+
+    def is_ours(self, stream: int) -> bool:
+        """Whether this side opened the (live) stream."""
+        found = self._streams.get(stream)
+        return found is not None and found.ours
+
+    def credit(self, stream: int) -> int:
+        """Bytes the peer would take now; 0 for a stream that is gone."""
+        found = self._streams.get(stream)
+        return found.send_credit if found else 0
+
+    # ---- verbs
+
+    def open_stream(self) -> int:
+        """Opens a stream; data may follow at once."""
+        stream = _Stream(self._next_id, ours=True)
+        self._next_id += 2
+        self._streams[stream.id] = stream
+        self._unacknowledged.add(stream.id)
+        self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.SYN, stream.id, 0))
+        return stream.id
+
+    def accept(self, stream: int) -> None:
+        """Acknowledges a stream the peer opened. Promptly: after 75 s without it the peer ends the session."""
+        found = self._streams.get(stream)
+        if found and not found.acknowledged:
+            found.acknowledged = True
+            self._unaccepted.discard(stream)
+            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.ACK, stream, 0))
+
+    def send(self, stream: int, data: memoryview) -> int:
+        """Queues as much of `data` as credit allows (one frame at most); returns how much."""
+        found = self._sendable(stream)
+        size = min(len(data), found.send_credit, MAX_FRAME_BODY)
+        if size:
+            found.send_credit -= size
+            self._emit(Frame(FrameType.DATA, Flag(0), stream, size, bytes(data[:size])))
+        return size
+
+    def consumed(self, stream: int, size: int) -> None:
+        """The application took `size` bytes; credit goes back when half a window is owed."""
+        found = self._streams.get(stream)
+        if not found:
+            return
+        found.unread -= size
+        delta = (INITIAL_WINDOW - found.unread) - found.receive_window
+        if delta >= INITIAL_WINDOW // 2:
+            found.receive_window += delta
+            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag(0), stream, delta))
+
+    def close_sending(self, stream: int) -> None:
+        """Half-closes; nothing happens when that was done before."""
+        found = self._streams.get(stream)
+        if found and (found.state, _Fin.SENT) in _NEXT_STATE:
+            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.FIN, stream, 0))
+            self._move(found, _Fin.SENT)
+
+    def reset(self, stream: int) -> None:
+        """Aborts a stream in both directions."""
+        if stream in self._streams:
+            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
+            self._forget(stream)
+
+    def ping(self) -> int:
+        """Asks for a sign of life; PingAnswered will carry the returned id."""
+        self._next_ping = (self._next_ping + 1) & 0xFFFFFFFF
+        self._emit(Frame(FrameType.PING, Flag.SYN, 0, self._next_ping))
+        return self._next_ping
+
+    def go_away(self, code: GoAwayCode) -> None:
+        self._emit(Frame(FrameType.GO_AWAY, Flag(0), 0, code))
+
+    # ---- bytes from the peer
+
+    def receive_untrusted(self, data: bytes) -> list[Event]:
+        """What `data` means. Raises YamuxError when the session cannot go on."""
+        events: list[Event] = []
+        for frame in self._reader.receive_untrusted(data):
+            self._receive_frame(frame, events)
+        return events
+
+    def _receive_frame(self, frame: Frame, events: list[Event]) -> None:
+        if frame.type is FrameType.PING:
+            if frame.flags & Flag.SYN:
+                self._emit(Frame(FrameType.PING, Flag.ACK, 0, frame.length))
+            else:
+                events.append(PingAnswered(frame.length))
+            return
+        if frame.type is FrameType.GO_AWAY:
+            self._peer_gone_away = True
+            if frame.length != GoAwayCode.NORMAL:
+                raise YamuxError(f"the peer ended the session with code {frame.length}", GoAwayCode.NORMAL)
+            events.append(GoAwayReceived(frame.length))
+            return
+        if frame.flags & Flag.SYN and not self._receive_open(frame.stream, events):
+            return
+        stream = self._streams.get(frame.stream)
+        if stream is None:
+            return  # late frames of a stream that is gone are read and dropped
+        if frame.flags & Flag.ACK:
+            self._receive_acknowledgement(stream, events)
+        if frame.type is FrameType.DATA:
+            self._receive_data(stream, frame.body, events)
+        else:
+            stream.send_credit += frame.length
+            if frame.length:
+                events.append(WindowOpened(stream.id))
+        if frame.flags & Flag.FIN:
+            self._move(stream, _Fin.RECEIVED)
+            events.append(SendingEnded(stream.id))
+        if frame.flags & Flag.RST:
+            self._forget(stream.id)
+            events.append(StreamReset(stream.id))
+
+    def _receive_open(self, stream: int, events: list[Event]) -> bool:
+        if stream == 0 or stream in self._streams:
+            raise YamuxError(f"stream {stream} was opened twice")
+        if len(self._unaccepted) >= BACKLOG:
+            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
+            return False
+        self._streams[stream] = _Stream(stream, ours=False)
+        self._unaccepted.add(stream)
+        events.append(StreamOpened(stream))
+        return True
+
+    def _receive_acknowledgement(self, stream: _Stream, events: list[Event]) -> None:
+        if stream.ours and not stream.acknowledged:
+            stream.acknowledged = True
+            self._unacknowledged.discard(stream.id)
+            events.append(StreamAccepted(stream.id))
+
+    def _receive_data(self, stream: _Stream, body: bytes, events: list[Event]) -> None:
+        if len(body) > stream.receive_window:
+            raise YamuxError(f"stream {stream.id} overran its window")
+        stream.receive_window -= len(body)
+        stream.unread += len(body)
+        if body:
+            events.append(DataReceived(stream.id, body))
+
+    # ---- inside
+
+    def _sendable(self, stream: int) -> _Stream:
+        found = self._streams.get(stream)
+        if found is None or found.state not in {State.OPEN, State.REMOTE_CLOSED}:
+            raise ValueError(f"stream {stream} is closed for sending")
+        return found
+
+    def _move(self, stream: _Stream, fin: _Fin) -> None:
+        following = _NEXT_STATE.get((stream.state, fin))
+        if following is None:
+            raise YamuxError(f"{fin.value} on stream {stream.id} which is {stream.state.value}")
+        stream.state = following
+        if following is State.CLOSED:
+            self._forget(stream.id)
+
+    def _forget(self, stream: int) -> None:
+        self._streams.pop(stream, None)
+        self._unaccepted.discard(stream)
+        self._unacknowledged.discard(stream)
+
+    def _emit(self, frame: Frame) -> None:
+        data = encode_frame(frame)
+        self._output.append(data)
+        self._output_size += len(data)

@@ -1,0 +1,24 @@
+"""The committed protobuf modules are what the generator makes of the .proto files today."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMITTED = ROOT / "coder" / "rpc" / "proto"
+
+
+def test_generated_files_are_current(tmp_path):
+    pytest.importorskip("grpc_tools")
+    env = {**os.environ, "PYTHON": sys.executable}
+    subprocess.run([ROOT / "scripts" / "generate-proto", tmp_path], check=True, env=env, capture_output=True)
+    made = tmp_path / "coder" / "rpc" / "proto"
+    names = sorted(path.name for path in made.iterdir())
+    assert names == sorted(path.name for path in COMMITTED.glob("*_pb2.py*"))
+    for name in names:
+        assert (made / name).read_text() == (COMMITTED / name).read_text(), f"{name}: run scripts/generate-proto"

@@ -1,0 +1,316 @@
+"""Sessions over an in-memory connection: calls, streams, endings, pings."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from coder.base.errors import CoderError
+from coder.rpc import drpc, mux, yamux
+from coder.rpc.calls import Bidi, ServerStream, Unary, call_unary, serve_calls
+from coder.rpc.errors import RpcClosed, RpcError, unimplemented
+from coder.rpc.proto import agent_pb2, tailnet_pb2
+from coder.rpc.session import open_session
+
+BANNER = "/coder.agent.v2.Agent/GetServiceBanner"
+COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
+MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
+
+
+def a_banner(fn):
+    return {BANNER: Unary(fn, agent_pb2.GetServiceBannerRequest)}
+
+
+@asynccontextmanager
+async def connected(handlers):
+    """(client session, server session, client's transport), the server serving `handlers`."""
+    left, right = trio.testing.memory_stream_pair()
+    async with (
+        open_session(left, "client") as client,
+        open_session(right, "server") as server,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(server.serve, handlers)
+        yield client, server, left
+        nursery.cancel_scope.cancel()
+
+
+async def banner(client, **fields):
+    return await client.call(BANNER, agent_pb2.GetServiceBannerRequest(**fields), agent_pb2.ServiceBanner)
+
+
+async def test_unary_call():
+    async def get(request):
+        return agent_pb2.ServiceBanner(enabled=True, message="hello")
+
+    async with connected(a_banner(get)) as (client, _, _):
+        assert (await banner(client)).message == "hello"
+
+
+async def test_answers_larger_than_the_window_and_a_frame():
+    text = "x" * (3 * 1024 * 1024)
+
+    async def get(request):
+        return agent_pb2.ServiceBanner(message=text)
+
+    async with connected(a_banner(get)) as (client, _, _):
+        assert (await banner(client)).message == text
+
+
+async def test_answers_over_four_mebibytes_are_errors():
+    async def get(request):
+        return agent_pb2.ServiceBanner(message="x" * (4 * 1024 * 1024))
+
+    async with connected(a_banner(get)) as (client, _, _):
+        with pytest.raises(RpcError, match=r"payload was too big: 4194309 > 4194304"):
+            await banner(client)
+
+
+async def test_many_calls_at_once_share_the_connection():
+    async def get(request):
+        await trio.lowlevel.checkpoint()
+        return agent_pb2.ServiceBanner(message="m" * 100_000)
+
+    async with connected(a_banner(get)) as (client, _, _), trio.open_nursery() as nursery:
+        for _ in range(300):
+            nursery.start_soon(banner, client)
+
+
+@pytest.mark.parametrize(
+    ("raised", "number", "text"),
+    [
+        (RpcError(7, "no"), 7, "no"),
+        (unimplemented(), 12, "Unimplemented"),
+        (CoderError("x", "agent is gone"), 0, "agent is gone"),
+        (ValueError("secret"), 0, "internal error"),
+    ],
+)
+async def test_errors_of_a_handler_reach_the_caller(raised, number, text):
+    async def get(request):
+        raise raised
+
+    async with connected(a_banner(get)) as (client, _, _):
+        with pytest.raises(RpcError) as caught:
+            await banner(client)
+        assert (caught.value.number, caught.value.text) == (number, text)
+
+
+async def test_unknown_calls_have_upstreams_text():
+    async with connected({}) as (client, _, _):
+        with pytest.raises(RpcError) as caught:
+            await banner(client)
+        assert (caught.value.number, caught.value.text) == (0, f'protocol error: unknown rpc: "{BANNER}"')
+
+
+async def test_server_stream_ends_cleanly():
+    async def maps(request, send):
+        for region in range(3):
+            await send(tailnet_pb2.DERPMap(regions={region: tailnet_pb2.DERPMap.Region(region_id=region)}))
+
+    handlers = {MAPS: ServerStream(maps, tailnet_pb2.StreamDERPMapsRequest)}
+    async with (
+        connected(handlers) as (client, _, _),
+        client.open_stream(MAPS, tailnet_pb2.StreamDERPMapsRequest, tailnet_pb2.DERPMap) as stream,
+    ):
+        await stream.send(tailnet_pb2.StreamDERPMapsRequest())
+        await stream.close_send()
+        assert [next(iter(m.regions)) async for m in stream] == [0, 1, 2]
+
+
+async def test_bidirectional_stream_and_the_ends_from_either_side():
+    async def echo(call):
+        async for request in call:
+            if request.HasField("disconnect"):
+                await call.close()
+                return
+            await call.send(tailnet_pb2.CoordinateResponse(error=request.add_tunnel.id.decode()))
+
+    handlers = {COORDINATE: Bidi(echo, tailnet_pb2.CoordinateRequest)}
+    async with (
+        connected(handlers) as (client, _, _),
+        client.open_stream(COORDINATE, tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse) as stream,
+    ):
+        for text in (b"a", b"b"):
+            await stream.send(tailnet_pb2.CoordinateRequest(add_tunnel={"id": text}))
+            assert (await stream.receive()).error.encode() == text
+        await stream.send(tailnet_pb2.CoordinateRequest(disconnect={}))
+        with pytest.raises(trio.EndOfChannel):
+            await stream.receive()
+        with pytest.raises(RpcClosed):
+            await stream.send(tailnet_pb2.CoordinateRequest())
+
+
+async def test_leaving_a_call_cancels_its_handler():
+    cancelled = trio.Event()
+
+    async def wait(call):
+        try:
+            await call.send(tailnet_pb2.CoordinateResponse(error="here"))
+            await trio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    handlers = {COORDINATE: Bidi(wait, tailnet_pb2.CoordinateRequest)}
+    async with connected(handlers) as (client, _, _):
+        async with client.open_stream(
+            COORDINATE, tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
+        ) as stream:
+            await stream.receive()
+        with trio.fail_after(1):
+            await cancelled.wait()
+
+
+async def test_a_cancelled_caller_ends_the_stream_without_a_packet():
+    started, cancelled = trio.Event(), trio.Event()
+
+    async def get(request):
+        started.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    async with connected(a_banner(get)) as (client, _, _), trio.open_nursery() as nursery:
+        nursery.start_soon(banner, client)
+        await started.wait()
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            with trio.fail_after(1):
+                await cancelled.wait()
+
+
+async def test_the_end_of_the_connection_ends_everything():
+    async def get(request):
+        await trio.sleep_forever()
+
+    async with connected(a_banner(get)) as (client, server, transport), trio.open_nursery() as nursery:
+
+        async def call():
+            with pytest.raises(RpcClosed):
+                await banner(client)
+
+        nursery.start_soon(call)
+        await trio.testing.wait_all_tasks_blocked()
+        await transport.aclose()
+        await server.wait_closed()
+        await client.wait_closed()
+        with pytest.raises(RpcClosed):
+            await banner(client)
+        with pytest.raises(RpcClosed):
+            await client.ping()
+
+
+async def test_exceptions_of_the_block_come_out_bare():
+    left, _right = trio.testing.memory_stream_pair()
+    with pytest.raises(KeyError):
+        async with open_session(left, "client"):
+            raise KeyError("x")
+
+
+async def test_ping_measures_and_remembers():
+    async with connected({}) as (client, server, _):
+        assert await client.ping() >= 0
+        assert await server.ping() >= 0
+        assert client.last_pong <= trio.current_time()
+
+
+async def test_a_silent_peer_is_noticed(autojump_clock):
+    left, _right = trio.testing.memory_stream_pair()
+    async with open_session(left, "server") as session:
+        with pytest.raises(RpcClosed, match="no answer to a ping within 12 s"):
+            await session.ping(timeout=12)
+        assert trio.current_time() == pytest.approx(12)
+        await session.wait_closed()  # our own keepalive: 30 s + 10 s
+        assert trio.current_time() == pytest.approx(40)
+        assert "no sign of life" in session.reason
+
+
+async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock):
+    left, right = trio.testing.memory_stream_pair()
+    answering = yamux.Yamux(client=False)
+
+    async def pongs_only():
+        async for data in right:
+            answering.receive_untrusted(bytes(data))
+            await right.send_all(answering.take_output(1 << 20))
+
+    async with mux.open_mux(left, client=True) as session, trio.open_nursery() as nursery:
+        nursery.start_soon(pongs_only)
+        await session.open_stream()
+        await session.wait_closed()
+        assert "not acknowledged within 75 s" in session.reason
+        nursery.cancel_scope.cancel()
+
+
+async def test_half_closed_streams_are_reset_after_five_minutes(autojump_clock):
+    left, right = trio.testing.memory_stream_pair()
+    async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False) as there:
+        stream = await here.open_stream()
+        other = await there.accept()
+        await stream.aclose()
+        assert await other.receive_some() == b""
+        await trio.sleep(310)
+        with pytest.raises(trio.BrokenResourceError):
+            await other.send_all(b"late")
+
+
+async def test_senders_wait_for_credit():
+    left, right = trio.testing.memory_stream_pair()
+    async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False) as there:
+        sending = await here.open_stream()
+        receiving = await there.accept()
+        done = trio.Event()
+
+        async def send():
+            await sending.send_all(bytes(600_000))
+            await sending.send_eof()
+            done.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not done.is_set()
+            received = 0
+            while data := await receiving.receive_some(50_000):
+                received += len(data)
+            assert received == 600_000
+
+
+async def test_protocol_errors_end_the_session_with_go_away():
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(left, "server") as session:
+        await right.send_all(b"\x07" + bytes(11))
+        await session.wait_closed()
+        assert "unknown frame" in session.reason
+        frame = next(yamux.FrameReader().receive_untrusted(bytes(await right.receive_some())))
+        assert (frame.type, frame.length) == (yamux.FrameType.GO_AWAY, 1)
+
+
+async def test_calls_without_yamux_one_after_another_on_one_stream():
+    async def get(request):
+        return agent_pb2.ServiceBanner(message="plain")
+
+    left, right = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_calls, right, a_banner(get))
+        call = drpc.Call()
+        for stream in (1, 2):
+            call.invoke(BANNER)
+            call.send_message(b"")
+            call.close_send()
+            await left.send_all(call.take_output())
+            events = []
+            while len(events) < 2:
+                events += call.receive_untrusted(bytes(await left.receive_some()))
+            assert agent_pb2.ServiceBanner.FromString(events[0].data).message == "plain"
+            assert call._stream == stream
+        await left.aclose()
+
+    left, right = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_calls, right, a_banner(get))
+        reply = await call_unary(left, BANNER, agent_pb2.GetServiceBannerRequest(), agent_pb2.ServiceBanner)
+        assert reply.message == "plain"

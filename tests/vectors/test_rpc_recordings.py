@@ -1,0 +1,146 @@
+"""Recorded sessions of upstream programs run through our yamux and dRPC and give the recorded calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+
+from coder.rpc import drpc, yamux
+from tests.kit.recordings import both_directions, load_lines, message_type, same_message
+
+PREFIXES = ["rpc_agent", "rpc_client_ping", "rpc_client_ssh", "rpc_tailnet"]
+RAW_JOBS = ["import", "build_start", "import_plan_error", "import_missing_variable", "build_start_canceled"]
+KINDS = {
+    drpc.Kind.INVOKE: "Invoke",
+    drpc.Kind.MESSAGE: "Message",
+    drpc.Kind.ERROR: "Error",
+    drpc.Kind.CLOSE: "Close",
+    drpc.Kind.CLOSE_SEND: "CloseSend",
+}
+FRAME_NAMES = {
+    yamux.FrameType.DATA: "data",
+    yamux.FrameType.WINDOW_UPDATE: "window_update",
+    yamux.FrameType.PING: "ping",
+    yamux.FrameType.GO_AWAY: "go_away",
+}
+
+
+def yamux_frames(name: str) -> list[tuple[str, yamux.Frame]]:
+    readers = {"c2s": yamux.FrameReader(), "s2c": yamux.FrameReader()}
+    return [
+        (direction, frame)
+        for direction, data in both_directions(load_lines(name))
+        for frame in readers[direction].receive_untrusted(data)
+    ]
+
+
+def packets_of(chunks: list[tuple[str, bytes]]) -> list[tuple[str, drpc.Packet]]:
+    readers = {"c2s": drpc.PacketReader(), "s2c": drpc.PacketReader()}
+    return [(d, packet) for d, data in chunks for packet in readers[d].receive_untrusted(data)]
+
+
+def check_packets(found: list[tuple[str, drpc.Packet]], expected: list[dict[str, Any]]) -> None:
+    for direction in ("c2s", "s2c"):
+        ours = [p for d, p in found if d == direction]
+        theirs = [p for p in expected if p["dir"] == direction]
+        assert [(KINDS[p.kind], p.stream, p.message, len(p.data)) for p in ours] == [
+            (p["kind"], p["sid"], p["mid"], p["len"]) for p in theirs
+        ]
+        for packet, want in zip(ours, theirs, strict=True):
+            check_body(packet, want)
+
+
+def check_body(packet: drpc.Packet, want: dict[str, Any]) -> None:
+    if packet.kind is drpc.Kind.INVOKE:
+        assert packet.data.decode() == want["text"]
+    elif packet.kind is drpc.Kind.ERROR:
+        assert (int.from_bytes(packet.data[:8], "big"), packet.data[8:].decode()) == (want["code"], want["text"])
+    elif packet.kind is drpc.Kind.MESSAGE:
+        kind = message_type(want["type"])
+        assert same_message(kind.FromString(packet.data), json_format.ParseDict(want["json"], kind()))
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_frames_are_the_recorded_ones(prefix):
+    expected = load_lines(f"{prefix}_yamux.jsonl")
+    found = yamux_frames(f"{prefix}.jsonl")
+    for direction in ("c2s", "s2c"):
+        ours = [
+            (FRAME_NAMES[f.type], sorted(flag.name for flag in f.flags), f.stream, f.length)
+            for d, f in found
+            if d == direction
+        ]
+        theirs = [(e["type"], sorted(e["flags"]), e["stream"], e["length"]) for e in expected if e["dir"] == direction]
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("name", [f"{prefix}.jsonl" for prefix in PREFIXES] + ["prov_daemon.jsonl"])
+def test_frames_encode_to_the_same_bytes(name):
+    sent = defaultdict(bytes)
+    for direction, data in both_directions(load_lines(name)):
+        sent[direction] += data
+    again = defaultdict(bytes)
+    for direction, frame in yamux_frames(name):
+        again[direction] += yamux.encode_frame(frame)
+    assert again == sent
+
+
+@pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
+def test_calls_are_the_recorded_ones(prefix):
+    chunks: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
+    for direction, frame in yamux_frames(f"{prefix}.jsonl"):
+        if frame.type is yamux.FrameType.DATA:
+            chunks[frame.stream].append((direction, frame.body))
+    expected = load_lines(f"{prefix}_decoded.jsonl")
+    assert [e["stream"] for e in expected] == list(dict.fromkeys(e["stream"] for e in expected))
+    for call in expected:
+        check_packets(packets_of(chunks[call["stream"]]), call["packets"])
+
+
+@pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
+def test_whole_sessions_pass_through_the_machine(prefix):
+    """Both ends replayed: the client's bytes to our server end and the other way round, nothing is refused."""
+    server, client = yamux.Yamux(client=False), yamux.Yamux(client=True)
+    received: dict[tuple[str, int], bytes] = defaultdict(bytes)
+    for direction, data in both_directions(load_lines(f"{prefix}.jsonl")):
+        end = server if direction == "c2s" else client
+        for event in end.receive_untrusted(data):
+            if isinstance(event, yamux.StreamOpened):
+                server.accept(event.stream)
+                assert client.open_stream() == event.stream
+            elif isinstance(event, yamux.DataReceived):
+                end.consumed(event.stream, len(event.data))
+                received[direction, event.stream] += event.data
+    raw: dict[tuple[str, int], bytes] = defaultdict(bytes)
+    for direction, frame in yamux_frames(f"{prefix}.jsonl"):
+        if frame.body:
+            raw[direction, frame.stream] += frame.body
+    assert received == raw
+
+
+@pytest.mark.parametrize("job", RAW_JOBS)
+def test_provisioner_sessions_are_the_recorded_ones(job):
+    chunks = list(both_directions(load_lines(f"prov_session_{job}.jsonl")))
+    expected = next(e for e in load_lines("prov_session_decoded.jsonl") if e["stream"] == job)
+    check_packets(packets_of(chunks), expected["packets"])
+
+
+def test_every_packet_encodes_to_the_same_bytes():
+    for job in ("import", "build_start"):
+        chunks = list(both_directions(load_lines(f"prov_session_{job}.jsonl")))
+        for direction in ("c2s", "s2c"):
+            packets = [p for d, p in packets_of(chunks) if d == direction]
+            recorded = b"".join(data for d, data in chunks if d == direction)
+            assert b"".join(map(drpc.encode_packet, packets)) == recorded
+
+
+@pytest.mark.parametrize("job", [e["stream"] for e in load_lines("prov_session_decoded.jsonl")])
+def test_decoded_sessions_without_raw_bytes_fit_our_messages(job):
+    session = next(e for e in load_lines("prov_session_decoded.jsonl") if e["stream"] == job)
+    for packet in session["packets"]:
+        if packet["kind"] == "Message":
+            message = json_format.ParseDict(packet["json"], message_type(packet["type"])())
+            assert message.ByteSize() == packet["len"]
