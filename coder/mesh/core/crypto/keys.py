@@ -1,0 +1,172 @@
+"""Curve25519 keys as values, with the text and binary forms the protocols use.
+
+Lives here: key pairs, Diffie-Hellman, `nodekey:`/`discokey:` texts, the 34-byte "np" form.
+Does not live here: what a key is used for; key storage.
+Obeys: RFC 7748 (X25519); text forms as recorded in the wire vectors (keys.json).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from coder.mesh.core.errors import CryptoError
+
+Random = Callable[[int], bytes]
+"""A source of that many unpredictable bytes (os.urandom in production, seeded in tests)."""
+
+KEY_SIZE = 32
+NODE_PREFIX = "nodekey:"
+DISCO_PREFIX = "discokey:"
+MACHINE_PREFIX = "mkey:"
+PRIVATE_PREFIX = "privkey:"
+_BINARY_NODE = b"np"
+
+
+class PublicKey(bytes):
+    """32 bytes naming a peer. Being bytes, a raw slice of a frame finds the same dictionary entry without a copy."""
+
+    __slots__ = ()
+
+    def __new__(cls, raw: bytes) -> PublicKey:
+        if len(raw) != KEY_SIZE:
+            raise CryptoError("bad_key_length", "a public key has 32 bytes")
+        return super().__new__(cls, raw)
+
+    @classmethod
+    def from_text(cls, text: str) -> PublicKey:
+        """Accept any prefixed (`nodekey:` …) or bare form of 64 hex digits; CryptoError otherwise."""
+        return cls(_unhex(text, (NODE_PREFIX, DISCO_PREFIX, MACHINE_PREFIX, "")))
+
+    @classmethod
+    def from_node_text(cls, text: str) -> PublicKey:
+        """`nodekey:<64 hex>`; CryptoError otherwise."""
+        return cls(_unhex(text, (NODE_PREFIX,)))
+
+    @classmethod
+    def from_disco_text(cls, text: str) -> PublicKey:
+        """`discokey:<64 hex>`; CryptoError otherwise."""
+        return cls(_unhex(text, (DISCO_PREFIX,)))
+
+    @classmethod
+    def from_binary_untrusted(cls, binary: bytes) -> PublicKey:
+        """The 34-byte form of coordination messages: "np" and the key; CryptoError otherwise."""
+        if len(binary) != 2 + KEY_SIZE or not binary.startswith(_BINARY_NODE):
+            raise CryptoError("bad_binary_key", "a binary node key is 'np' and 32 bytes")
+        return cls(binary[2:])
+
+    @property
+    def binary(self) -> bytes:
+        """The 34-byte "np" form."""
+        return _BINARY_NODE + self
+
+    @property
+    def node_text(self) -> str:
+        """`nodekey:` and hex."""
+        return NODE_PREFIX + self.hex()
+
+    @property
+    def disco_text(self) -> str:
+        """`discokey:` and hex."""
+        return DISCO_PREFIX + self.hex()
+
+    @property
+    def machine_text(self) -> str:
+        """`mkey:` and hex."""
+        return MACHINE_PREFIX + self.hex()
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the key is absent (all zero), as in a disco ping without a node key."""
+        return not any(self)
+
+    @property
+    def short(self) -> str:
+        """`[abcde]`: the first five base64 characters, enough for people reading logs."""
+        from base64 import b64encode
+
+        return f"[{b64encode(self[:4]).decode()[:5]}]"
+
+    @property
+    def disco_short(self) -> str:
+        """`d:` and the first 16 hex digits."""
+        return "d:" + self[:8].hex()
+
+    def __repr__(self) -> str:
+        return f"PublicKey({self.short})"
+
+    __str__ = __repr__
+
+
+class PrivateKey:
+    """A Curve25519 secret. Never shown by repr; `reveal()` gives the bytes."""
+
+    __slots__ = ("_key", "_raw", "public")
+
+    public: PublicKey
+    """The public half."""
+
+    def __init__(self, raw: bytes) -> None:
+        if len(raw) != KEY_SIZE:
+            raise CryptoError("bad_key_length", "a private key has 32 bytes")
+        self._raw = bytes(raw)
+        self._key = X25519PrivateKey.from_private_bytes(self._raw)
+        self.public = PublicKey(self._key.public_key().public_bytes_raw())
+
+    @classmethod
+    def generate(cls, random: Random) -> PrivateKey:
+        """A fresh key from 32 random bytes, clamped as RFC 7748 section 5 has it."""
+        raw = bytearray(random(KEY_SIZE))
+        raw[0] &= 248
+        raw[31] = raw[31] & 127 | 64
+        return cls(bytes(raw))
+
+    @classmethod
+    def from_text(cls, text: str) -> PrivateKey:
+        """`privkey:<64 hex>` or bare hex; CryptoError otherwise."""
+        return cls(_unhex(text, (PRIVATE_PREFIX, "")))
+
+    def reveal(self) -> bytes:
+        """The 32 secret bytes."""
+        return self._raw
+
+    @property
+    def text(self) -> str:
+        """`privkey:` and hex: as secret as the key."""
+        return PRIVATE_PREFIX + self._raw.hex()
+
+    def exchange(self, peer: bytes) -> bytes:
+        """The X25519 shared secret; CryptoError when the peer's point has low order (the result would be zero)."""
+        try:
+            return self._key.exchange(X25519PublicKey.from_public_bytes(peer))
+        except ValueError as error:
+            raise CryptoError("low_order_point", "the peer's public key is unusable") from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrivateKey) and other._raw == self._raw
+
+    def __hash__(self) -> int:
+        return hash(self._raw)
+
+    def __repr__(self) -> str:
+        return f"PrivateKey(of {self.public.short})"
+
+
+def _unhex(text: str, prefixes: tuple[str, ...]) -> bytes:
+    for prefix in prefixes:
+        if text.startswith(prefix):
+            digits = text[len(prefix) :]
+            break
+    else:
+        raise CryptoError("bad_key_prefix", f"a key text starts with {prefixes[0]!r}")
+    # bytes.fromhex skips blanks, hence the length check on the digits themselves
+    if len(digits) != 2 * KEY_SIZE:
+        raise CryptoError("bad_key_length", "a key text has 64 hex digits")
+    try:
+        raw = bytes.fromhex(digits)
+    except ValueError as error:
+        raise CryptoError("bad_key_digits", "a key text has 64 hex digits") from error
+    if len(raw) != KEY_SIZE:
+        raise CryptoError("bad_key_digits", "a key text has 64 hex digits")
+    return raw

@@ -1,0 +1,83 @@
+"""Transport addresses: an IP address and a port, as text, as 18 wire bytes and as socket arguments.
+
+Lives here: one value type for STUN, disco, candidates and sockets.
+Does not live here: overlay addresses inside the tunnel (16 plain bytes everywhere).
+Obeys: the recorded texts of disco.json; IPv4 is written ::ffff:a.b.c.d in 16-byte form (RFC 4291, 2.5.5.2).
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple
+
+from coder.mesh.core.errors import WireError
+
+_MAPPED = bytes(10) + b"\xff\xff"
+_MAX_PORT = 0xFFFF
+
+
+class Endpoint(NamedTuple):
+    """Where datagrams go. A tuple of a canonical address text and a port: hashable in C, and what sockets want."""
+
+    host: str
+    "`192.0.2.1` or `2001:db8::1`: always the shortest form."
+    port: int
+
+    @property
+    def ip(self) -> IPv4Address | IPv6Address:
+        """The parsed address."""
+        return ip_address(self.host)
+
+    @property
+    def is_ipv4(self) -> bool:
+        """Whether the IPv4 socket carries it."""
+        return ":" not in self.host
+
+    @property
+    def ip16(self) -> bytes:
+        """16 bytes, IPv4 mapped; an IPv6 zone is left out."""
+        ip = self.ip
+        return _MAPPED + ip.packed if ip.version == 4 else ip.packed
+
+    @property
+    def wire(self) -> bytes:
+        """18 bytes: `ip16`, then the port, big endian."""
+        return self.ip16 + self.port.to_bytes(2, "big")
+
+    @property
+    def cookie_source(self) -> bytes:
+        """What a WireGuard cookie is bound to: the address bytes, then the port, little endian (as upstream)."""
+        return self.ip.packed + self.port.to_bytes(2, "little")
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}" if self.is_ipv4 else f"[{self.host}]:{self.port}"
+
+
+def endpoint(host: str, port: int) -> Endpoint:
+    """An Endpoint from what a socket reports: zone cut off, mapped IPv4 unmapped. ValueError for other texts."""
+    ip = ip_address(host.partition("%")[0])
+    if ip.version == 6 and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    return Endpoint(str(ip), port)
+
+
+def endpoint_of_bytes(packed: bytes, port: int) -> Endpoint:
+    """An Endpoint from 4 or 16 address bytes; mapped IPv4 is unmapped."""
+    if len(packed) == 16 and packed.startswith(_MAPPED):
+        packed = packed[12:]
+    return Endpoint(str(ip_address(packed)), port)
+
+
+def parse_endpoint_untrusted(text: str) -> Endpoint:
+    """`192.0.2.1:80` or `[2001:db8::1]:80`; WireError otherwise."""
+    host, colon, digits = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or not digits.isascii() or not digits.isdigit() or len(digits) > 5:
+        raise WireError("bad_endpoint")
+    port = int(digits)
+    if port > _MAX_PORT or bracketed != (":" in host):
+        raise WireError("bad_endpoint")
+    try:
+        return endpoint(host[1:-1] if bracketed else host, port)
+    except ValueError as error:
+        raise WireError("bad_endpoint") from error

@@ -1,0 +1,130 @@
+"""Disco: the sealed messages by which peers find a direct path to each other.
+
+Lives here: the packet envelope, ping, pong, call-me-maybe.
+Does not live here: when to ping and whom to believe (paths/).
+Obeys: the DERP/disco reference, section 5; disco.json. Pings and pongs are padded to 1310-byte datagrams so that a path
+too narrow for a full WireGuard packet fails here instead of later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coder.mesh.core.crypto.box import NONCE_SIZE, OVERHEAD, SharedBox
+from coder.mesh.core.crypto.keys import KEY_SIZE, PublicKey
+from coder.mesh.core.errors import CryptoError, WireError
+from coder.mesh.core.wire.address import Endpoint, endpoint_of_bytes
+
+MAGIC = b"TS\xf0\x9f\x92\xac"
+TX_ID_SIZE = 12
+PADDED_PAYLOAD = 1230
+"""Payload size of pings and pongs, without the two bytes of type and version."""
+
+TYPE_PING = 1
+TYPE_PONG = 2
+TYPE_CALL_ME_MAYBE = 3
+
+_PADDED_VERSION = 1
+_CALL_VERSION = 0
+_ENDPOINT_SIZE = 18
+_KEY_AT = len(MAGIC)
+_NONCE_AT = _KEY_AT + KEY_SIZE
+_BOX_AT = _NONCE_AT + NONCE_SIZE
+_NO_KEY = PublicKey(bytes(KEY_SIZE))
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Are you there? Answered by a Pong to where it came from."""
+
+    tx_id: bytes
+    "12 bytes, random."
+    node_key: PublicKey = _NO_KEY
+    "The sender's WireGuard key; zero when it did not say."
+
+    def encode(self) -> bytes:
+        """Type, version, payload."""
+        return bytes((TYPE_PING, _PADDED_VERSION)) + (self.tx_id + self.node_key).ljust(PADDED_PAYLOAD, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """I am, and I see you at `source`."""
+
+    tx_id: bytes
+    "Of the ping."
+    source: Endpoint
+    "Where the ping came from; 127.3.3.40:<region> when by relay."
+
+    def encode(self) -> bytes:
+        """Type, version, payload."""
+        return bytes((TYPE_PONG, _PADDED_VERSION)) + (self.tx_id + self.source.wire).ljust(PADDED_PAYLOAD, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class CallMeMaybe:
+    """Ping me at these addresses, now: sent by relay while our own pings open the way."""
+
+    endpoints: tuple[Endpoint, ...] = ()
+    "Empty makes the peer forget what it knew."
+
+    def encode(self) -> bytes:
+        """Type, version, payload."""
+        return bytes((TYPE_CALL_ME_MAYBE, _CALL_VERSION)) + b"".join(e.wire for e in self.endpoints)
+
+
+Message = Ping | Pong | CallMeMaybe
+
+
+def is_disco(datagram: bytes) -> bool:
+    """Whether it starts like a disco packet and is long enough to be one."""
+    return datagram.startswith(MAGIC) and len(datagram) >= _BOX_AT + OVERHEAD
+
+
+def sender_untrusted(datagram: bytes) -> PublicKey:
+    """The disco key the packet claims to come from; WireError when it is no disco packet."""
+    if not is_disco(datagram):
+        raise WireError("not_disco")
+    return PublicKey(bytes(datagram[_KEY_AT:_NONCE_AT]))
+
+
+def seal(box: SharedBox, sender: PublicKey, nonce: bytes, message: Message) -> bytes:
+    """A whole packet. `nonce` is 24 random bytes, `box` is between the sender's and the receiver's disco keys."""
+    return MAGIC + sender + nonce + box.seal(nonce, message.encode())
+
+
+def open_untrusted(box: SharedBox, datagram: bytes) -> Message:
+    """The message of a packet from the peer the box was made for; WireError when forged or malformed."""
+    if not is_disco(datagram):
+        raise WireError("not_disco")
+    try:
+        clear = box.open_untrusted(bytes(datagram[_NONCE_AT:_BOX_AT]), bytes(datagram[_BOX_AT:]))
+    except CryptoError as error:
+        raise WireError("forged") from error
+    return parse_untrusted(clear)
+
+
+def parse_untrusted(clear: bytes) -> Message:
+    """The message in an opened box; WireError when short or of unknown type. Trailing bytes are padding."""
+    if len(clear) < 2:
+        raise WireError("short_message")
+    kind, version, body = clear[0], clear[1], clear[2:]
+    if kind == TYPE_PING:
+        if len(body) < TX_ID_SIZE:
+            raise WireError("short_message")
+        key = body[TX_ID_SIZE : TX_ID_SIZE + KEY_SIZE]
+        return Ping(body[:TX_ID_SIZE], PublicKey(key) if len(key) == KEY_SIZE else _NO_KEY)
+    if kind == TYPE_PONG:
+        if len(body) < TX_ID_SIZE + _ENDPOINT_SIZE:
+            raise WireError("short_message")
+        return Pong(body[:TX_ID_SIZE], _endpoint(body, TX_ID_SIZE))
+    if kind == TYPE_CALL_ME_MAYBE:
+        # A list that is not a whole number of entries, or of a later version, counts as empty.
+        if version != _CALL_VERSION or len(body) % _ENDPOINT_SIZE:
+            return CallMeMaybe()
+        return CallMeMaybe(tuple(_endpoint(body, at) for at in range(0, len(body), _ENDPOINT_SIZE)))
+    raise WireError("unknown_type", f"unknown message type 0x{kind:02x}")
+
+
+def _endpoint(body: bytes, at: int) -> Endpoint:
+    return endpoint_of_bytes(body[at : at + 16], int.from_bytes(body[at + 16 : at + _ENDPOINT_SIZE], "big"))

@@ -1,0 +1,149 @@
+"""STUN binding requests and responses: "what address do you see me at?".
+
+Lives here: the two messages both ways, and telling STUN from other datagrams.
+Does not live here: which servers to ask, and when (paths/).
+Obeys: RFC 5389 sections 6 and 15 (as far as a binding needs); the request as recorded in stun.json.
+"""
+
+from __future__ import annotations
+
+from binascii import crc32
+from dataclasses import dataclass
+from struct import Struct
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.wire.address import Endpoint, endpoint_of_bytes
+
+TX_ID_SIZE = 12
+_COOKIE = b"\x21\x12\xa4\x42"
+_HEADER = Struct("!HH4s12s")
+_ATTRIBUTE = Struct("!HH")
+_REQUEST = 0x0001
+_RESPONSE = 0x0101
+_MAPPED = 0x0001
+_XOR_MAPPED = 0x0020
+_XOR_MAPPED_OLD = 0x8020  # used by servers written to drafts of RFC 5389
+_SOFTWARE = 0x8022
+_FINGERPRINT = 0x8028
+_FINGERPRINT_XOR = 0x5354554E
+_FINGERPRINT_SIZE = 8
+_SOFTWARE_VALUE = b"tailnode"  # genuine servers of this family answer nobody else
+_FAMILY_SIZES = {1: 4, 2: 16}
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRequest:
+    """Tell me my address."""
+
+    tx_id: bytes
+    "12 bytes, random."
+
+    def encode(self) -> bytes:
+        """40 bytes: SOFTWARE and FINGERPRINT included."""
+        software = _ATTRIBUTE.pack(_SOFTWARE, len(_SOFTWARE_VALUE)) + _SOFTWARE_VALUE
+        head = _HEADER.pack(_REQUEST, len(software) + _FINGERPRINT_SIZE, _COOKIE, self.tx_id) + software
+        return head + _fingerprint(head)
+
+
+@dataclass(frozen=True, slots=True)
+class BindingResponse:
+    """You are at `source`."""
+
+    tx_id: bytes
+    "Of the request."
+    source: Endpoint
+
+    def encode(self) -> bytes:
+        """32 or 44 bytes with one XOR-MAPPED-ADDRESS."""
+        packed = self.source.ip.packed
+        mask = (_COOKIE + self.tx_id)[: len(packed)]
+        masked = bytes(a ^ b for a, b in zip(packed, mask, strict=True))
+        family = 1 if len(packed) == 4 else 2
+        port = self.source.port ^ 0x2112
+        value = bytes((0, family)) + port.to_bytes(2, "big") + masked
+        attribute = _ATTRIBUTE.pack(_XOR_MAPPED, len(value)) + value
+        return _HEADER.pack(_RESPONSE, len(attribute), _COOKIE, self.tx_id) + attribute
+
+
+def is_stun(datagram: bytes) -> bool:
+    """Whether a datagram on a shared socket is STUN (RFC 5389 section 6): top bits zero, magic cookie in place."""
+    return len(datagram) >= _HEADER.size and datagram[0] & 0xC0 == 0 and datagram[4:8] == _COOKIE
+
+
+def parse_request_untrusted(datagram: bytes) -> BindingRequest:
+    """A request as our own kind sends it; WireError for any other, so that the server is no open reflector."""
+    kind, length, tx_id = _head(datagram)
+    if kind != _REQUEST:
+        raise WireError("not_a_request")
+    body = datagram[_HEADER.size : _HEADER.size + length]
+    if len(body) != length:
+        raise WireError("bad_attributes")
+    software = False
+    last = 0
+    for kind, _, value in _attributes(body):
+        software = software or (kind == _SOFTWARE and value == _SOFTWARE_VALUE)
+        last = kind
+    if not software:
+        raise WireError("foreign_software")
+    if last != _FINGERPRINT:
+        raise WireError("no_fingerprint")
+    covered = datagram[: _HEADER.size + length - _FINGERPRINT_SIZE]
+    if _fingerprint(covered) != body[-_FINGERPRINT_SIZE:]:
+        raise WireError("bad_fingerprint")
+    return BindingRequest(tx_id)
+
+
+def parse_response_untrusted(datagram: bytes) -> BindingResponse:
+    """The first XOR-MAPPED-ADDRESS, else the first MAPPED-ADDRESS; WireError without either."""
+    kind, length, tx_id = _head(datagram)
+    if kind != _RESPONSE:
+        raise WireError("not_a_response")
+    body = datagram[_HEADER.size : _HEADER.size + length]
+    if len(body) != length:
+        raise WireError("bad_attributes")
+    plain: Endpoint | None = None
+    for kind, _, value in _attributes(body):
+        if kind in (_XOR_MAPPED, _XOR_MAPPED_OLD):
+            return BindingResponse(tx_id, _mapped(value, _COOKIE + tx_id))
+        if kind == _MAPPED and plain is None:
+            plain = _mapped(value, bytes(16))
+    if plain is None:
+        raise WireError("bad_attributes")
+    return BindingResponse(tx_id, plain)
+
+
+def _head(datagram: bytes) -> tuple[int, int, bytes]:
+    if not is_stun(datagram):
+        raise WireError("not_stun")
+    kind, length, _, tx_id = _HEADER.unpack_from(datagram)
+    return kind, length, tx_id
+
+
+def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
+    """(type, offset, value) of each attribute; values are padded to four bytes."""
+    found = []
+    at = 0
+    while at < len(body):
+        if len(body) - at < _ATTRIBUTE.size:
+            raise WireError("bad_attributes")
+        kind, size = _ATTRIBUTE.unpack_from(body, at)
+        value = body[at + _ATTRIBUTE.size : at + _ATTRIBUTE.size + size]
+        if len(value) != size:
+            raise WireError("bad_attributes")
+        found.append((kind, at, value))
+        at += _ATTRIBUTE.size + size + (-size & 3)
+    return found
+
+
+def _mapped(value: bytes, mask: bytes) -> Endpoint:
+    if len(value) < 4:
+        raise WireError("bad_attributes")
+    size = _FAMILY_SIZES.get(value[1])
+    if size is None or len(value) < 4 + size:
+        raise WireError("bad_attributes")
+    port = int.from_bytes(value[2:4], "big") ^ int.from_bytes(mask[:2], "big")
+    return endpoint_of_bytes(bytes(a ^ b for a, b in zip(value[4 : 4 + size], mask, strict=False)), port)
+
+
+def _fingerprint(covered: bytes) -> bytes:
+    return _ATTRIBUTE.pack(_FINGERPRINT, 4) + (crc32(covered) ^ _FINGERPRINT_XOR).to_bytes(4, "big")
