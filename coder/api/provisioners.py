@@ -34,7 +34,7 @@ class CreateProvisionerKeyResponse(ApiStruct):
 class MatchedProvisioners(ApiStruct):
     count: int
     available: int
-    most_recently_seen: datetime | UnsetType = UNSET
+    most_recently_seen: datetime | None = None
 
 
 class OrganizationProvisionerDaemonsOptions(ApiStruct):

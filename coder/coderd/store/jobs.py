@@ -342,3 +342,14 @@ async def list_timings(tx: Tx, job_id: UUID) -> list[TimingRow]:
     columns = [table.c[field.name] for field in fields(TimingRow)]
     query = select(*columns).where(table.c.job_id == job_id).order_by(table.c.started_at, table.c.id)
     return [TimingRow(*row) for row in await tx.execute(query)]
+
+
+async def get_job_workspace(tx: Tx, job_id: UUID) -> tuple[UUID, UUID] | None:
+    """Owner and id of the workspace a build job works on; None for other jobs."""
+    query = (
+        select(workspaces.c.owner_id, workspaces.c.id)
+        .join(workspace_builds, workspace_builds.c.workspace_id == workspaces.c.id)
+        .where(workspace_builds.c.job_id == job_id)
+    )
+    row = (await tx.execute(query)).one_or_none()
+    return (row[0], row[1]) if row else None

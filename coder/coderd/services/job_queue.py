@@ -1,0 +1,125 @@
+"""Who gets the next job: daemons wait here, new work wakes them.
+
+Daemons with the same organization, types and tags form one group; only one of a group asks the database at a time,
+the others stand behind it. New work wakes the first of each group that could run it (NOTIFY, plus a look every 30 s
+in case a notice got lost), so a thousand idle daemons cost no more queries than there are kinds of them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.coderd.services.jobs import POSTED, tell
+from coder.coderd.store import jobs as job_store
+from coder.coderd.store.database import RESYNC
+from coder.coderd.store.jobs import JobRow
+from coder.domain.queue import Offer
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+
+BACKUP_POLL = 30.0
+"""Seconds between looks without a notice (upstream's value)."""
+
+_GroupKey = tuple[UUID, frozenset[str], tuple[tuple[str, str], ...]]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Daemons that could do each other's work."""
+
+    offer: Offer
+    turn: trio.Lock = field(default_factory=trio.Lock)
+    posted: trio.Event = field(default_factory=trio.Event)
+    waiting: int = 0
+
+
+class JobQueue:
+    """The queue of one server process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._groups: dict[_GroupKey, _Group] = {}
+        self._listening = trio.Event()
+        ctx.nursery.start_soon(self._listen)
+
+    async def acquire(self, worker_id: UUID, offer: Offer) -> JobRow:
+        """Waits for a job that fits and gives it to `worker_id`.
+
+        Cancelling the caller ends the wait, but never loses a job: once the database gave one, it is returned.
+        """
+        await self._listening.wait()
+        key = (offer.organization_id, offer.provisioners, tuple(sorted(offer.tags.items())))
+        group = self._groups.setdefault(key, _Group(offer))
+        group.waiting += 1
+        try:
+            async with group.turn:
+                while True:
+                    posted = group.posted  # taken before the look: what is posted during it is not missed
+                    # Shielded, and no checkpoint until the return: a cancellation must not drop a locked job.
+                    with trio.CancelScope(shield=True):
+                        job = await self._take(worker_id, offer)
+                    if job is not None:
+                        return job
+                    with trio.move_on_after(BACKUP_POLL):
+                        await posted.wait()
+        finally:
+            group.waiting -= 1
+            if not group.waiting and self._groups.get(key) is group:
+                del self._groups[key]
+
+    async def _take(self, worker_id: UUID, offer: Offer) -> JobRow | None:
+        ctx = self._ctx
+        return await ctx.db.run(take_job, offer, worker_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+
+    async def _listen(self) -> None:
+        async with self._ctx.db.listen(POSTED) as notices:
+            self._listening.set()
+            async for _channel, payload in notices:
+                self._wake(payload)
+
+    def _wake(self, payload: str) -> None:
+        organization_id, provisioner = _parse_notice(payload)
+        for group in self._groups.values():
+            offer = group.offer
+            if organization_id is not None and organization_id != offer.organization_id:
+                continue
+            if provisioner and provisioner not in offer.provisioners:
+                continue
+            group.posted.set()
+            group.posted = trio.Event()
+
+
+def _parse_notice(payload: str) -> tuple[UUID | None, str]:
+    """Organization and type of new work; nothing known wakes everybody."""
+    if payload == RESYNC:
+        return None, ""
+    try:
+        notice = json.loads(payload)
+        return UUID(notice["organization_id"]), str(notice["type"])
+    except (ValueError, KeyError, TypeError):
+        return None, ""
+
+
+async def take_job(tx: Tx, offer: Offer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:
+    """Gives the next fitting job to a daemon, if there is one."""
+    job = await job_store.acquire_job(
+        tx,
+        organization_id=offer.organization_id,
+        provisioners=sorted(offer.provisioners),
+        tags=offer.tags,
+        worker_id=worker_id,
+        now=now,
+        strict=strict,
+    )
+    if job is not None:
+        await tell(tx, job)
+    return job
