@@ -83,8 +83,8 @@ class ServerSentEvent(ApiStruct):
 class UpsertWorkspaceAgentPortShareRequest(ApiStruct):
     agent_name: str
     port: int
-    share_level: WorkspaceAgentPortShareLevel
-    protocol: WorkspaceAgentPortShareProtocol
+    share_level: str
+    protocol: str
 
 
 class WorkspaceAgentHealth(ApiStruct):

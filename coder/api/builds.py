@@ -1,4 +1,7 @@
-"""JSON shapes of builds: what server and client both speak."""
+"""JSON shapes of builds: what server and client both speak.
+
+Requests carry plain strings where the server wants to name the field that was wrong.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,11 @@ from coder.api.agents import AgentConnectionTiming, AgentScriptTiming, Workspace
 from coder.api.enums import (
     BuildReason,
     CancelWorkspaceBuildStatus,
-    CreateWorkspaceBuildReason,
     WorkspaceStatus,
     WorkspaceTransition,
 )
 from coder.api.parameters import WorkspaceBuildParameter
-from coder.api.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerLogLevel, ProvisionerTiming
+from coder.api.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerTiming
 from coder.api.struct import ApiStruct
 
 
@@ -45,12 +47,12 @@ class CreateWorkspaceBuildOnSuccessRequest(ApiStruct):
 
 
 class CreateWorkspaceBuildRequest(ApiStruct):
-    transition: WorkspaceTransition
+    transition: str
     dry_run: bool | UnsetType = UNSET
-    log_level: ProvisionerLogLevel | UnsetType = UNSET
+    log_level: str | UnsetType = UNSET
     on_success: CreateWorkspaceBuildOnSuccessRequest | UnsetType = UNSET
     orphan: bool | UnsetType = UNSET
-    reason: CreateWorkspaceBuildReason | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
     rich_parameter_values: list[WorkspaceBuildParameter] | UnsetType = UNSET
     state: str | UnsetType = UNSET
     template_version_id: UUID | UnsetType = UNSET

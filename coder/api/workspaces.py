@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -15,7 +14,6 @@ from coder.api.enums import (
     GroupSource,
     ShareableWorkspaceOwners,
     SharedWorkspaceActorType,
-    UsageAppName,
     WorkspaceRole,
 )
 from coder.api.parameters import WorkspaceBuildParameter
@@ -25,7 +23,7 @@ from coder.api.users import ReducedUser
 
 class CreateWorkspaceRequest(ApiStruct):
     name: str
-    automatic_updates: AutomaticUpdates | UnsetType = UNSET
+    automatic_updates: str | UnsetType = UNSET
     autostart_schedule: str | UnsetType = UNSET
     rich_parameter_values: list[WorkspaceBuildParameter] | UnsetType = UNSET
     template_id: UUID | UnsetType = UNSET
@@ -36,7 +34,7 @@ class CreateWorkspaceRequest(ApiStruct):
 
 class PostWorkspaceUsageRequest(ApiStruct):
     agent_id: UUID
-    app_name: UsageAppName
+    app_name: str
 
 
 class PrebuildsConfig(ApiStruct):
@@ -63,12 +61,12 @@ class SharedWorkspaceActor(ApiStruct):
 
 
 class UpdateWorkspaceACL(ApiStruct):
-    group_roles: Any | UnsetType = UNSET
-    user_roles: Any | UnsetType = UNSET
+    group_roles: dict[str, str] | UnsetType = UNSET
+    user_roles: dict[str, str] | UnsetType = UNSET
 
 
 class UpdateWorkspaceAutomaticUpdatesRequest(ApiStruct):
-    automatic_updates: AutomaticUpdates
+    automatic_updates: str
 
 
 class UpdateWorkspaceAutostartRequest(ApiStruct):

@@ -17,7 +17,13 @@ SHARE_LEVELS = ("owner", "authenticated", "organization", "public")
 """From narrow to wide."""
 SHARE_PROTOCOLS = ("http", "https")
 MIN_SHARED_PORT, MAX_SHARED_PORT = 9, 65535
-WORKSPACE_ROLES = ("admin", "use")
+_USE = frozenset({"read", "ssh", "application_connect", "start", "stop"})
+WORKSPACE_ROLES: dict[str, frozenset[str]] = {
+    # Nobody may delete what they could not make again.
+    "admin": _USE | {"create", "update", "share", "create_agent", "update_agent", "delete_agent"},
+    "use": _USE,
+}
+"""What a workspace may be shared for, and the actions that stands for."""
 
 
 def explain_ttl(ttl_ms: int | None) -> FieldRefusal | None:

@@ -11,7 +11,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, or_, select, true, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Select,
+    and_,
+    case,
+    exists,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners
@@ -69,6 +83,16 @@ class TemplateBrief:
 
 
 @dataclass(frozen=True, slots=True)
+class Actor:
+    """A user or a group a workspace is shared with."""
+
+    kind: str
+    id: UUID
+    name: str
+    avatar_url: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceView:
     """A workspace with its latest build and the names around it."""
 
@@ -76,6 +100,7 @@ class WorkspaceView:
     organization_name: str
     template: TemplateBrief
     latest: BuildView
+    shared_with: list[Actor]
 
     @property
     def owner_username(self) -> str:
@@ -133,8 +158,21 @@ _COLUMNS = tuple(workspaces.c[f.name] for f in fields(WorkspaceRow))
 _TEMPLATE_COLUMNS = tuple(templates.c[f.name] for f in fields(TemplateBrief))
 _COUNT, _TEMPLATE_COUNT = len(_COLUMNS), len(_TEMPLATE_COLUMNS)
 
+# Only rows that are shared pay for the names of those they are shared with.
+_ACTORS = literal_column(
+    """CASE WHEN workspaces.user_acl = '{}' AND workspaces.group_acl = '{}' THEN NULL ELSE (
+        SELECT json_agg(json_build_array(kind, id, name, avatar_url) ORDER BY kind DESC, name, id) FROM (
+            SELECT 'user' AS kind, u.id, u.name, u.avatar_url FROM users u
+            WHERE u.id IN (SELECT key::uuid FROM jsonb_object_keys(workspaces.user_acl) AS key)
+            UNION ALL
+            SELECT 'group', g.id, g.name, g.avatar_url FROM groups g
+            WHERE g.id IN (SELECT key::uuid FROM jsonb_object_keys(workspaces.group_acl) AS key)
+        ) AS actors) END""",
+    JSON,
+)
+
 _VIEW: Select[Any] = (
-    select(*_COLUMNS, organizations.c.name, *_TEMPLATE_COLUMNS, *VIEW_COLUMNS)
+    select(*_COLUMNS, organizations.c.name, *_TEMPLATE_COLUMNS, _ACTORS.label("actors"), *VIEW_COLUMNS)
     .select_from(workspaces)
     .join(organizations, organizations.c.id == workspaces.c.organization_id)
     .join(templates, templates.c.id == workspaces.c.template_id)
@@ -148,8 +186,13 @@ _VIEW: Select[Any] = (
 
 def _make(row: Any) -> WorkspaceView:
     end = _COUNT + 1 + _TEMPLATE_COUNT
+    actors = [Actor(kind, UUID(key), name, avatar) for kind, key, name, avatar in row[end] or ()]
     return WorkspaceView(
-        WorkspaceRow(*row[:_COUNT]), row[_COUNT], TemplateBrief(*row[_COUNT + 1 : end]), make_view(row[end:])
+        WorkspaceRow(*row[:_COUNT]),
+        row[_COUNT],
+        TemplateBrief(*row[_COUNT + 1 : end]),
+        make_view(row[end + 1 :]),
+        actors,
     )
 
 

@@ -1,0 +1,85 @@
+"""Who may do what to a workspace: rows as the policy's resources, and loading with the question asked.
+
+Everything that reads or changes a workspace goes through `load_workspace`: there is no way to a row around it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.authorization import require
+from coder.coderd.services.errors import NotFound
+from coder.coderd.store import workspaces as workspace_store
+from coder.coderd.store.agents import AgentPlace
+from coder.coderd.store.templates import TemplateRow
+from coder.coderd.store.workspaces import Readers, WorkspaceRow, WorkspaceView
+from coder.domain.policy import Resource, Subject, allowed_organizations
+from coder.domain.workspaces import WORKSPACE_ROLES
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+_TEMPLATE_ROLES = {"use": frozenset({"read", "use"}), "admin": frozenset({"*"})}
+_NOTHING: frozenset[str] = frozenset()
+
+
+def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
+    """What the policy is asked about. A dormant workspace is a kind of its own that cannot be used."""
+    sleeps = row.dormant_at is not None if dormant is None else dormant
+    return Resource(
+        "workspace_dormant" if sleeps else "workspace",
+        id=str(row.id),
+        owner_id=row.owner_id,
+        organization_id=row.organization_id,
+        user_acl=_actions(row.user_acl),
+        group_acl=_actions(row.group_acl),
+    )
+
+
+def agent_resource(place: AgentPlace) -> Resource:
+    """An agent is as reachable as its workspace."""
+    return Resource(
+        "workspace",
+        id=str(place.workspace_id),
+        owner_id=place.owner_id,
+        organization_id=place.organization_id,
+        user_acl=_actions(place.user_acl),
+        group_acl=_actions(place.group_acl),
+    )
+
+
+def template_resource(row: TemplateRow) -> Resource:
+    return Resource(
+        "template",
+        id=str(row.id),
+        organization_id=row.organization_id,
+        user_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.user_acl.items()},
+        group_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.group_acl.items()},
+    )
+
+
+def readers(subject: Subject) -> Readers:
+    """The filter of a list: whose workspaces `subject` may read."""
+    organizations = allowed_organizations(subject, "read", "workspace")
+    return Readers(
+        everything=organizations is None,
+        organization_ids=sorted(organizations or ()),
+        user_id=subject.user_id,
+        group_ids=sorted({*subject.group_ids, *subject.organization_roles}),
+    )
+
+
+async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:
+    """The workspace, deleted ones too. Raises NotFound when it may not be read, Forbidden when only not changed."""
+    view = await ctx.db.read(workspace_store.get_view, workspace_id)
+    if view is None:
+        raise NotFound
+    require(subject, "read", workspace_resource(view.workspace))
+    if action != "read":
+        require(subject, action, workspace_resource(view.workspace))
+    return view
+
+
+def _actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
+    return {key: WORKSPACE_ROLES.get(role, _NOTHING) for key, role in acl.items()} if acl else {}

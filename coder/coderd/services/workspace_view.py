@@ -1,0 +1,157 @@
+"""Workspaces and builds as JSON: rows in, answers out.
+
+A page of any length costs a fixed number of statements: its views, then `load_page` (resources, agents, apps,
+scripts, and two more only while some job waits in the queue).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.builds import WorkspaceBuild
+from coder.api.provisioners import MatchedProvisioners
+from coder.api.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
+from coder.coderd.services.agent_view import AgentScene, health_of, present_status
+from coder.coderd.services.jobs import load_places, present_job
+from coder.coderd.services.resources import Loaded, load_resources, present_resources
+from coder.coderd.store.builds import BuildView
+from coder.coderd.store.workspaces import WorkspaceView
+from coder.domain.queue import NO_PLACE, Place
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+
+TROUBLESHOOTING_URL = "https://coder.com/docs/admin/templates/troubleshooting"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPage:
+    """What belongs to the jobs of a page."""
+
+    below: Loaded
+    places: dict[UUID, Place]
+
+
+async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict: bool) -> LoadedPage:
+    """Everything shown inside these builds."""
+    # A job that has not ended has no resources yet.
+    ended = [view.job.id for view in views if view.job.completed_at is not None]
+    below = await load_resources(tx, ended)
+    return LoadedPage(below, await load_places(tx, [view.job for view in views], now, strict=strict))
+
+
+def scene(ctx: Context, view: BuildView) -> AgentScene:
+    """What the agents of a build are shown in."""
+    return AgentScene(
+        now=ctx.clock.now(),
+        troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
+        workspace_name=view.workspace_name,
+        owner_username=view.owner_username,
+        latency=ctx.coordinator.latencies() if hasattr(ctx.coordinator, "latencies") else {},
+    )
+
+
+def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceBuild:
+    """A build with everything in it."""
+    build, job = view.build, view.job
+    return WorkspaceBuild(
+        id=build.id,
+        created_at=build.created_at,
+        updated_at=build.updated_at,
+        workspace_id=build.workspace_id,
+        workspace_name=view.workspace_name,
+        workspace_owner_id=view.owner_id,
+        workspace_owner_name=view.owner_username,
+        workspace_owner_avatar_url=view.owner_avatar_url or UNSET,
+        template_version_id=build.template_version_id,
+        template_version_name=view.template_version_name,
+        build_number=build.build_number,
+        transition=cast("Any", build.transition),
+        initiator_id=build.initiator_id,
+        initiator_name=view.initiator_username,
+        job=present_job(job, page.places.get(job.id, NO_PLACE)),
+        reason=cast("Any", build.reason),
+        resources=present_resources(page.below, job.id, scene(ctx, view)),
+        deadline=build.deadline,
+        max_deadline=build.max_deadline,
+        status=cast("Any", view.status),
+        daily_cost=build.daily_cost,
+        matched_provisioners=MatchedProvisioners(count=0, available=0),
+        template_version_preset_id=build.template_version_preset_id,
+        has_ai_task=build.has_ai_task if build.has_ai_task is not None else UNSET,
+        has_external_agent=build.has_external_agent if build.has_external_agent is not None else UNSET,
+    )
+
+
+def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Workspace:
+    """A workspace with its latest build."""
+    row, template = view.workspace, view.template
+    latest = present_build(ctx, view.latest, page)
+    return Workspace(
+        id=row.id,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        owner_id=row.owner_id,
+        owner_name=view.owner_username,
+        owner_avatar_url=view.latest.owner_avatar_url,
+        organization_id=row.organization_id,
+        organization_name=view.organization_name,
+        template_id=row.template_id,
+        template_name=template.name,
+        template_display_name=template.display_name,
+        template_icon=template.icon,
+        template_allow_user_cancel_workspace_jobs=template.allow_user_cancel_workspace_jobs,
+        template_active_version_id=template.active_version_id,
+        template_require_active_version=template.require_active_version,
+        template_use_classic_parameter_flow=template.use_classic_parameter_flow,
+        latest_build=latest,
+        latest_app_status=_latest_app_status(view, page),
+        outdated=latest.template_version_id != template.active_version_id,
+        name=row.name,
+        autostart_schedule=row.autostart_schedule or UNSET,
+        ttl_ms=row.ttl_ms if row.ttl_ms is not None else UNSET,
+        last_used_at=row.last_used_at,
+        deleting_at=row.deleting_at,
+        dormant_at=row.dormant_at,
+        health=_health(ctx, view, page),
+        automatic_updates=cast("Any", row.automatic_updates),
+        allow_renames=ctx.config.allow_workspace_renames,
+        favorite=row.favorite,
+        next_start_at=row.next_start_at,
+        is_prebuild=False,
+        shared_with=_shared_with(view) or UNSET,
+    )
+
+
+def _health(ctx: Context, view: WorkspaceView, page: LoadedPage) -> WorkspaceHealth:
+    now = ctx.clock.now()
+    agents = page.below.agents_of_job.get(view.latest.job.id, ())
+    failing = [str(parts.agent.id) for parts in agents if not health_of(parts.agent, now).healthy]
+    return WorkspaceHealth(healthy=not failing, failing_agents=failing)
+
+
+def _latest_app_status(view: WorkspaceView, page: LoadedPage) -> Any:
+    agents = page.below.agents_of_job.get(view.latest.job.id, ())
+    newest = [app.statuses[0] for parts in agents for app in parts.apps if app.statuses]
+    return present_status(max(newest, key=lambda status: status.created_at)) if newest else None
+
+
+def _shared_with(view: WorkspaceView) -> list[SharedWorkspaceActor]:
+    row = view.workspace
+    return [
+        SharedWorkspaceActor(
+            id=actor.id,
+            actor_type=cast("Any", actor.kind),
+            name=actor.name,
+            avatar_url=actor.avatar_url or UNSET,
+            roles=[cast("Any", (row.user_acl if actor.kind == "user" else row.group_acl)[str(actor.id)])],
+        )
+        for actor in view.shared_with
+    ]
