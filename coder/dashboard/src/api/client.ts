@@ -1,0 +1,56 @@
+// One way to the API: JSON in, JSON out, the error envelope as an exception. Nothing here knows a page.
+
+export class ApiError extends Error {
+  readonly status: number;
+  readonly detail: string;
+  readonly validations: readonly { field: string; detail: string }[];
+
+  constructor(status: number, body: { message?: string; detail?: string; validations?: { field: string; detail: string }[] }) {
+    super(body.message ?? `The server answered with status ${status}.`);
+    this.status = status;
+    this.detail = body.detail ?? "";
+    this.validations = body.validations ?? [];
+  }
+}
+
+// The server sets a CSRF cookie that scripts cannot read; pages carry the matching token in a meta element.
+function csrfToken(): string {
+  return document.querySelector<HTMLMetaElement>('meta[property="csrf-token"]')?.content ?? "";
+}
+
+export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (method !== "GET") headers["X-CSRF-TOKEN"] = csrfToken();
+  const response = await fetch(path, {
+    method,
+    headers,
+    credentials: "same-origin",
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const value: unknown = text === "" ? undefined : parse(text);
+  if (!response.ok) throw new ApiError(response.status, isEnvelope(value) ? value : {});
+  return value as T;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isEnvelope(value: unknown): value is { message: string; detail?: string } {
+  return typeof value === "object" && value !== null && "message" in value;
+}
+
+export const get = <T>(path: string): Promise<T> => request<T>("GET", path);
+export const post = <T>(path: string, body?: unknown): Promise<T> => request<T>("POST", path, body);
+
+export function socketUrl(path: string): string {
+  const base = new URL(path, window.location.href);
+  base.protocol = base.protocol === "https:" ? "wss:" : "ws:";
+  return base.toString();
+}

@@ -1,0 +1,49 @@
+// How to attach the machine: choose its platform, copy one line, run it there.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { externalCredentials } from "../api/queries";
+import type { Workspace, WorkspaceAgent } from "../api/types";
+import { CommandBox } from "./CommandBox";
+import { Notice } from "./Notice";
+
+const PLATFORMS: readonly (readonly [string, string, string])[] = [
+  ["linux", "amd64", "Linux, Intel/AMD"],
+  ["linux", "arm64", "Linux, ARM 64-bit"],
+  ["linux", "armv7", "Linux, ARM 32-bit"],
+  ["darwin", "amd64", "macOS, Intel"],
+  ["darwin", "arm64", "macOS, Apple silicon"],
+  ["windows", "amd64", "Windows, Intel/AMD"],
+  ["windows", "arm64", "Windows, ARM"],
+];
+
+export function ExternalAgentPanel({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const [platform, setPlatform] = useState(`${agent.operating_system}/${agent.architecture}`);
+  const credentials = useQuery(externalCredentials(workspace.id, agent.name));
+  return (
+    <div className="panel">
+      <p>Please run the following command to attach an agent to the <strong>{workspace.name}</strong> workspace:</p>
+      <label className="inline">
+        Platform
+        <select value={platform} onChange={(event) => setPlatform(event.target.value)} data-testid="platform">
+          {PLATFORMS.map(([os, arch, text]) => <option key={`${os}/${arch}`} value={`${os}/${arch}`}>{text}</option>)}
+        </select>
+      </label>
+      {credentials.isError ? <Notice kind="error" title={credentials.error.message} /> : null}
+      {credentials.data ? (
+        <CommandBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} />
+      ) : null}
+      <p className="faint">The state above turns green by itself as soon as the agent is there.</p>
+    </div>
+  );
+}
+
+// The server's command is for the template's platform; the address before the platform is the same for all.
+function commandFor(command: string, token: string, platform: string): string {
+  const match = /"([^"]*\/api\/v2\/init-script\/)[^"]*"/.exec(command);
+  if (!match) return command;
+  const url = `${match[1]}${platform}`;
+  return platform.startsWith("windows")
+    ? `$env:CODER_AGENT_TOKEN="${token}"; iwr -useb "${url}" | iex`
+    : `curl -fsSL "${url}" | CODER_AGENT_TOKEN="${token}" sh`;
+}

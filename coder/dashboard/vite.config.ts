@@ -1,0 +1,16 @@
+import { defineConfig } from "vite";
+
+// JSX is esbuild's own; no plugin is needed. The server proxies to coderd when developing with `npm run dev`.
+export default defineConfig({
+  esbuild: { jsx: "automatic" },
+  build: {
+    outDir: "dist",
+    assetsDir: "assets",
+    sourcemap: false,
+    target: "es2022",
+    rollupOptions: {
+      output: { manualChunks: { vendor: ["react", "react-dom", "react-router", "@tanstack/react-query"] } },
+    },
+  },
+  server: { proxy: { "/api": { target: "http://127.0.0.1:3000", ws: true } } },
+});
