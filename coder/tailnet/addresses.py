@@ -1,0 +1,34 @@
+"""Overlay addresses for those who run a node: the laws of domain/overlay.py and a random address for clients."""
+
+from __future__ import annotations
+
+import uuid
+from ipaddress import IPv6Address
+
+from coder.domain.overlay import (
+    CODER_SERVICE_PREFIX,
+    LEGACY_AGENT_ADDRESS,
+    TAILSCALE_SERVICE_PREFIX,
+    address_in,
+    agent_address,
+    agent_addresses,
+    node_id,
+    service_address,
+)
+
+__all__ = [
+    "CODER_SERVICE_PREFIX",
+    "LEGACY_AGENT_ADDRESS",
+    "TAILSCALE_SERVICE_PREFIX",
+    "address_in",
+    "agent_address",
+    "agent_addresses",
+    "node_id",
+    "random_address",
+    "service_address",
+]
+
+
+def random_address(identity: uuid.UUID | None = None) -> IPv6Address:
+    """A client's address: that of a random UUID in the Tailscale prefix."""
+    return address_in(TAILSCALE_SERVICE_PREFIX, identity or uuid.uuid4())

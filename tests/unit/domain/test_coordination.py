@@ -1,0 +1,197 @@
+"""Conversations with the coordinator: who hears of whom, and what is refused."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from coder.domain.coordination import (
+    AgentAccess,
+    ClientAccess,
+    Coordination,
+    Delivery,
+    FullAccess,
+    Kind,
+    Node,
+    Request,
+    Update,
+)
+from coder.domain.overlay import LEGACY_AGENT_ADDRESS, agent_address, service_address
+
+AGENT, CLIENT, OTHER = UUID(int=0xA), UUID(int=0xC), UUID(int=0xE)
+
+
+def node(text: str, *addresses: str) -> Node:
+    return Node(text.encode(), addresses, addresses)
+
+
+class Overlay:
+    """A coordinator with one agent and one client."""
+
+    def __init__(self) -> None:
+        self.coordinator = Coordination()
+        self.agent, _ = self.coordinator.connect(AGENT, AgentAccess(AGENT))
+        self.client, _ = self.coordinator.connect(CLIENT, ClientAccess(AGENT))
+
+    def agent_says(self, **what) -> list[Delivery]:
+        return self.coordinator.handle(self.agent, Request(**what))
+
+    def client_says(self, **what) -> list[Delivery]:
+        return self.coordinator.handle(self.client, Request(**what))
+
+    def joined(self) -> Overlay:
+        self.agent_says(node=node("a1"))
+        self.client_says(add_tunnel=AGENT)
+        self.client_says(node=node("c1"))
+        return self
+
+
+def told(connection: int, peer: UUID, kind: Kind, reason: str, body: Node | None = None) -> Delivery:
+    return Delivery(connection, (Update(peer, kind, reason, body),))
+
+
+def test_a_tunnel_introduces_both_ends():
+    o = Overlay()
+    assert o.agent_says(node=node("a1")) == []
+    assert o.client_says(add_tunnel=AGENT) == [told(o.client, AGENT, Kind.NODE, "add tunnel", node("a1"))]
+    assert o.client_says(node=node("c1")) == [told(o.agent, CLIENT, Kind.NODE, "node update", node("c1"))]
+    assert o.agent_says(node=node("a2")) == [told(o.client, AGENT, Kind.NODE, "node update", node("a2"))]
+
+
+def test_a_tunnel_may_come_before_the_agent():
+    coordinator = Coordination()
+    client, _ = coordinator.connect(CLIENT, ClientAccess(AGENT))
+    assert coordinator.handle(client, Request(node=node("c1"), add_tunnel=AGENT)) == []
+    agent, out = coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [told(agent, CLIENT, Kind.NODE, "init", node("c1"))]
+    assert coordinator.handle(agent, Request(node=node("a1"))) == [
+        told(client, AGENT, Kind.NODE, "node update", node("a1"))
+    ]
+
+
+def test_equal_nodes_are_not_sent_twice():
+    o = Overlay().joined()
+    assert o.agent_says(node=node("a1")) == []
+    assert o.client_says(add_tunnel=AGENT) == []
+
+
+def test_ready_for_handshake_goes_to_the_other_end():
+    o = Overlay().joined()
+    assert o.agent_says(ready_for_handshake=(CLIENT,)) == [
+        told(o.client, AGENT, Kind.READY_FOR_HANDSHAKE, "ready for handshake")
+    ]
+    assert o.agent_says(ready_for_handshake=(OTHER,)) == [
+        Delivery(o.agent, error=f'ready for handshake error: you do not share a tunnel with "{OTHER}"')
+    ]
+
+
+def test_a_lost_agent_returns_to_its_clients():
+    o = Overlay().joined()
+    assert o.coordinator.lose(o.agent) == [told(o.client, AGENT, Kind.LOST, "lost")]
+    assert o.coordinator.lose(o.agent) == []
+    agent, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [told(agent, CLIENT, Kind.NODE, "init", node("c1"))]
+    again = o.coordinator.handle(agent, Request(node=node("a1")))
+    assert again == [told(o.client, AGENT, Kind.NODE, "node update", node("a1"))]
+
+
+def test_a_lost_client_takes_its_tunnels_along():
+    o = Overlay().joined()
+    assert o.coordinator.lose(o.client) == [told(o.agent, CLIENT, Kind.LOST, "lost")]
+    client, out = o.coordinator.connect(CLIENT, ClientAccess(AGENT))
+    assert out == []
+    assert o.coordinator.handle(client, Request(node=node("c1"))) == []
+
+
+def test_graceful_disconnect_ends_the_stream():
+    o = Overlay().joined()
+    assert o.client_says(disconnect=True) == [
+        told(o.agent, CLIENT, Kind.DISCONNECTED, "graceful disconnect"),
+        Delivery(o.client, end=True),
+    ]
+    assert o.client_says(node=node("late")) == []
+
+
+def test_removing_a_tunnel_tells_both():
+    o = Overlay().joined()
+    assert o.client_says(remove_tunnel=AGENT) == [
+        told(o.client, AGENT, Kind.DISCONNECTED, "remove tunnel"),
+        told(o.agent, CLIENT, Kind.DISCONNECTED, "remove tunnel"),
+    ]
+    assert o.client_says(remove_tunnel=AGENT) == []
+
+
+def test_a_second_stream_overwrites_the_first():
+    o = Overlay().joined()
+    second, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [
+        Delivery(o.agent, error="peer ID overwritten by new connection", end=True),
+        told(second, CLIENT, Kind.NODE, "init", node("c1")),
+    ]
+    assert o.agent_says(node=node("old")) == []
+    assert o.coordinator.lose(o.agent) == []
+
+
+def test_closing_tells_everybody():
+    o = Overlay().joined()
+    assert o.coordinator.close() == [
+        Delivery(o.agent, error="coordinator closed", end=True),
+        Delivery(o.client, error="coordinator closed", end=True),
+    ]
+
+
+def test_a_peer_that_does_not_read_is_dropped():
+    o = Overlay().joined()
+    assert o.coordinator.overflow(o.client) == [
+        Delivery(o.client, error="failed to update tunnel peer mapping", end=True),
+        told(o.agent, CLIENT, Kind.DISCONNECTED, "failed to update tunnel peer mapping"),
+    ]
+
+
+def test_batches_are_split():
+    coordinator = Coordination()
+    for number in range(1500):
+        client, _ = coordinator.connect(UUID(int=number + 100), FullAccess())
+        coordinator.handle(client, Request(node=node(f"{number}"), add_tunnel=AGENT))
+    _, out = coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert [len(delivery.updates) for delivery in out] == [1024, 476]
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (Request(add_tunnel=CLIENT), "agents cannot open tunnels"),
+        (Request(node=node("a", "fd7a::1/128")), "Addresses: invalid node address, got fd7a::1"),
+        (
+            Request(node=node("a", f"{agent_address(AGENT)}/64")),
+            "Addresses: invalid address bits, expected 128, got 64",
+        ),
+        (Request(node=Node(b"", (), ("x/128",))), "AllowedIPs: invalid node address, got x"),
+    ],
+)
+def test_agents_are_refused(request_, text):
+    o = Overlay().joined()
+    assert o.coordinator.handle(o.agent, request_) == [
+        Delivery(o.agent, error=f"authorization: {text}", end=True),
+        told(o.client, AGENT, Kind.LOST, "lost"),
+    ]
+
+
+def test_agents_may_claim_their_three_addresses():
+    o = Overlay()
+    for address in (agent_address(AGENT), service_address(AGENT), LEGACY_AGENT_ADDRESS):
+        assert o.agent_says(node=node("a", f"{address}/128")) == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (Request(add_tunnel=OTHER), f"invalid agent id, expected {AGENT}, got {OTHER}"),
+        (Request(ready_for_handshake=(AGENT,)), "clients may not send ready_for_handshake"),
+        (Request(node=node("c", "fd7a::1/64")), "Addresses: invalid address bits, expected 128, got 64"),
+    ],
+)
+def test_clients_are_refused(request_, text):
+    o = Overlay()
+    assert o.coordinator.handle(o.client, request_) == [Delivery(o.client, error=f"authorization: {text}", end=True)]
