@@ -28,7 +28,7 @@ class DerpTransport:
 class DerpDialer(Protocol):
     """Opens relay connections. Raises RelayError (or OSError, trio.BrokenResourceError) when it cannot."""
 
-    async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
+    async def __call__(self, region: DerpRegion, node: DerpNode, /) -> DerpTransport:
         """Connect to one node of a region, within ten seconds."""
         ...
 
@@ -36,6 +36,6 @@ class DerpDialer(Protocol):
 class LatencyProbe(Protocol):
     """Measures a relay by `GET /derp/latency-check`. Raises as DerpDialer does."""
 
-    async def __call__(self, region: DerpRegion, node: DerpNode) -> float:
+    async def __call__(self, region: DerpRegion, node: DerpNode, /) -> float:
         """Seconds from request to answer, connection set-up excluded."""
         ...

@@ -1,0 +1,362 @@
+"""Relay connections of a node: one per region, the home one for ever, others while they are used.
+
+Lives here: dialling through the injected dialer, the handshake, queues, reconnecting. Which region a packet should
+take is `core/paths/relays.py`; frames are `core/wire/derp.py`; HTTP is the dialer's.
+Obeys derp-disco-stun.md section 2 "client behaviour".
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import random
+from typing import Protocol
+
+import trio
+
+from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.core.errors import CryptoError, MeshError, WireError
+from coder.mesh.core.paths.derpmap import DerpMap
+from coder.mesh.core.paths.relays import IDLE_CLOSE, IDLE_SCAN
+from coder.mesh.core.wire import derp
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox, relay_frames
+from coder.mesh.drivers.transport import DerpDialer, DerpTransport
+from coder.mesh.errors import RelayError
+
+CONNECT_TIMEOUT = 10.0
+READ_TIMEOUT = 120.0
+FIRST_RETRY = 0.1
+LAST_RETRY = 2.5
+"""Ours: upstream waits up to 5 s. A relay that restarts should not be noticed by people at a shell."""
+STEADY = 10.0
+"""A connection that lived this long starts the next series of attempts anew."""
+QUEUE_PACKETS = 1024
+"""Ours: enough for a congestion window while a connection is being made; the oldest are dropped."""
+QUEUE_BYTES = 4 << 20
+FLUSH_BYTES = 131_072
+MAX_RESTART_WAIT = 30.0
+
+_NETWORK_ERRORS = (
+    OSError,
+    trio.BrokenResourceError,
+    trio.ClosedResourceError,
+    trio.TooSlowError,
+    WireError,
+    CryptoError,
+    MeshError,
+)
+
+
+class RelayEvents(Protocol):
+    """What the owner of the connections is told; called synchronously."""
+
+    def relay_packets(self, region: int, source: bytes, packets: list[bytes]) -> None:
+        """Packets of one peer, in order."""
+
+    def relay_flush(self) -> None:
+        """Everything that was waiting has been delivered: work on it now."""
+
+    def relay_peer_gone(self, region: int, key: bytes) -> None:
+        """The peer is not (any longer) at this region."""
+
+    def relay_connected(self, region: int, connected: bool) -> None:
+        """A connection was made or lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayStatus:
+    """One region's connection, for people."""
+
+    region: int
+    connected: bool
+    is_home: bool
+    problem: str
+    """Why it is not connected, or what the relay complains about; empty when all is well."""
+    forced_websocket: str
+    dropped: int
+
+
+class _Connection:
+    """One region's connection and what waits to be sent through it."""
+
+    def __init__(self, pool: RelayPool, region: int) -> None:
+        self.pool = pool
+        self.region = region
+        self.queue: deque[tuple[int, bytes]] = deque()
+        self.queued_packets = 0
+        self.queued_bytes = 0
+        self.control: list[bytes] = []
+        self.wake = trio.Event()
+        self.scope = trio.CancelScope()
+        self.connected = False
+        self.used = trio.current_time()
+        self.problem = "connecting"
+        self.forced_websocket = ""
+        self.dropped = 0
+        self.restart_in = 0.0
+
+    def push(self, packets: int, frames: bytes) -> None:
+        self.used = trio.current_time()
+        self.queue.append((packets, frames))
+        self.queued_packets += packets
+        self.queued_bytes += len(frames)
+        while (self.queued_packets > QUEUE_PACKETS or self.queued_bytes > QUEUE_BYTES) and len(self.queue) > 1:
+            self.dropped += self._pop()[0]
+        self.wake.set()
+
+    def put_control(self, frame: bytes) -> None:
+        self.control.append(frame)
+        self.wake.set()
+
+    def _pop(self) -> tuple[int, bytes]:
+        packets, frames = self.queue.popleft()
+        self.queued_packets -= packets
+        self.queued_bytes -= len(frames)
+        return packets, frames
+
+    def take(self) -> bytes:
+        parts = self.control
+        self.control = []
+        size = 0
+        while self.queue and size < FLUSH_BYTES:
+            frames = self._pop()[1]
+            size += len(frames)
+            parts.append(frames)
+        return b"".join(parts)
+
+    # -- the connection's life --------------------------------------------------------------------------------------
+    async def run(self) -> None:
+        with self.scope:
+            delay = FIRST_RETRY
+            while True:
+                began = trio.current_time()
+                try:
+                    await self._live()
+                    self.problem = "the relay closed the connection"
+                except* _NETWORK_ERRORS as group:
+                    self.problem = explain(group)
+                self._lost()
+                if self.region != self.pool.home and trio.current_time() - self.used > IDLE_CLOSE:
+                    break
+                if trio.current_time() - began > STEADY:
+                    delay = FIRST_RETRY
+                await trio.sleep(max(self.restart_in, delay * (0.5 + random() / 2)))
+                self.restart_in = 0.0
+                delay = min(2 * delay, LAST_RETRY)
+        self._lost()
+        self.pool.ended(self)
+
+    def _lost(self) -> None:
+        if self.connected:
+            self.connected = False
+            self.control.clear()
+            self.pool.events.relay_connected(self.region, False)
+
+    async def _live(self) -> None:
+        transport = await self._dial()
+        async with transport.stream:
+            inbox = Inbox(transport.stream, transport.leftover)
+            with trio.fail_after(CONNECT_TIMEOUT):
+                shared = await self._log_in(transport.stream, inbox)
+            self.forced_websocket = transport.forced_websocket
+            self.connected = True
+            self.problem = ""
+            self.control.insert(0, derp.NotePreferred(self.region == self.pool.home).encode())
+            self.wake.set()
+            self.pool.events.relay_connected(self.region, True)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, transport.stream)
+                await self._read(inbox, shared)
+                nursery.cancel_scope.cancel()
+
+    async def _dial(self) -> DerpTransport:
+        region = self.pool.derp_map.regions.get(self.region)
+        nodes = region.relay_nodes() if region else ()
+        if region is None or not nodes:
+            raise RelayError(f"region {self.region} has no relay")
+        failure: Exception | None = None
+        with trio.fail_after(CONNECT_TIMEOUT):
+            for node in nodes:
+                try:
+                    return await self.pool.dialer(region, node)
+                except _NETWORK_ERRORS as error:
+                    failure = error
+        raise RelayError(f"cannot connect to the relay of region {self.region}") from failure
+
+    async def _log_in(self, stream: trio.abc.Stream, inbox: Inbox) -> SharedBox:
+        hello = await inbox.frame()
+        if not isinstance(hello, derp.ServerKey):
+            raise WireError("unexpected_frame", "the first frame of a relay is its key")
+        private = self.pool.private_key
+        shared = SharedBox(private, hello.key)
+        info = derp.seal_client_info(shared, private.public, self.pool.random(NONCE_SIZE), derp.ClientInfo())
+        await stream.send_all(info.encode())
+        return shared
+
+    async def _write(self, stream: trio.abc.Stream) -> None:
+        while True:
+            await self.wake.wait()
+            self.wake = trio.Event()
+            while data := self.take():
+                await stream.send_all(data)
+
+    async def _read(self, inbox: Inbox, shared: SharedBox) -> None:
+        while True:
+            self._digest(inbox.buffer, shared)
+            with trio.fail_after(READ_TIMEOUT):
+                if not await inbox.more():
+                    return
+
+    def _digest(self, buffer: bytearray, shared: SharedBox) -> None:
+        """Handle every whole frame, packets in runs of one peer."""
+        at, size = 0, len(buffer)
+        source = b""
+        packets: list[bytes] = []
+        events, region = self.pool.events, self.region
+        unpack, recv = derp.HEADER.unpack_from, derp.RECV_PACKET
+        got = False
+        while size - at >= HEADER_SIZE:
+            kind, length = unpack(buffer, at)
+            if length > derp.MAX_FRAME:
+                raise WireError("frame_too_long")
+            end = at + HEADER_SIZE + length
+            if end > size:
+                break
+            if kind == recv and length > 32:
+                key = bytes(buffer[at + HEADER_SIZE : at + KEY_END])
+                if key != source and packets:
+                    events.relay_packets(region, source, packets)
+                    packets = []
+                source = key
+                packets.append(bytes(buffer[at + KEY_END : end]))
+                got = True
+            else:
+                self._on_frame(kind, bytes(buffer[at + HEADER_SIZE : end]), shared)
+            at = end
+        del buffer[:at]
+        if packets:
+            events.relay_packets(region, source, packets)
+        if got:
+            self.used = trio.current_time()
+            events.relay_flush()
+
+    def _on_frame(self, kind: int, body: bytes, shared: SharedBox) -> None:
+        match derp.parse_untrusted(kind, body):
+            case derp.Ping(data):
+                self.put_control(derp.Pong(data).encode())
+            case derp.PeerGone(key):
+                self.pool.events.relay_peer_gone(self.region, key)
+            case derp.SealedServerInfo() as sealed:
+                derp.open_server_info_untrusted(shared, sealed)
+            case derp.Health(problem):
+                self.problem = problem[:200]
+            case derp.Restarting(reconnect_in_ms):
+                self.restart_in = min(reconnect_in_ms / 1000, MAX_RESTART_WAIT)
+            case _:
+                pass  # keepalives have done their work by arriving
+
+
+class RelayPool:
+    """All relay connections of one node."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        dialer: DerpDialer,
+        private_key: PrivateKey,
+        derp_map: DerpMap,
+        events: RelayEvents,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self.dialer = dialer
+        self.private_key = private_key
+        self.derp_map = derp_map
+        self.events = events
+        self.home = 0
+        self.random = random_bytes
+        self._nursery = nursery
+        self._connections: dict[int, _Connection] = {}
+
+    def send(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> None:
+        """Queue packets for a peer; a connection is made when there is none. The packets are copied."""
+        connection = self._connections.get(region)
+        if connection is None:
+            if region not in self.derp_map.regions:
+                return
+            connection = self._open(region)
+        connection.push(len(packets), relay_frames(derp.SEND_PACKET, to, packets))
+
+    def set_home(self, region: int) -> None:
+        """Keep a connection to this region for ever."""
+        if region == self.home:
+            return
+        old, self.home = self.home, region
+        for number, preferred in ((old, False), (region, True)):
+            connection = self._connections.get(number)
+            if connection is not None and connection.connected:
+                connection.put_control(derp.NotePreferred(preferred).encode())
+        if region and region not in self._connections:
+            self._open(region)
+
+    def set_map(self, derp_map: DerpMap) -> None:
+        """Use another map; connections to regions that changed or vanished are closed."""
+        old, self.derp_map = self.derp_map, derp_map
+        for number in list(self._connections):
+            if old.regions.get(number) != derp_map.regions.get(number):
+                self._connections[number].scope.cancel()
+
+    def reconnect(self) -> None:
+        """Our network changed: what is connected hangs in the air."""
+        for connection in self._connections.values():
+            connection.scope.cancel()
+
+    def forced_websockets(self) -> dict[int, str]:
+        """Region -> why its connection uses a WebSocket."""
+        return {r: c.forced_websocket for r, c in self._connections.items() if c.forced_websocket}
+
+    def is_connected(self, region: int) -> bool:
+        """Whether packets for this region leave at once."""
+        connection = self._connections.get(region)
+        return connection is not None and connection.connected
+
+    def status(self) -> list[RelayStatus]:
+        """Every connection."""
+        return [
+            RelayStatus(c.region, c.connected, c.region == self.home, c.problem, c.forced_websocket, c.dropped)
+            for c in self._connections.values()
+        ]
+
+    def ended(self, connection: _Connection) -> None:
+        """A connection's task is over."""
+        if self._connections.get(connection.region) is not connection:
+            return
+        del self._connections[connection.region]
+        if connection.region == self.home and self.home in self.derp_map.regions:
+            self._open(self.home)
+
+    async def close_idle(self) -> None:
+        """Close connections nobody uses, for ever."""
+        while True:
+            await trio.sleep(IDLE_SCAN)
+            deadline = trio.current_time() - IDLE_CLOSE
+            for connection in list(self._connections.values()):
+                if connection.region != self.home and connection.used <= deadline:
+                    connection.scope.cancel()
+
+    def _open(self, region: int) -> _Connection:
+        connection = self._connections[region] = _Connection(self, region)
+        self._nursery.start_soon(connection.run)
+        return connection
+
+
+def explain(group: BaseExceptionGroup[Exception]) -> str:
+    """The first cause in a group, in words."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, RelayError) and error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) or type(error).__name__

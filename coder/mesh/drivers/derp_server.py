@@ -1,0 +1,347 @@
+"""The relay: packets between nodes that cannot, or cannot yet, reach each other.
+
+Lives here: serving one connection after its HTTP upgrade, queues, and who is told when somebody leaves. HTTP is the
+caller's; frames are `core/wire/derp.py`. The relay routes by public key and understands nothing of what it carries.
+Obeys derp-disco-stun.md section 2 "server behaviour"; `tests/data/wire/derp.json` is the recorded conversation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from hmac import compare_digest
+from random import random
+
+import trio
+
+from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.errors import CryptoError, WireError
+from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
+from coder.mesh.core.wire import derp
+from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, Inbox
+from coder.mesh.drivers.pipe import pipe_pair
+from coder.mesh.drivers.transport import DerpDialer, DerpTransport
+
+LOGIN_TIMEOUT = 10.0
+WRITE_TIMEOUT = 2.0
+KEEPALIVE = 60.0
+KEEPALIVE_JITTER = 5.0
+QUEUE_PACKETS = 512
+QUEUE_BYTES = 2 << 20
+"""Ours: a reader that has stopped may pin this much per queue, whatever its packets' sizes."""
+CONTROL_FRAMES = 256
+"""Ours: pongs and notices waiting for one reader; a client that floods pings without reading loses answers."""
+MIN_RECIPIENTS = 1024
+"""Ours: a sender's memory of its receivers is cleaned of those long gone when it grows beyond this and the living."""
+GONE_RATE = 1.0
+GONE_BURST = 3.0
+FLUSH_BYTES = 131_072
+
+_MESH_FRAMES = {derp.WATCH_CONNS, derp.FORWARD_PACKET, derp.CLOSE_PEER, derp.PEER_PRESENT}
+
+
+@dataclass(slots=True)
+class RelayCounters:
+    """What the relay did since it started; packets unless named otherwise."""
+
+    connections: int = 0
+    """Accepted so far."""
+    current: int = 0
+    """Open now."""
+    received: int = 0
+    sent: int = 0
+    bytes_received: int = 0
+    bytes_sent: int = 0
+    dropped_unknown: int = 0
+    """Nobody with that key is here."""
+    dropped_queue: int = 0
+    """The receiver reads too slowly."""
+    slow_closed: int = 0
+    """Connections closed because a write took longer than two seconds."""
+
+
+class _Queue:
+    """Runs of ready frames; the oldest run is dropped when it overflows."""
+
+    __slots__ = ("bytes", "packets", "runs")
+
+    def __init__(self) -> None:
+        self.runs: deque[tuple[int, bytes]] = deque()
+        self.packets = 0
+        self.bytes = 0
+
+    def push(self, packets: int, frames: bytes) -> int:
+        """Append; -> packets dropped to make room."""
+        self.runs.append((packets, frames))
+        self.packets += packets
+        self.bytes += len(frames)
+        dropped = 0
+        while (self.packets > QUEUE_PACKETS or self.bytes > QUEUE_BYTES) and len(self.runs) > 1:
+            dropped += self.pop()[0]
+        return dropped
+
+    def pop(self) -> tuple[int, bytes]:
+        packets, frames = self.runs.popleft()
+        self.packets -= packets
+        self.bytes -= len(frames)
+        return packets, frames
+
+
+class _Client:
+    """One connection."""
+
+    __slots__ = (
+        "control",
+        "data",
+        "disco",
+        "gone_at",
+        "gone_tokens",
+        "key",
+        "mesh",
+        "preferred",
+        "recipients",
+        "scope",
+        "stream",
+        "wake",
+    )
+
+    def __init__(self, key: PublicKey, stream: trio.abc.Stream, *, mesh: bool) -> None:
+        self.key = key
+        self.stream = stream
+        self.mesh = mesh
+        self.preferred = False
+        self.control: deque[bytes] = deque()
+        self.data = _Queue()
+        self.disco = _Queue()
+        self.recipients: set[PublicKey] = set()
+        self.wake = trio.Event()
+        self.scope = trio.CancelScope()
+        self.gone_tokens = GONE_BURST
+        self.gone_at = 0.0
+
+    def put_control(self, frame: bytes) -> None:
+        if len(self.control) < CONTROL_FRAMES:
+            self.control.append(frame)
+            self.wake.set()
+
+    def take(self) -> tuple[int, bytes]:
+        """Frames for one flush, in order of urgency; -> (packets, bytes)."""
+        parts = list(self.control)
+        self.control.clear()
+        packets, size = 0, 0
+        for queue in (self.disco, self.data):
+            while queue.runs and size < FLUSH_BYTES:
+                count, frames = queue.pop()
+                packets += count
+                size += len(frames)
+                parts.append(frames)
+        return packets, b"".join(parts)
+
+    def may_tell_gone(self, now: float) -> bool:
+        """Spend one of the notices about absent peers: one a second, three at once."""
+        self.gone_tokens = min(GONE_BURST, self.gone_tokens + (now - self.gone_at) * GONE_RATE)
+        self.gone_at = now
+        if self.gone_tokens < 1:
+            return False
+        self.gone_tokens -= 1
+        return True
+
+
+class DerpServer:
+    """A relay. Create one per process, hand it upgraded streams, keep its private key across restarts."""
+
+    def __init__(
+        self,
+        private_key: PrivateKey,
+        *,
+        mesh_key: str = "",
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self.public_key = private_key.public
+        self.counters = RelayCounters()
+        self._private = private_key
+        self._mesh_key = mesh_key
+        self._random = random_bytes
+        self._clients: dict[bytes, list[_Client]] = {}
+        """By key; the last of a list is the one that wrote last, it receives."""
+
+    def is_connected(self, key: PublicKey) -> bool:
+        """Whether a node with this key is here."""
+        return key in self._clients
+
+    def disconnect_all(self) -> None:
+        """Close every connection (the server shuts down)."""
+        for clients in self._clients.values():
+            for client in clients:
+                client.scope.cancel()
+
+    def in_memory_dialer(self, nursery: trio.Nursery) -> DerpDialer:
+        """A dialer for a node in this process: no HTTP, no sockets; connections are served in the nursery."""
+
+        async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
+            await trio.lowlevel.checkpoint()
+            ours, theirs = pipe_pair()
+            nursery.start_soon(self.serve_connection, theirs)
+            return DerpTransport(ours)
+
+        return dial
+
+    async def serve_connection(self, stream: trio.abc.Stream, leftover: bytes = b"") -> None:
+        """Speak DERP on a stream whose upgrade has been answered; returns when the connection has ended.
+
+        `leftover` are bytes that arrived together with the HTTP request. The stream is closed in any case.
+        """
+        self.counters.connections += 1
+        self.counters.current += 1
+        try:
+            inbox = Inbox(stream, leftover)
+            client = None
+            with trio.move_on_after(LOGIN_TIMEOUT):
+                client = await self._log_in(stream, inbox)
+            if client is not None:
+                await self._serve(client, inbox)
+        except (WireError, CryptoError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+            pass  # the peer misbehaved or went: its connection ends, nothing else does
+        finally:
+            self.counters.current -= 1
+            await trio.aclose_forcefully(stream)
+
+    # -- one connection ---------------------------------------------------------------------------------------------
+    async def _log_in(self, stream: trio.abc.Stream, inbox: Inbox) -> _Client:
+        await stream.send_all(derp.ServerKey(self.public_key).encode())
+        sealed = await inbox.frame()
+        if not isinstance(sealed, derp.SealedClientInfo):
+            raise WireError("unexpected_frame", "the first frame of a client is its info")
+        shared = SharedBox(self._private, sealed.key)
+        info = derp.open_client_info_untrusted(shared, sealed)
+        answer = derp.seal_server_info(shared, self._random(NONCE_SIZE), derp.ServerInfo())
+        await stream.send_all(answer.encode())
+        mesh = bool(self._mesh_key) and compare_digest(info.mesh_key.encode(), self._mesh_key.encode())
+        return _Client(sealed.key, stream, mesh=mesh)
+
+    async def _serve(self, client: _Client, inbox: Inbox) -> None:
+        self._clients.setdefault(client.key, []).append(client)
+        try:
+            with client.scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, client)
+                    await self._read(client, inbox)
+                    nursery.cancel_scope.cancel()
+        except* (WireError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+            pass  # as in serve_connection; a nursery reports them as a group
+        finally:
+            self._remove(client)
+
+    async def _read(self, client: _Client, inbox: Inbox) -> None:
+        buffer = inbox.buffer
+        while True:
+            used = self._digest(client, buffer)
+            del buffer[:used]
+            if not await inbox.more():
+                return
+
+    def _digest(self, client: _Client, buffer: bytearray) -> int:
+        """Handle every whole frame; runs of packets to one peer are forwarded as one piece. -> bytes used."""
+        at, size = 0, len(buffer)
+        run_start = run_packets = 0
+        run_to = b""
+        while size - at >= HEADER_SIZE:
+            kind, length = derp.HEADER.unpack_from(buffer, at)
+            if length > MAX_PACKET_BODY:
+                raise WireError("frame_too_long")
+            end = at + HEADER_SIZE + length
+            if end > size:
+                break
+            if kind == derp.SEND_PACKET and length >= 32:
+                to = bytes(buffer[at + HEADER_SIZE : at + KEY_END])
+                is_disco = buffer.startswith(DISCO_MAGIC, at + KEY_END)
+                if to != run_to or is_disco:
+                    self._forward(client, run_to, buffer[run_start:at], run_packets)
+                    run_start, run_to, run_packets = at, to, 0
+                # SendPacket and RecvPacket differ in the type and in whose key they carry, so the bytes are reused.
+                buffer[at] = derp.RECV_PACKET
+                buffer[at + HEADER_SIZE : at + KEY_END] = client.key
+                run_packets += 1
+                if is_disco:
+                    self._forward(client, to, buffer[at:end], 1, disco=True)
+                    run_to, run_packets = b"", 0
+            else:
+                self._forward(client, run_to, buffer[run_start:at], run_packets)
+                run_to, run_packets = b"", 0
+                self._on_frame(client, kind, bytes(buffer[at + HEADER_SIZE : end]))
+            at = end
+        self._forward(client, run_to, buffer[run_start:at], run_packets)
+        return at
+
+    def _forward(self, client: _Client, to: bytes, frames: bytearray, packets: int, *, disco: bool = False) -> None:
+        if not packets:
+            return
+        counters = self.counters
+        counters.received += packets
+        counters.bytes_received += len(frames)
+        peers = self._clients.get(client.key)
+        if peers is not None and peers[-1] is not client:  # the connection that wrote last is the active one
+            peers.remove(client)
+            peers.append(client)
+        targets = self._clients.get(to)
+        if targets is None:
+            counters.dropped_unknown += packets
+            if disco and client.may_tell_gone(trio.current_time()):
+                client.put_control(derp.PeerGone(PublicKey(to), derp.GONE_NOT_HERE).encode())
+            return
+        target = targets[-1]
+        client.recipients.add(target.key)
+        if len(client.recipients) > 2 * len(self._clients) + MIN_RECIPIENTS:
+            client.recipients &= self._clients.keys()
+        counters.dropped_queue += (target.disco if disco else target.data).push(packets, bytes(frames))
+        target.wake.set()
+
+    def _on_frame(self, client: _Client, kind: int, body: bytes) -> None:
+        if kind == derp.PING:
+            client.put_control(derp.Pong(body[:8]).encode())
+        elif kind == derp.NOTE_PREFERRED:
+            client.preferred = body[:1] == b"\1"
+        elif kind == derp.SEND_PACKET:
+            raise WireError("short_frame")
+        elif kind in _MESH_FRAMES:
+            # One server needs no mesh. With several, a replica that shows the mesh key will be served from here.
+            raise WireError("not_permitted" if not client.mesh else "mesh_not_served")
+
+    async def _write(self, client: _Client) -> None:
+        keepalive_at = trio.current_time() + KEEPALIVE + random() * KEEPALIVE_JITTER
+        while True:
+            with trio.move_on_at(keepalive_at):
+                await client.wake.wait()
+            client.wake = trio.Event()
+            now = trio.current_time()
+            if now >= keepalive_at:
+                client.put_control(derp.KeepAlive().encode())
+                keepalive_at = now + KEEPALIVE + random() * KEEPALIVE_JITTER
+            while True:
+                packets, frames = client.take()
+                if not frames:
+                    break
+                with trio.move_on_after(WRITE_TIMEOUT) as timer:
+                    await client.stream.send_all(frames)
+                if timer.cancelled_caught:
+                    self.counters.slow_closed += 1
+                    client.scope.cancel()
+                    return
+                self.counters.sent += packets
+                self.counters.bytes_sent += len(frames)
+
+    def _remove(self, client: _Client) -> None:
+        clients = self._clients[client.key]
+        clients.remove(client)
+        if clients:
+            clients[-1].recipients |= client.recipients
+            return
+        del self._clients[client.key]
+        gone = derp.PeerGone(client.key, derp.GONE_DISCONNECTED).encode()
+        for key in client.recipients:
+            for recipient in self._clients.get(key, ()):
+                recipient.put_control(gone)

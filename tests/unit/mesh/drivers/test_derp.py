@@ -1,0 +1,324 @@
+"""The relay and its clients: the recorded conversation, queues under slow readers, reconnecting, idle regions."""
+
+import itertools
+import json
+from pathlib import Path
+
+import trio
+import trio.testing
+
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.core.wire import derp
+from coder.mesh.drivers.derp_client import RelayPool
+from coder.mesh.drivers.derp_server import QUEUE_PACKETS, DerpServer
+from coder.mesh.drivers.pipe import PipeStream, pipe_pair
+from coder.mesh.drivers.transport import DerpTransport
+
+DATA = Path(__file__).parents[3] / "data" / "wire" / "derp.json"
+DISCO = b"TS\xf0\x9f\x92\xac"
+
+
+def private(number: int) -> PrivateKey:
+    return PrivateKey(bytes([number]) * 32)
+
+
+def map_of(*numbers: int) -> DerpMap:
+    return DerpMap({n: DerpRegion(n, f"r{n}", f"Region {n}", (DerpNode(f"{n}a", n, f"r{n}.test"),)) for n in numbers})
+
+
+class Inbox:
+    """A node's relay events, remembered."""
+
+    def __init__(self) -> None:
+        self.packets: list[tuple[int, bytes, bytes]] = []
+        self.gone: list[tuple[int, bytes]] = []
+        self.states: list[tuple[int, bool]] = []
+        self.changed = trio.lowlevel.ParkingLot()
+
+    def relay_packets(self, region: int, source: bytes, packets: list[bytes]) -> None:
+        self.packets += [(region, source, packet) for packet in packets]
+
+    def relay_flush(self) -> None:
+        self.changed.unpark_all()
+
+    def relay_peer_gone(self, region: int, key: bytes) -> None:
+        self.gone.append((region, key))
+        self.changed.unpark_all()
+
+    def relay_connected(self, region: int, connected: bool) -> None:
+        self.states.append((region, connected))
+        self.changed.unpark_all()
+
+
+async def test_the_recorded_conversation(autojump_clock: trio.testing.MockClock) -> None:
+    """Every byte the two recorded clients got from a genuine relay, they get from ours."""
+    recorded = json.loads(DATA.read_text())
+    # The recorder's third client is another relay; we serve none, so what it did is left out or done by hand.
+    frames = []
+    for connection in recorded["connections"]:
+        frames += [{**frame, "who": connection["client"]} for frame in connection["frames"]]
+    frames.sort(key=lambda frame: frame["ms"])
+    close_at = next(f["ms"] for f in frames if f["name"] == "close_peer")
+    frames = [f for f in frames if f["who"] != "M"]
+    nonces = [bytes.fromhex(f["nonce"]) for f in frames if f["name"] == "server_info"]
+    server = DerpServer(
+        PrivateKey(bytes.fromhex(recorded["keys"]["server_private"])), random_bytes=lambda _: nonces.pop(0)
+    )
+    streams: dict[str, PipeStream] = {}
+    received = {"A": b"", "B": b""}
+    async with trio.open_nursery() as nursery:
+
+        async def read(who: str) -> None:
+            while data := await streams[who].receive_some():
+                received[who] += data
+
+        began = trio.current_time()
+        for frame in frames:
+            if frame["ms"] < close_at:
+                await trio.sleep_until(began + frame["ms"] / 1000)
+            if frame["name"] == "server_key":
+                ours, theirs = pipe_pair()
+                streams[frame["who"]] = ours
+                nursery.start_soon(server.serve_connection, theirs)
+                nursery.start_soon(read, frame["who"])
+            elif frame["dir"] == "c2s":
+                await streams[frame["who"]].send_all(bytes.fromhex(frame["hex"]))
+        await trio.sleep_until(began + close_at / 1000)
+        await streams["B"].send_eof()
+        await trio.sleep(0.1)
+        assert server.counters.dropped_unknown == 2
+        for who in ("A", "B"):
+            expected = [
+                bytes.fromhex(f["hex"])
+                for f in frames
+                if f["who"] == who and f["dir"] == "s2c" and not (f["name"] == "recv_packet" and f["key"] == "nobody")
+            ]
+            got = [derp.frame(*frame) for frame in derp.FrameReader().feed_untrusted(received[who])]
+            # Frames of one millisecond came from different tasks: their order is chance.
+            assert sorted(got) == sorted(expected)
+        nursery.cancel_scope.cancel()
+
+
+async def log_in(stream: PipeStream, key: PrivateKey, server: DerpServer) -> derp.FrameReader:
+    from coder.mesh.core.crypto.box import SharedBox
+
+    box = SharedBox(key, server.public_key)
+    await stream.send_all(derp.seal_client_info(box, key.public, bytes(24), derp.ClientInfo()).encode())
+    reader = derp.FrameReader()
+    kinds: list[int] = []
+    while len(kinds) < 2:
+        kinds += [kind for kind, _ in reader.feed_untrusted(await stream.receive_some())]
+    assert kinds == [derp.SERVER_KEY, derp.SERVER_INFO]
+    return reader
+
+
+async def client(server: DerpServer, nursery: trio.Nursery, number: int) -> tuple[PipeStream, derp.FrameReader]:
+    ours, theirs = pipe_pair(capacity=1000)
+    nursery.start_soon(server.serve_connection, theirs)
+    return ours, await log_in(ours, private(number), server)
+
+
+async def test_a_slow_reader_loses_the_oldest_and_then_its_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        sender, _ = await client(server, nursery, 1)
+        slow, reader = await client(server, nursery, 2)
+        to = private(2).public
+        for number in range(3 * QUEUE_PACKETS):
+            await sender.send_all(derp.encode_send_packet(to, number.to_bytes(4, "big") + bytes(1000)))
+            if number % 64 == 0:
+                await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked()
+        assert QUEUE_PACKETS < server.counters.dropped_queue < 2 * QUEUE_PACKETS + 128
+        await trio.sleep(2.1)
+        assert server.counters.slow_closed == 1
+        assert not server.is_connected(to)
+        rest = b""
+        while data := await slow.receive_some():
+            rest += data
+        numbers = [int.from_bytes(body[32:36], "big") for _, body in reader.feed_untrusted(rest)]
+        assert numbers == sorted(numbers)
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_connection_that_wrote_last_receives(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        sender, _ = await client(server, nursery, 1)
+        first, _ = await client(server, nursery, 2)
+        second, _ = await client(server, nursery, 2)
+        to, source = private(2).public, private(1).public
+        await sender.send_all(derp.encode_send_packet(to, b"to the newest"))
+        assert await second.receive_some() == derp.encode_recv_packet(source, b"to the newest")
+        await first.send_all(derp.encode_send_packet(source, b"hello"))
+        assert await sender.receive_some() == derp.encode_recv_packet(to, b"hello")
+        await sender.send_all(derp.encode_send_packet(to, b"to the writer"))
+        assert await first.receive_some() == derp.encode_recv_packet(source, b"to the writer")
+        await first.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        await sender.send_all(derp.encode_send_packet(to, b"to the survivor"))
+        assert await second.receive_some() == derp.encode_recv_packet(source, b"to the survivor")
+        await second.aclose()
+        assert await sender.receive_some() == derp.PeerGone(to).encode()
+        nursery.cancel_scope.cancel()
+
+
+async def test_absent_peers_are_reported_for_disco_only_and_not_too_often(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    server = DerpServer(private(9))
+    nobody = private(77).public
+    async with trio.open_nursery() as nursery:
+        sender, reader = await client(server, nursery, 1)
+        await sender.send_all(derp.encode_send_packet(nobody, b"data"))
+        for _ in range(10):
+            await sender.send_all(derp.encode_send_packet(nobody, DISCO + bytes(100)))
+        await sender.send_all(derp.Ping(b"the end!").encode())
+        frames: list[tuple[int, bytes]] = []
+        while (derp.PONG, b"the end!") not in frames:
+            frames += reader.feed_untrusted(await sender.receive_some())
+        assert frames[:-1] == [(derp.PEER_GONE, nobody + b"\1")] * 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_bad_clients_are_closed(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        for first in (
+            derp.Ping(bytes(8)).encode(),
+            derp.frame(derp.CLIENT_INFO, private(1).public + bytes(90)),
+            derp.HEADER.pack(derp.CLIENT_INFO, 1 << 30),
+        ):
+            ours, theirs = pipe_pair()
+            nursery.start_soon(server.serve_connection, theirs)
+            await ours.send_all(first)
+            await ours.receive_some()
+            assert await ours.receive_some() == b""
+        for later in (
+            derp.HEADER.pack(derp.SEND_PACKET, derp.MAX_PACKET + 33),
+            derp.WatchConns().encode(),
+            derp.ForwardPacket(private(3).public, private(4).public, b"x").encode(),
+            derp.frame(derp.SEND_PACKET, bytes(31)),
+        ):
+            ours, _ = await client(server, nursery, 1)
+            await ours.send_all(later)
+            assert await ours.receive_some() == b""
+        silent, theirs = pipe_pair()
+        nursery.start_soon(server.serve_connection, theirs)
+        await silent.receive_some()
+        began = trio.current_time()
+        assert await silent.receive_some() == b""
+        assert trio.current_time() - began <= 10.0
+        assert server.counters.current == 0
+
+
+async def test_keepalives(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        ours, _ = await client(server, nursery, 1)
+        began = trio.current_time()
+        for round_ in itertools.count(1):
+            assert await ours.receive_some() == derp.KeepAlive().encode()
+            assert 60 * round_ <= trio.current_time() - began <= 65.01 * round_
+            if round_ == 3:
+                break
+        nursery.cancel_scope.cancel()
+
+
+async def test_nodes_talk_through_a_pool(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        inboxes = [Inbox(), Inbox()]
+        pools = [
+            RelayPool(nursery, server.in_memory_dialer(nursery), private(i + 1), map_of(7), inboxes[i])
+            for i in range(2)
+        ]
+        for pool in pools:
+            pool.set_home(7)
+        # Packets are accepted before the connection is there.
+        pools[0].send(7, private(2).public, [b"one", memoryview(b"two")])
+        while len(inboxes[1].packets) < 2:
+            if not inboxes[0].states or not inboxes[1].states:
+                await inboxes[1].changed.park()
+                pools[0].send(7, private(2).public, [b"one", b"two"])
+            else:
+                await inboxes[1].changed.park()
+        assert inboxes[1].packets[:2] == [(7, private(1).public, b"one"), (7, private(1).public, b"two")]
+        assert pools[0].is_connected(7)
+        assert pools[0].status()[0].is_home
+        server.disconnect_all()
+        while inboxes[0].states != [(7, True), (7, False), (7, True)]:
+            await inboxes[0].changed.park()
+        nursery.cancel_scope.cancel()
+
+
+async def test_home_stays_and_other_regions_close_when_idle(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        inbox = Inbox()
+        pool = RelayPool(nursery, server.in_memory_dialer(nursery), private(1), map_of(1, 2), inbox)
+        nursery.start_soon(pool.close_idle)
+        pool.set_home(1)
+        pool.send(2, private(2).public, [b"x"])
+        await trio.sleep(30)
+        assert sorted(s.region for s in pool.status()) == [1, 2]
+        await trio.sleep(60)
+        assert [s.region for s in pool.status()] == [1]
+        pool.send(3, private(2).public, [b"no such region"])
+        await trio.sleep(1)
+        assert [s.region for s in pool.status()] == [1]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_relay_that_cannot_be_reached_is_tried_again(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(private(9))
+    attempts = []
+    async with trio.open_nursery() as nursery:
+        dial = server.in_memory_dialer(nursery)
+
+        async def flaky(region: DerpRegion, node: DerpNode, /) -> DerpTransport:
+            attempts.append(trio.current_time())
+            if len(attempts) < 8:
+                raise OSError("no route")
+            return await dial(region, node)
+
+        inbox = Inbox()
+        pool = RelayPool(nursery, flaky, private(1), map_of(1), inbox)
+        pool.set_home(1)
+        await trio.sleep(0.05)
+        assert pool.status()[0].problem == "no route"
+        while not inbox.states:
+            await inbox.changed.park()
+        gaps = [b - a for a, b in itertools.pairwise(attempts)]
+        assert max(gaps) <= 2.5
+        assert sum(gaps) > 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_silent_relay_is_left_after_two_minutes(autojump_clock: trio.testing.MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        server_key = private(9)
+        sides: list[PipeStream] = []
+
+        async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
+            ours, theirs = pipe_pair()
+            sides.append(theirs)
+            return DerpTransport(ours, leftover=derp.ServerKey(server_key.public).encode())
+
+        inbox = Inbox()
+        pool = RelayPool(nursery, dial, private(1), map_of(1), inbox)
+        pool.set_home(1)
+        await trio.sleep(119)
+        assert inbox.states == [(1, True)]
+        await trio.sleep(3)
+        assert inbox.states == [(1, True), (1, False), (1, True)]
+        await sides[-1].send_all(derp.PeerGone(PublicKey(bytes(range(32))), 1).encode())
+        await trio.sleep(0.1)
+        assert inbox.gone == [(1, bytes(range(32)))]
+        await sides[-1].send_all(derp.HEADER.pack(derp.RECV_PACKET, 1 << 31))
+        await trio.sleep(1)
+        assert inbox.states[3:] == [(1, False), (1, True)]
+        nursery.cancel_scope.cancel()
