@@ -3,7 +3,7 @@
 Lives here: the layout of header and options.
 Does not live here: what a segment means (stack/), and the hot path's own packing of full segments (stack/emission.py,
 stack/arrival.py), which uses the structs named here: a value per segment would cost more than the rest of the loop.
-Obeys: RFC 9293 section 3.1, RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 6994 (shared experimental options).
+Obeys: RFC 9293 section 3.1, RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 6994 (experimental options).
 """
 
 from __future__ import annotations
