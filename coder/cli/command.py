@@ -53,6 +53,8 @@ class Invocation:
     globals: Mapping[str, Any]
     argv: list[str] = field(default_factory=list)
     env: Mapping[str, str] = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    "Flags as given, by flag name, for roles that resolve again with a configuration file."
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
@@ -161,7 +163,7 @@ def parse(command: Command, argv: Sequence[str], env: Mapping[str, str]) -> Invo
         raise CoderError("usage", _wanted(command, len(args)))
     if command.max_args is not None and len(args) > command.max_args:
         raise CoderError("usage", _wanted(command, len(args)))
-    return Invocation(command, args, resolved.values, resolved.sources, glob.values, list(argv), env)
+    return Invocation(command, args, resolved.values, resolved.sources, glob.values, list(argv), env, own)
 
 
 def _wanted(command: Command, got: int) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agent:AGENT", "Run the workspace agent"),
     "config-ssh": ("config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
+    "connect exists": ("config_ssh:CONNECT_EXISTS", "Check whether a host is reachable through a desktop tunnel"),
     "create": ("create:CREATE", "Create a workspace"),
     "delete": ("lifecycle:DELETE", "Delete a workspace"),
     "external-workspaces create": ("external_workspaces:CREATE", "Create a new external workspace"),
@@ -58,6 +59,7 @@ ALIASES: dict[str, str] = {
 }
 
 GROUPS: dict[str, str] = {
+    "connect": "Desktop tunnels",
     "external-workspaces": "Create or manage external workspaces",
     "provisioner": "View and manage provisioner daemons and jobs",
     "provisionerd": "Manage provisioner daemons",

@@ -1,0 +1,116 @@
+"""`coder server`: the server role, from flags, environment and a YAML file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Inputs, Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.coderd.options import OPTIONS
+
+_FILE_OPTIONS = (
+    Option("config", "config", "CODER_CONFIG_PATH", short="c", help="YAML file with settings."),
+    Option("write_config", "write-config", kind="bool", default=False, help="Print the settings as YAML and exit."),
+)
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    from coder.coderd.app import run_server
+    from coder.coderd.config import server_config
+
+    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation["config"]))
+    config = server_config(inputs, session.config_dir(invocation))
+    if invocation["write_config"]:
+        _print_yaml(config.resolved)
+        return 0
+    _log_to(config)
+    from coder.cli.provisioners import builtin_daemons
+
+    def announce(text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    async def main() -> None:
+        await run_server(config, builtin_daemons, announce=announce)
+
+    trio.run(main)
+    announce("Shut down cleanly.")
+    return 0
+
+
+def _yaml(path: str) -> dict[str, Any]:
+    if not path:
+        return {}
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise CoderError("bad_config", f"cannot read settings from {path}") from error
+    if content is not None and not isinstance(content, dict):
+        raise CoderError("bad_config", f"{path} does not hold settings", "Compare with `coder server --write-config`.")
+    return content or {}
+
+
+def _print_yaml(resolved: Any) -> None:
+    import yaml
+
+    tree: dict[str, Any] = {}
+    for option in OPTIONS:
+        if not option.yaml or option.secret:
+            continue
+        node = tree
+        *parents, leaf = option.yaml.split(".")
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        value = resolved[option.name]
+        node[leaf] = list(value) if isinstance(value, tuple) else _plain(value)
+    sys.stdout.write(yaml.safe_dump(tree, sort_keys=False))
+
+
+def _plain(value: Any) -> Any:
+    from datetime import timedelta
+
+    from coder.base.duration import format_duration
+
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    return value if isinstance(value, str | int | float | bool | list | dict) or value is None else str(value)
+
+
+def _log_to(config: Any) -> None:
+    resolved = config.resolved
+    open_logs(resolved["log_human"], resolved["log_json"], verbose=bool(resolved["log_filter"]))
+
+
+def open_logs(human: str, structured: str, *, verbose: bool = False) -> None:
+    """Sinks for log lines; an empty path means none."""
+    from coder.base import log
+
+    sinks = []
+    for path, make in ((human, log.human_sink), (structured, log.json_sink)):
+        if path == "/dev/stderr":
+            sinks.append(make(sys.stderr))
+        elif path == "/dev/stdout":
+            sinks.append(make(sys.stdout))
+        elif path:
+            try:
+                sinks.append(make(Path(path).open("a", encoding="utf-8")))  # noqa: SIM115 - open until the process ends
+            except OSError as error:
+                raise CoderError("bad_option", f"cannot write logs to {path}") from error
+    log.configure(*sinks, level="debug" if verbose else "info")
+
+
+SERVER = Command(
+    words="server",
+    summary="Start a Coder server",
+    run=_run,
+    max_args=0,
+    options=(*OPTIONS, *_FILE_OPTIONS),
+)
