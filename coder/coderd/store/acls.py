@@ -1,0 +1,105 @@
+"""Who stands in an access list: users and groups by id, with what a page shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import func, select
+
+from coder.coderd.store.names import as_uuid
+from coder.coderd.store.tables.identity import (
+    group_members,
+    groups,
+    organization_members,
+    organizations,
+    users,
+)
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class AclUser:
+    id: UUID
+    username: str
+    name: str
+    avatar_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class AclGroup:
+    id: UUID
+    name: str
+    display_name: str
+    organization_id: UUID
+    avatar_url: str
+    quota_allowance: int
+    source: str
+    organization_name: str
+    organization_display_name: str
+    member_count: int
+
+
+async def load_actors(
+    tx: Tx, user_ids: Sequence[str], group_ids: Sequence[str]
+) -> tuple[list[AclUser], list[AclGroup]]:
+    """Living users and groups of an access list, by name."""
+    people: list[AclUser] = []
+    if user_ids:
+        query = select(users.c.id, users.c.username, users.c.name, users.c.avatar_url)
+        query = query.where(users.c.id.in_([UUID(key) for key in user_ids]), ~users.c.deleted)
+        people = [AclUser(*row) for row in await tx.execute(query.order_by(users.c.username))]
+    return people, await _groups(tx, [UUID(key) for key in group_ids]) if group_ids else []
+
+
+async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
+    # Everyone has its organization's id and no member rows: its members are the organization's.
+    everyone = (
+        select(func.count())
+        .where(organization_members.c.organization_id == groups.c.id)
+        .correlate(groups)
+        .scalar_subquery()
+    )
+    listed = select(func.count()).where(group_members.c.group_id == groups.c.id).correlate(groups).scalar_subquery()
+    query = (
+        select(
+            groups.c.id,
+            groups.c.name,
+            groups.c.display_name,
+            groups.c.organization_id,
+            groups.c.avatar_url,
+            groups.c.quota_allowance,
+            groups.c.source,
+            organizations.c.name,
+            organizations.c.display_name,
+            everyone + listed,
+        )
+        .join(organizations, organizations.c.id == groups.c.organization_id)
+        .where(groups.c.id.in_(ids))
+        .order_by(groups.c.name)
+    )
+    return [AclGroup(*row) for row in await tx.execute(query)]
+
+
+async def missing_users(tx: Tx, ids: Sequence[str]) -> list[str]:
+    """Those of `ids` that are no living user's."""
+    query = select(users.c.id).where(users.c.id.in_(_uuids(ids)), ~users.c.deleted)
+    return _missing(ids, {row[0] for row in await tx.execute(query)} if ids else set())
+
+
+async def missing_groups(tx: Tx, ids: Sequence[str]) -> list[str]:
+    """Those of `ids` that are no group's."""
+    query = select(groups.c.id).where(groups.c.id.in_(_uuids(ids)))
+    return _missing(ids, {row[0] for row in await tx.execute(query)} if ids else set())
+
+
+def _uuids(ids: Sequence[str]) -> list[UUID]:
+    return [found for found in map(as_uuid, ids) if found is not None]
+
+
+def _missing(ids: Sequence[str], found: set[UUID]) -> list[str]:
+    return [key for key in ids if as_uuid(key) not in found]
