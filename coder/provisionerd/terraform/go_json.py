@@ -1,0 +1,51 @@
+"""JSON lists as Go's encoding/json reads them, with its sentences for what is wrong.
+
+Only verdict and sentence imitate Go; the decoding is Python's.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from coder.base.errors import CoderError
+
+T = TypeVar("T")
+
+
+class GoJsonError(CoderError):
+    def __init__(self, message: str) -> None:
+        super().__init__("bad_json", message)
+
+
+_NAMES: dict[type, str] = {str: "string", int: "number", float: "number", bool: "bool", dict: "object", list: "array"}
+_GO_NAMES: dict[type, str] = {str: "string", dict: "struct"}
+
+
+def decode_list(text: str, item: type[T]) -> list[T]:
+    """A list of `item`s; JSON null is an empty list. Raises GoJsonError."""
+    try:
+        value: Any = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise GoJsonError(_syntax_sentence(text, problem)) from problem
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise GoJsonError(f"json: cannot unmarshal {_NAMES[type(value)]} into Go value of type []{_GO_NAMES[item]}")
+    for entry in value:
+        if entry is not None and not isinstance(entry, item):
+            raise GoJsonError(f"json: cannot unmarshal {_NAMES[type(entry)]} into Go value of type {_GO_NAMES[item]}")
+    return [item() if entry is None else entry for entry in value]
+
+
+def _syntax_sentence(text: str, problem: json.JSONDecodeError) -> str:
+    rest = text[problem.pos :].lstrip()
+    if not rest:
+        return "unexpected end of JSON input"
+    char = rest[0]
+    shown = "'\\''" if char == "'" else "'\"'" if char == '"' else f"'{char}'"
+    if problem.msg.startswith("Extra data"):
+        return f"invalid character {shown} after top-level value"
+    if "delimiter" in problem.msg and "','" in problem.msg:
+        return f"invalid character {shown} after array element"
+    return f"invalid character {shown} looking for beginning of value"

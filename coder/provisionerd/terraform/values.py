@@ -1,0 +1,78 @@
+"""Terraform values on the plugin wire: msgpack or JSON <-> plain Python.
+
+A value is None, bool, int, float, str, list, dict or UNKNOWN ("known after apply"). Pure: bytes in, values out.
+Obeys the plugin protocol's encoding: an unknown value is extension type 0, a refined unknown extension type 12.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import Any, Final
+
+import msgspec
+
+
+class Unknown(enum.Enum):
+    """The type of `UNKNOWN`; an enum, so that type checkers can narrow with `is`."""
+
+    UNKNOWN = "unknown"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+
+Value = Any
+"""None | bool | int | float | str | list[Value] | dict[str, Value] | Unknown."""
+
+
+def _decode_extension(_code: int, _data: memoryview) -> Unknown:
+    # Refinements (code 12) narrow an unknown value; nothing here profits from knowing the range.
+    return UNKNOWN
+
+
+_UNKNOWN_ON_THE_WIRE = msgspec.msgpack.Ext(0, b"\x00")
+_decoder = msgspec.msgpack.Decoder(ext_hook=_decode_extension)
+
+
+def decode(packed: bytes, text: bytes = b"") -> Value:
+    """Reads a DynamicValue. Raises ValueError for bytes that are neither msgpack nor JSON."""
+    if packed:
+        return _decoder.decode(packed)
+    return json.loads(text) if text else None
+
+
+def encode(value: Value) -> bytes:
+    """msgpack bytes of a value."""
+    # Enum members are encoded by value before enc_hook is asked, so unknowns are wrapped first.
+    return msgspec.msgpack.encode(_wrap(value))
+
+
+def _wrap(value: Value) -> Value:
+    if value is UNKNOWN:
+        return _UNKNOWN_ON_THE_WIRE
+    if isinstance(value, dict):
+        return {key: _wrap(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_wrap(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def is_wholly_known(value: Value) -> bool:
+    """Whether no part of the value is unknown."""
+    if value is UNKNOWN:
+        return False
+    if isinstance(value, dict):
+        return all(is_wholly_known(item) for item in value.values())
+    if isinstance(value, list):
+        return all(is_wholly_known(item) for item in value)
+    return True
+
+
+def is_set(value: Value) -> bool:
+    """Whether a configuration gives this attribute or block at all: null and an empty block list do not count."""
+    return value is not None and value != []
