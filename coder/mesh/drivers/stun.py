@@ -1,0 +1,121 @@
+"""STUN on trio: asking servers from the node's own sockets, and the small server coderd embeds.
+
+Lives here: names, retries, the server's socket. The messages are `core/wire/stun.py`; what answers mean is
+`core/paths/netcheck.py`. Obeys derp-disco-stun.md section 6.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable
+
+import trio
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.wire import stun
+from coder.mesh.core.wire.address import endpoint
+
+ROUND = 3.0
+"""Seconds a round of questions may take."""
+RETRIES = (0.0, 0.2, 0.6, 1.4)
+"""When each question is sent, from the start of the round: UDP is lossy and a lost answer costs a direct path."""
+_DRAIN = 64
+
+
+class StunRound:
+    """One round of binding requests to several servers, sent through somebody else's socket."""
+
+    def __init__(self, random: Callable[[int], bytes], send: Callable[[bytes, Address], object]) -> None:
+        self._random = random
+        self._send = send
+        self._asked: dict[bytes, Address] = {}
+        self._answered = trio.Event()
+
+    async def ask(self, servers: Iterable[tuple[str, int]], families: Iterable[socket.AddressFamily]) -> None:
+        """Ask every server in each family; returns when all have answered or the round is over."""
+        wanted = list(families)
+        with trio.move_on_after(ROUND):
+            async with trio.open_nursery() as nursery:
+                for host, port in servers:
+                    nursery.start_soon(self._ask, host, port, wanted)
+
+    def on_answer_untrusted(self, datagram: bytes) -> tuple[Address, Address] | None:
+        """(server asked, address it saw) when the datagram answers a question of this round; WireError if malformed."""
+        response = stun.parse_response_untrusted(datagram)
+        server = self._asked.pop(response.tx_id, None)
+        if server is None:
+            return None
+        self._answered.set()
+        self._answered = trio.Event()
+        return server, response.source
+
+    async def _ask(self, host: str, port: int, families: list[socket.AddressFamily]) -> None:
+        questions: dict[bytes, Address] = {}
+        for address in await resolve(host, port, families):
+            questions[self._random(stun.TX_ID_SIZE)] = address
+        self._asked |= questions
+        began = trio.current_time()
+        for at in (*RETRIES, ROUND):
+            with trio.move_on_at(began + at):
+                while not self._asked.keys().isdisjoint(questions):
+                    await self._answered.wait()
+            open_questions = [tx for tx in questions if tx in self._asked]
+            if not open_questions:
+                return
+            for tx in open_questions:
+                self._send(stun.BindingRequest(tx).encode(), questions[tx])
+
+
+async def resolve(host: str, port: int, families: Iterable[socket.AddressFamily]) -> list[Address]:
+    """The first address of the host in each family; nothing when the name is unknown."""
+    found: list[Address] = []
+    for family in families:
+        try:
+            infos = await trio.socket.getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
+        except OSError:
+            continue
+        if infos:
+            found.append((str(infos[0][4][0]), port))
+    return found
+
+
+async def serve_stun(
+    host: str = "", port: int = 3478, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Tell whoever asks where its datagram came from, for ever; starts with the bound port. OSError when it is taken.
+
+    Only requests of our own kind are answered, with fewer bytes than they have: of no use to an amplifier.
+    """
+    family = socket.AF_INET if host and ":" not in host else socket.AF_INET6
+    try:
+        sock = socket.socket(family, socket.SOCK_DGRAM)
+    except OSError:
+        family = socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_DGRAM)
+    with sock:
+        if family == socket.AF_INET6 and not host:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.setblocking(False)
+        sock.bind((host, port))
+        task_status.started(sock.getsockname()[1])
+        while True:
+            await trio.lowlevel.wait_readable(sock)
+            _answer_waiting(sock)
+
+
+def _answer_waiting(sock: socket.socket) -> None:
+    for _ in range(_DRAIN):
+        try:
+            datagram, source = sock.recvfrom(2048)
+        except OSError:
+            return  # nothing more, or an ICMP error of an earlier answer
+        try:
+            request = stun.parse_request_untrusted(datagram)
+        except WireError:
+            continue
+        answer = stun.BindingResponse(request.tx_id, endpoint(source[0], source[1]))
+        try:
+            sock.sendto(answer.encode(), source)
+        except OSError:
+            continue

@@ -1,0 +1,99 @@
+"""The embedded STUN server and a round of questions, over loopback."""
+
+import os
+import socket
+from typing import Any
+
+import pytest
+import trio
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.wire import stun
+from coder.mesh.drivers.stun import StunRound, serve_stun
+from coder.mesh.drivers.udp import Sent, UdpSocket, equal_runs
+
+
+async def read(sock: UdpSocket) -> list[tuple[bytes, Address]]:
+    got: list[tuple[bytes, Address]] = []
+
+    def on_batch(buffer: bytearray, size: int, segment: int, source: Address) -> None:
+        got.extend((bytes(buffer[at : min(at + segment, size)]), source) for at in range(0, size, segment))
+
+    while not got:
+        await trio.lowlevel.wait_readable(sock.sock)
+        sock.drain(on_batch)
+    return got
+
+
+async def test_a_round_finds_the_address_servers_see() -> None:
+    sock = UdpSocket(socket.AF_INET, host="127.0.0.1")
+    async with trio.open_nursery() as nursery:
+        ports: Any = [await nursery.start(serve_stun, "127.0.0.1", 0) for _ in range(2)]
+        round_ = StunRound(os.urandom, sock.send)
+        seen: list[tuple[Address, Address]] = []
+
+        async def reader() -> None:
+            while True:
+                for datagram, _ in await read(sock):
+                    answer = round_.on_answer_untrusted(datagram)
+                    if answer:
+                        seen.append(answer)
+                    assert round_.on_answer_untrusted(datagram) is None, "an answer counts once"
+
+        nursery.start_soon(reader)
+        await round_.ask([("127.0.0.1", port) for port in ports], [socket.AF_INET, socket.AF_INET6])
+        assert sorted(seen) == [(("127.0.0.1", p), ("127.0.0.1", sock.port)) for p in sorted(ports)]
+        nursery.cancel_scope.cancel()
+    sock.close()
+
+
+async def test_lost_questions_are_repeated_and_the_round_ends(autojump_clock: trio.testing.MockClock) -> None:
+    sent: list[float] = []
+    round_ = StunRound(os.urandom, lambda data, to: sent.append(trio.current_time()))
+    began = trio.current_time()
+    await round_.ask([("192.0.2.1", 3478)], [socket.AF_INET])
+    assert [round(at - began, 1) for at in sent] == [0.0, 0.2, 0.6, 1.4]
+    assert trio.current_time() - began == 3.0
+
+
+async def test_the_server_answers_its_own_kind_only() -> None:
+    sock = UdpSocket(socket.AF_INET, host="127.0.0.1")
+    async with trio.open_nursery() as nursery:
+        port: Any = await nursery.start(serve_stun)
+        foreign = stun.BindingRequest(bytes(12)).encode()[:20]
+        for datagram in (b"x", foreign, stun.BindingRequest(b"twelve bytes").encode()):
+            assert sock.send(datagram, ("127.0.0.1", port)) is Sent.YES
+        ((answer, _),) = await read(sock)
+        assert stun.parse_response_untrusted(answer) == stun.BindingResponse(
+            b"twelve bytes",
+            ("127.0.0.1", sock.port),  # type: ignore[arg-type]
+        )
+        with pytest.raises(WireError):
+            StunRound(os.urandom, sock.send).on_answer_untrusted(b"no stun")
+        nursery.cancel_scope.cancel()
+    sock.close()
+
+
+async def test_batches_survive_with_and_without_offload() -> None:
+    for offload in (True, False):
+        one, two = (UdpSocket(socket.AF_INET, host="127.0.0.1") for _ in range(2))
+        if not offload:
+            one.gso = two.gro = False
+        batch = memoryview(b"".join(bytes([i]) * 100 for i in range(20)) + b"tail")
+        assert one.send_batch(batch, 100, ("127.0.0.1", two.port)) is Sent.YES
+        many = [b"a" * 10, b"b" * 10, b"c" * 7, b"d" * 30]
+        assert one.send_many(many, ("127.0.0.1", two.port)) is Sent.YES
+        got: list[bytes] = []
+        while len(got) < 25:
+            got += [datagram for datagram, _ in await read(two)]
+        assert got == [bytes([i]) * 100 for i in range(20)] + [b"tail", *many]
+        one.close()
+        two.close()
+
+
+def test_equal_runs() -> None:
+    sizes = [5, 5, 3, 3, 3, 9, 2, 2]
+    runs = equal_runs([bytes(size) for size in sizes])
+    assert [[len(d) for d in run] for run in runs] == [[5, 5, 3], [3, 3], [9, 2], [2]]
+    assert [len(run) for run in equal_runs([b"x"] * 100)] == [44, 44, 12]
