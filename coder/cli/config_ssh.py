@@ -88,13 +88,7 @@ def _block(invocation: Invocation, server: dict[str, Any], extra: tuple[str, ...
     taken: set[str] = set()
     kept = [line for line in settings if _first(line, taken)]
     prefix, suffix = _prefix(invocation, server), _suffix(invocation, server)
-    lines = [
-        START,
-        "# This section is managed by coder. DO NOT EDIT.",
-        "#",
-        "# You should not hand-edit this section unless",
-    ]
-    lines += ["# you are removing it, all changes will be lost when running", '# "coder config-ssh".', "#"]
+    lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
     if extra:
         lines += [OPTIONS_MARK, *(f"# :ssh-option={option}" for option in extra), "#"]
     if prefix:
