@@ -1,0 +1,44 @@
+"""Numbers of the WireGuard protocol, and the few of ours beside them.
+
+Obeys: the WireGuard paper, section 6.1; the values genuine peers use (reference, section 8).
+"""
+
+from __future__ import annotations
+
+REKEY_AFTER_MESSAGES = 1 << 60
+REJECT_AFTER_MESSAGES = (1 << 64) - (1 << 13) - 1
+REKEY_AFTER_TIME = 120.0
+"""Seconds after which the initiator renews the keys it sends with."""
+REJECT_AFTER_TIME = 180.0
+"""Seconds after which keys neither seal nor open."""
+REKEY_TIMEOUT = 5.0
+"""Seconds between two initiations to one peer."""
+REKEY_JITTER = 0.333
+"""Up to this much is added to a retry, so that two peers do not collide for ever."""
+REKEY_ATTEMPT_TIME = 90.0
+"""Seconds after which an unanswered handshake is given up."""
+MAX_ATTEMPTS = int(REKEY_ATTEMPT_TIME / REKEY_TIMEOUT)
+KEEPALIVE_TIMEOUT = 10.0
+"""Seconds a receiver may stay silent."""
+REKEY_ON_RECEIVE = REJECT_AFTER_TIME - KEEPALIVE_TIMEOUT - REKEY_TIMEOUT
+"""Age of keys at which the initiator renews them because data came in."""
+NEW_HANDSHAKE_TIMEOUT = KEEPALIVE_TIMEOUT + REKEY_TIMEOUT
+"""Seconds after data went out and nothing came back."""
+ZERO_KEYS_AFTER = 3 * REJECT_AFTER_TIME
+"""Seconds after the last handshake at which all keys are forgotten."""
+MIN_INITIATION_INTERVAL = 0.020
+"""Seconds between two initiations of one peer that a responder works for."""
+REPLAY_WINDOW = 8128
+"""How many packets may arrive late."""
+MAX_STAGED = 128
+"""Packets kept per peer while there is no session; the oldest go first."""
+
+UNDER_LOAD_LINGER = 1.0
+"""Seconds without too many handshakes after which cookies are no longer asked for."""
+LIMIT_RATE = 20.0
+"""Handshakes per second from one source while under load."""
+LIMIT_BURST = 5
+HANDSHAKE_RATE = 1000.0
+"""Ours: handshake messages per second that do not count as load: an eighth of a core (0.13 ms each)."""
+HANDSHAKE_BURST = 256
+"""Ours: a site's agents coming back at once are not asked for cookies."""

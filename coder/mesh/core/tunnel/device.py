@@ -1,0 +1,289 @@
+"""A WireGuard device: one identity, its peers, and the way of every datagram to the right one.
+
+Lives here: the index table's use, under-load defence, allowed addresses, the timers of all peers in one heap.
+Does not live here: sockets, paths, who may be a peer (endpoint.py and above).
+Obeys: the WireGuard paper, sections 4, 5.3 and 6; nothing is remembered of a sender before its mac1 is right, and of
+one without a static key we know, nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from hmac import compare_digest
+
+from coder.mesh.core.crypto.cookie import CookieMaker, mac1_key, mac16
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
+from coder.mesh.core.crypto.noise import NO_PSK, read_initiation_untrusted
+from coder.mesh.core.errors import CryptoError, WireError
+from coder.mesh.core.tunnel.events import Event, Source
+from coder.mesh.core.tunnel.index import IndexTable
+from coder.mesh.core.tunnel.load import LoadGauge, SourceLimiter
+from coder.mesh.core.tunnel.peer import Tunnel
+from coder.mesh.core.wire.address import endpoint
+from coder.mesh.core.wire.wireguard import (
+    TRANSPORT_HEADER,
+    TRANSPORT_OVERHEAD,
+    TYPE_TRANSPORT,
+    CookieReply,
+    Initiation,
+    Response,
+    Transport,
+    parse_untrusted,
+    split_macs,
+)
+
+_unpack_header_from = TRANSPORT_HEADER.unpack_from
+
+
+@dataclass(slots=True)
+class Received:
+    """What came of a batch of datagrams, or of due timers."""
+
+    deliveries: list[tuple[Tunnel, list[bytes]]] = field(default_factory=list)
+    "Plaintext IPv6 packets; up to 15 bytes of padding may follow where the IP header says it ends."
+    sends: list[tuple[Tunnel, bytes]] = field(default_factory=list)
+    "Datagrams to peers, by whatever path they have."
+    replies: list[bytes] = field(default_factory=list)
+    "Datagrams back to the very source (cookie replies: the sender is not yet known to be anybody)."
+    events: list[Event] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DeviceStats:
+    """Why datagrams came to nothing; each is a count of datagrams."""
+
+    malformed: int = 0
+    "Not WireGuard by size or type, or handshakes with a wrong mac1."
+    unknown_receiver: int = 0
+    "For an index that names nothing (any more)."
+    refused: int = 0
+    "Handshakes of strangers, forged, replayed or too fast."
+    cookies_sent: int = 0
+    "Handshakes answered with a cookie because we were under load."
+    limited: int = 0
+    "Handshakes beyond 20/s of one source while under load."
+
+
+class Device:
+    """All tunnels of one private key. `wall_offset` is Unix time minus the clock `now` is taken from."""
+
+    def __init__(self, local: PrivateKey, random: Random, *, wall_offset: float, mtu: int = 1280) -> None:
+        self.local = local
+        self.peers: dict[bytes, Tunnel] = {}
+        self.stats = DeviceStats()
+        self.always_under_load = False
+        "Ask everybody for cookies (tests; an operator under attack)."
+        self._random = random
+        self._mtu = mtu
+        self._wall_offset = wall_offset
+        self._indices = IndexTable(random)
+        self._sessions = self._indices.sessions
+        self._routes: dict[bytes, Tunnel] = {}
+        self._mac1_key = mac1_key(local.public)
+        self._cookies = CookieMaker(local.public, random)
+        self._gauge = LoadGauge()
+        self._limiter = SourceLimiter()
+        self._heap: list[tuple[float, int, Tunnel]] = []
+        self._serial = 0
+
+    # -- peers ------------------------------------------------------------------------------------------------------
+    def add_peer(
+        self,
+        remote: PublicKey,
+        now: float,
+        *,
+        allowed: Iterable[bytes] = (),
+        psk: bytes = NO_PSK,
+        persistent_keepalive: float = 0.0,
+    ) -> Tunnel:
+        """A new peer with these overlay addresses (16 bytes each). CryptoError when its key is unusable."""
+        if remote in self.peers:
+            raise ValueError("the peer is already there")
+
+        def announce(at: float) -> None:
+            self._serial += 1
+            heappush(self._heap, (at, self._serial, tunnel))
+
+        tunnel = Tunnel(
+            self.local,
+            remote,
+            self._random,
+            self._indices,
+            psk=psk,
+            mtu=self._mtu,
+            wall_offset=self._wall_offset,
+            announce=announce,
+        )
+        self.peers[remote] = tunnel
+        self.set_allowed(tunnel, allowed)
+        tunnel.set_persistent_keepalive(persistent_keepalive, now)
+        return tunnel
+
+    def remove_peer(self, remote: PublicKey) -> None:
+        """Forget a peer and its keys; nothing happens when there is none."""
+        tunnel = self.peers.pop(remote, None)
+        if tunnel is not None:
+            self.set_allowed(tunnel, ())
+            tunnel.close()
+
+    def set_allowed(self, tunnel: Tunnel, allowed: Iterable[bytes]) -> None:
+        """Replace a peer's overlay addresses. An address another peer had moves to this one."""
+        wanted = tuple(dict.fromkeys(bytes(address) for address in allowed))
+        for address in tunnel.allowed:
+            if self._routes.get(address) is tunnel:
+                del self._routes[address]
+        for address in wanted:
+            before = self._routes.get(address)
+            if before is not None:
+                before.allowed = tuple(a for a in before.allowed if a != address)
+            self._routes[address] = tunnel
+        tunnel.allowed = wanted
+
+    def tunnel_to(self, destination: bytes) -> Tunnel | None:
+        """The peer that owns an overlay address (16 bytes)."""
+        return self._routes.get(destination)
+
+    # -- receiving --------------------------------------------------------------------------------------------------
+    def receive_untrusted(self, datagram: bytes, source: Source, now: float) -> Received:
+        """One WireGuard datagram."""
+        size = len(datagram)
+        return self.receive_batch_untrusted(memoryview(datagram), size, max(size, 1), source, now)
+
+    def receive_batch_untrusted(
+        self, view: memoryview, total: int, segment: int, source: Source, now: float
+    ) -> Received:
+        """Datagrams of `segment` bytes each (the last may be shorter) that lie one after another in `view[:total]`."""
+        result = Received()
+        offset = 0
+        while offset < total:
+            end = min(offset + segment, total)
+            if end - offset >= TRANSPORT_OVERHEAD:
+                kind, receiver, _ = _unpack_header_from(view, offset)
+                if kind == TYPE_TRANSPORT:
+                    offset = self._open_run(view, offset, total, segment, receiver, source, now, result)
+                    continue
+            self._handshake(bytes(view[offset:end]), source, now, result)
+            offset = end
+        return result
+
+    def _open_run(
+        self,
+        view: memoryview,
+        offset: int,
+        total: int,
+        segment: int,
+        receiver: int,
+        source: Source,
+        now: float,
+        result: Received,
+    ) -> int:
+        keypair = self._sessions.get(receiver)
+        if keypair is None or not keypair.is_usable(now):
+            self.stats.unknown_receiver += 1
+            return min(offset + segment, total)
+        packets: list[bytes] = []
+        after, genuine, data = keypair.open_run(view, offset, total, segment, packets)
+        if genuine:
+            tunnel = keypair.tunnel
+            sends = tunnel.received(keypair, after - offset, data, source, now, result.events)
+            if packets:
+                result.deliveries.append((tunnel, packets))
+            if sends:
+                result.sends += [(tunnel, datagram) for datagram in sends]
+        return after
+
+    def _handshake(self, datagram: bytes, source: Source, now: float, result: Received) -> None:
+        try:
+            message = parse_untrusted(datagram)
+        except WireError:
+            self.stats.malformed += 1
+            return
+        try:
+            if isinstance(message, CookieReply):
+                self._cookie_reply(message, now)
+            elif not isinstance(message, Transport) and self._is_admitted(datagram, message, source, now, result):
+                if isinstance(message, Initiation):
+                    self._initiation(message, source, now, result)
+                else:
+                    self._response(message, source, now, result)
+        except CryptoError:
+            self.stats.refused += 1
+
+    def _is_admitted(
+        self, datagram: bytes, message: Initiation | Response, source: Source, now: float, result: Received
+    ) -> bool:
+        """mac1 always; under load also mac2 (else a cookie is sent), then the source's own rate."""
+        covered, mac1, covered2, mac2 = split_macs(datagram)
+        if not compare_digest(mac16(self._mac1_key, covered), mac1):
+            self.stats.malformed += 1
+            return False
+        if not self._gauge.count(now) and not self.always_under_load:
+            return True
+        place = _source_bytes(source)
+        if not self._cookies.is_mac2_valid(covered2, mac2, place, now):
+            nonce, cookie = self._cookies.seal_reply(mac1, place, now)
+            result.replies.append(CookieReply(message.sender, nonce, cookie).encode())
+            self.stats.cookies_sent += 1
+            return False
+        if not self._limiter.allow(_source_host(source), now):
+            self.stats.limited += 1
+            return False
+        return True
+
+    def _initiation(self, message: Initiation, source: Source, now: float, result: Received) -> None:
+        heard = read_initiation_untrusted(self.local, message.ephemeral, message.static)
+        tunnel = self.peers.get(heard.remote)
+        if tunnel is None:
+            raise CryptoError("unknown_peer")
+        response = tunnel.accept_initiation_untrusted(heard, message, source, now, result.events)
+        result.sends.append((tunnel, response))
+
+    def _response(self, message: Response, source: Source, now: float, result: Received) -> None:
+        tunnel = self._indices.handshakes.get(message.receiver)
+        if tunnel is None:
+            self.stats.unknown_receiver += 1
+            return
+        sends = tunnel.accept_response_untrusted(message, source, now, result.events)
+        result.sends += [(tunnel, datagram) for datagram in sends]
+
+    def _cookie_reply(self, message: CookieReply, now: float) -> None:
+        tunnel = self._indices.handshakes.get(message.receiver)
+        if tunnel is None:
+            keypair = self._sessions.get(message.receiver)  # our response was turned away
+            if keypair is None:
+                self.stats.unknown_receiver += 1
+                return
+            tunnel = keypair.tunnel
+        tunnel.accept_cookie_untrusted(message, now)
+
+    # -- time -------------------------------------------------------------------------------------------------------
+    def next_wake(self) -> float | None:
+        """When `on_timer` should be called next."""
+        heap = self._heap
+        # An entry is stale when its tunnel has since been served: then a nearer or a later one replaced it.
+        while heap and heap[0][2].next_wake() != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def on_timer(self, now: float) -> Received:
+        """Serve every tunnel whose deadline has passed."""
+        result = Received()
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            at, _, tunnel = heappop(heap)
+            if tunnel.next_wake() != at:
+                continue
+            outcome = tunnel.on_timer(now)
+            result.sends += [(tunnel, datagram) for datagram in outcome.datagrams]
+            result.events += outcome.events
+        return result
+
+
+def _source_bytes(source: Source) -> bytes:
+    return source if isinstance(source, bytes) else endpoint(*source[:2]).cookie_source
+
+
+def _source_host(source: Source) -> Hashable:
+    return source if isinstance(source, bytes) else source[0]

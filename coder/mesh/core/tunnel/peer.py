@@ -1,0 +1,385 @@
+"""One peer's tunnel: sealing to it, opening from it, and keeping fresh keys with it.
+
+Lives here: what is done on each fact and each due timer.
+Does not live here: who a datagram belongs to, cookies for strangers (device.py); paths to the peer.
+Obeys: the WireGuard paper, section 6.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
+from coder.mesh.core.crypto.noise import NO_PSK, Heard, TransportKeys
+from coder.mesh.core.tunnel import timers as facts
+from coder.mesh.core.tunnel.constants import (
+    MAX_ATTEMPTS,
+    MAX_STAGED,
+    REKEY_JITTER,
+    REKEY_ON_RECEIVE,
+    REKEY_TIMEOUT,
+)
+from coder.mesh.core.tunnel.events import Event, HandshakeCompleted, HandshakeGaveUp, KeysExpired, Roamed, Source
+from coder.mesh.core.tunnel.handshake import Handshaker
+from coder.mesh.core.tunnel.index import IndexTable
+from coder.mesh.core.tunnel.keypairs import Keypair, Keypairs
+from coder.mesh.core.tunnel.timers import Timer, Timers
+from coder.mesh.core.wire.wireguard import CookieReply, Initiation, Response
+
+if TYPE_CHECKING:
+    from coder.mesh.core.wire.batch import Batch, TxBuf
+
+_KEEPALIVE = b""
+_HEADER_SIZE = 16
+
+
+@dataclass(slots=True)
+class TunnelStats:
+    """Counters since the tunnel was made."""
+
+    rx_bytes: int = 0
+    "Genuine datagrams, UDP payload bytes."
+    tx_bytes: int = 0
+    last_handshake: float | None = None
+    "When the last handshake completed, caller's clock."
+    staged_lost: int = 0
+    "Packets dropped because no session came about."
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a step of a tunnel led to."""
+
+    datagrams: list[bytes]
+    "To be sent to the peer."
+    events: list[Event]
+
+
+class Tunnel:
+    """A peer. `announce` is called with the time of a deadline nearer than all before (the device's heap)."""
+
+    __slots__ = (
+        "_attempts",
+        "_handshaker",
+        "_indices",
+        "_initiated_at",
+        "_keypairs",
+        "_mtu",
+        "_needs_another_keepalive",
+        "_random",
+        "_renewed_late",
+        "_staged",
+        "_timers",
+        "_wall_offset",
+        "allowed",
+        "remote",
+        "source",
+        "stats",
+    )
+
+    def __init__(
+        self,
+        local: PrivateKey,
+        remote: PublicKey,
+        random: Random,
+        indices: IndexTable,
+        *,
+        psk: bytes = NO_PSK,
+        mtu: int = 1280,
+        wall_offset: float = 0.0,
+        announce: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self.remote = remote
+        self.allowed: tuple[bytes, ...] = ()
+        "Source addresses (16 bytes) its packets may bear."
+        self.source: Source | None = None
+        "Where its last genuine datagram came from."
+        self.stats = TunnelStats()
+        self._handshaker = Handshaker(local, remote, psk, random)
+        self._indices = indices
+        self._random = random
+        self._mtu = mtu
+        self._wall_offset = wall_offset
+        self._timers = Timers(announce)
+        self._keypairs = Keypairs()
+        self._staged: deque[bytes] = deque()
+        self._attempts = 0
+        self._initiated_at = -inf
+        self._needs_another_keepalive = False
+        self._renewed_late = False
+
+    def __repr__(self) -> str:
+        return f"Tunnel({self.remote.short})"
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+    def is_ready(self, now: float) -> bool:
+        """Whether packets sealed now leave at once."""
+        return self._sending_keys(now) is not None
+
+    def seal(self, packets: list[bytes], now: float) -> list[bytes]:
+        """Datagrams for these IP packets. Without a session they are staged and an initiation is returned, if due."""
+        keypair = self._sending_keys(now)
+        if keypair is None:
+            self._stage(packets)
+            return self._initiate(now)
+        mtu = self._mtu
+        datagrams = [keypair.seal_one(packet, mtu) for packet in packets]
+        self._sent(sum(map(len, datagrams)), now, data=any(packets))
+        if keypair.wants_renewal(now):
+            datagrams += self._initiate(now)
+        return datagrams
+
+    def seal_into(self, txbuf: TxBuf, batch: Batch, now: float) -> int:
+        """Seal an emitted batch in place; total bytes to send.
+
+        0 without a session: the packets are staged, and the initiation comes out of the next on_timer, due at once.
+        """
+        keypair = self._sending_keys(now)
+        if keypair is None:
+            self._stage(_plaintexts(txbuf, batch))
+            self._initiate_soon(now)
+            return 0
+        total = keypair.seal_into(txbuf, batch.packets, batch.size, batch.last)
+        self._sent(total, now, data=True)
+        if keypair.wants_renewal(now):
+            self._initiate_soon(now)
+        return total
+
+    def start_handshake(self, now: float) -> list[bytes]:
+        """Make sure there will be a session: an initiation, unless there is one or it was asked for just now."""
+        return [] if self.is_ready(now) else self._initiate(now)
+
+    def set_persistent_keepalive(self, seconds: float, now: float) -> None:
+        """Send a keepalive when nothing went either way for so long; 0 switches off. The first is due at once."""
+        was = self._timers.interval
+        self._timers.interval = seconds
+        if not seconds:
+            self._timers.disarm(Timer.PERSISTENT_KEEPALIVE)
+        elif not was:
+            self._timers.arm(Timer.PERSISTENT_KEEPALIVE, now)
+
+    def _sending_keys(self, now: float) -> Keypair | None:
+        keypair = self._keypairs.current
+        return keypair if keypair is not None and keypair.is_usable(now) else None
+
+    def _stage(self, packets: list[bytes]) -> None:
+        self._staged.extend(packets)
+        while len(self._staged) > MAX_STAGED:
+            self._staged.popleft()
+            self.stats.staged_lost += 1
+
+    def _sent(self, size: int, now: float, *, data: bool) -> None:
+        self.stats.tx_bytes += size
+        self._timers.happened(facts.PACKET_SENT, now)
+        if data:
+            self._timers.happened(facts.DATA_SENT, now)
+
+    def _send_staged(self, now: float, *, keepalive: bool) -> list[bytes]:
+        """What waited for a session; a keepalive when nothing did and one is wanted."""
+        if not self._staged:
+            return self.seal([_KEEPALIVE], now) if keepalive else []
+        packets = list(self._staged)
+        self._staged.clear()
+        return self.seal(packets, now)
+
+    def _initiate(self, now: float, *, is_retry: bool = False) -> list[bytes]:
+        """An initiation, unless the last one is younger than 5 s."""
+        if not is_retry:
+            self._attempts = 1
+        if now < self._initiated_at + REKEY_TIMEOUT:
+            self._initiate_soon(now)
+            return []
+        self._initiated_at = now
+        self._timers.jitter = int.from_bytes(self._random(2), "little") / 0xFFFF * REKEY_JITTER
+        self._forget_initiation()
+        index = self._indices.allocate()
+        self._indices.handshakes[index] = self
+        datagram = self._handshaker.initiate(index, now + self._wall_offset, now)
+        self.stats.tx_bytes += len(datagram)
+        self._timers.happened(facts.INITIATION_SENT, now)
+        return [datagram]
+
+    def _initiate_soon(self, now: float) -> None:
+        """Let the retry timer initiate as soon as it may: at once, or 5 s after the last handshake message.
+
+        For callers with no room for a second datagram, and when one of us has spoken just now: should the other's
+        answer get lost, somebody has to go on.
+        """
+        at = max(now, self._initiated_at + REKEY_TIMEOUT)
+        if not self._timers.is_armed(Timer.RETRY):
+            self._attempts = 0
+            self._timers.arm(Timer.RETRY, at if at == now else at + self._timers.jitter)
+
+    def _forget_initiation(self) -> None:
+        if self._handshaker.pending_index is not None:
+            self._indices.handshakes.pop(self._handshaker.pending_index, None)
+            self._handshaker.forget_initiation()
+
+    # -- handshakes, called by the device -----------------------------------------------------------------------------
+    def accept_initiation_untrusted(
+        self, heard: Heard, message: Initiation, source: Source, now: float, events: list[Event]
+    ) -> bytes:
+        """The response to an initiation that names this peer; CryptoError when it is not genuine or too soon."""
+        accepted = self._handshaker.accept_initiation_untrusted(heard, message, now)
+        index = self._indices.allocate()
+        response, keys = self._handshaker.respond(accepted, message, index, now)
+        keypair = Keypair(self, keys, index, message.sender, is_initiator=False, now=now)
+        self._adopt(keypair, self._keypairs.add_responded(keypair), now)
+        self._initiated_at = now  # the peer is renewing the keys: we need not
+        self._timers.happened(facts.PACKET_RECEIVED, now)
+        self._timers.happened(facts.PACKET_SENT, now)
+        self._heard_from(source, events)
+        self.stats.tx_bytes += len(response)
+        return response
+
+    def accept_response_untrusted(
+        self, message: Response, source: Source, now: float, events: list[Event]
+    ) -> list[bytes]:
+        """What waited for the session (or a keepalive, which confirms it); CryptoError when it is not genuine."""
+        keys: TransportKeys = self._handshaker.accept_response_untrusted(message)
+        self._indices.handshakes.pop(message.receiver, None)
+        keypair = Keypair(self, keys, message.receiver, message.sender, is_initiator=True, now=now)
+        self._adopt(keypair, self._keypairs.add_initiated(keypair), now)
+        self._timers.happened(facts.PACKET_RECEIVED, now)
+        self._heard_from(source, events)
+        self._completed(now, events)
+        return self._send_staged(now, keepalive=True)
+
+    def accept_cookie_untrusted(self, message: CookieReply, now: float) -> None:
+        """Keep the cookie for the next initiation; CryptoError when it is not genuine."""
+        self._handshaker.jar.accept_reply_untrusted(message.nonce, message.cookie, now)
+
+    def _adopt(self, keypair: Keypair, gone: list[Keypair], now: float) -> None:
+        self._indices.release(gone)
+        self._indices.sessions[keypair.local_index] = keypair
+        self._timers.happened(facts.SESSION_DERIVED, now)
+        self._expect_expiry()
+
+    def _completed(self, now: float, events: list[Event]) -> None:
+        self._timers.happened(facts.HANDSHAKE_COMPLETED, now)
+        self._attempts = 0
+        self._renewed_late = False
+        self.stats.last_handshake = now
+        events.append(HandshakeCompleted(self))
+
+    def _heard_from(self, source: Source, events: list[Event]) -> None:
+        if source != self.source:
+            self.source = source
+            events.append(Roamed(self, source))
+
+    # -- receiving, called by the device ----------------------------------------------------------------------------
+    def received(
+        self, keypair: Keypair, size: int, data: int, source: Source, now: float, events: list[Event]
+    ) -> list[bytes]:
+        """Genuine datagrams of `size` bytes were opened, `data` of them no keepalives; what is to be sent now."""
+        self.stats.rx_bytes += size
+        datagrams: list[bytes] = []
+        if source != self.source:
+            self._heard_from(source, events)
+        if keypair is self._keypairs.next:
+            self._indices.release(self._keypairs.confirm(keypair) or [])
+            self._completed(now, events)
+            datagrams = self._send_staged(now, keepalive=False)
+        tick = self._timers
+        tick.happened(facts.PACKET_RECEIVED, now)
+        if data:
+            if tick.deadlines[Timer.PASSIVE_KEEPALIVE] != inf:
+                self._needs_another_keepalive = True
+            tick.happened(facts.DATA_RECEIVED, now)
+        current = self._keypairs.current
+        if (
+            not self._renewed_late
+            and current is not None
+            and current.is_initiator
+            and now - current.created > REKEY_ON_RECEIVE
+        ):
+            self._renewed_late = True
+            datagrams += self._initiate(now)
+        return datagrams
+
+    # -- time -------------------------------------------------------------------------------------------------------
+    def next_wake(self) -> float | None:
+        """When `on_timer` should be called; nothing may turn out to be due."""
+        return None if self._timers.wake == inf else self._timers.wake
+
+    def on_timer(self, now: float) -> Outcome:
+        """Do what is due."""
+        outcome = Outcome([], [])
+        for timer in self._timers.take_due(now):
+            _ON_DUE[timer](self, now, outcome)
+        self._timers.settle()
+        return outcome
+
+    def _on_retry(self, now: float, outcome: Outcome) -> None:
+        if self._attempts >= MAX_ATTEMPTS:
+            self._forget_initiation()
+            self.stats.staged_lost += len(self._staged)
+            self._staged.clear()
+            self._timers.happened(facts.GAVE_UP, now)
+            outcome.events.append(HandshakeGaveUp(self))
+            return
+        self._attempts += 1
+        outcome.datagrams += self._initiate(now, is_retry=True)
+
+    def _on_passive_keepalive(self, now: float, outcome: Outcome) -> None:
+        outcome.datagrams += self._send_staged(now, keepalive=True)
+        if self._needs_another_keepalive:
+            self._needs_another_keepalive = False
+            self._timers.happened(facts.DATA_RECEIVED, now)
+
+    def _on_new_handshake(self, now: float, outcome: Outcome) -> None:
+        outcome.datagrams += self._initiate(now)
+
+    def _on_persistent_keepalive(self, now: float, outcome: Outcome) -> None:
+        if not self._timers.interval:
+            return
+        # Armed first: without a session nothing may be sent, and the next one has to come all the same.
+        self._timers.arm(Timer.PERSISTENT_KEEPALIVE, now + self._timers.interval)
+        outcome.datagrams += self._send_staged(now, keepalive=True)
+
+    def _on_drop_keys(self, now: float, _: Outcome) -> None:
+        self._indices.release(self._keypairs.drop_expired(now))
+        self._expect_expiry()
+
+    def _on_zero_keys(self, _: float, outcome: Outcome) -> None:
+        self._forget_initiation()
+        self._indices.release(self._keypairs.clear())
+        self._timers.disarm(Timer.DROP_KEYS)
+        outcome.events.append(KeysExpired(self))
+
+    def _expect_expiry(self) -> None:
+        at = self._keypairs.first_expiry()
+        if at is None:
+            self._timers.disarm(Timer.DROP_KEYS)
+        else:
+            self._timers.arm(Timer.DROP_KEYS, at)
+
+    def close(self) -> None:
+        """Forget all keys and deadlines; the tunnel is of no further use."""
+        self._forget_initiation()
+        self._indices.release(self._keypairs.clear())
+        self._staged.clear()
+        self._timers.clear()
+
+
+_ON_DUE: dict[Timer, Callable[[Tunnel, float, Outcome], None]] = {
+    Timer.RETRY: Tunnel._on_retry,
+    Timer.PASSIVE_KEEPALIVE: Tunnel._on_passive_keepalive,
+    Timer.NEW_HANDSHAKE: Tunnel._on_new_handshake,
+    Timer.PERSISTENT_KEEPALIVE: Tunnel._on_persistent_keepalive,
+    Timer.DROP_KEYS: Tunnel._on_drop_keys,
+    Timer.ZERO_KEYS: Tunnel._on_zero_keys,
+}
+
+
+def _plaintexts(txbuf: TxBuf, batch: Batch) -> list[bytes]:
+    """Copies of the packets of an unsealed batch, padding included."""
+    stride = txbuf.layout(batch.size).stride
+    view = txbuf.view
+    sizes = [batch.size] * (batch.packets - 1) + [batch.last]
+    starts = [i * stride + _HEADER_SIZE for i in range(batch.packets)]
+    return [bytes(view[start : start + size]) for start, size in zip(starts, sizes, strict=True)]

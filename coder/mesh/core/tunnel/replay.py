@@ -1,0 +1,56 @@
+"""Which counters a receiver has seen: every packet is delivered at most once.
+
+Lives here: the sliding window of 8128 packets.
+Does not live here: limits on counters (keypairs.py).
+Obeys: RFC 6479 in effect, not in layout. Kept is what is *missing* below the newest counter, as one integer: zero on an
+orderly path, where advancing by one touches nothing, and never more than a few kilobytes.
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.tunnel.constants import REPLAY_WINDOW
+
+_ALL = (1 << REPLAY_WINDOW) - 1
+_SLACK = 3 * REPLAY_WINDOW
+
+
+class ReplayWindow:
+    """`newest` is the highest counter accepted, -1 before the first. The hot path advances it by one by itself."""
+
+    __slots__ = ("_base", "_missing", "newest")
+
+    def __init__(self) -> None:
+        self.newest = -1
+        self._missing = 0  # bit i: counter _base + i has not been seen
+        self._base = 0
+
+    def is_new(self, counter: int) -> bool:
+        """Whether a packet with this counter may still be delivered."""
+        if counter > self.newest:
+            return True
+        if self.newest - counter > REPLAY_WINDOW or counter < self._base:
+            return False
+        return self._missing >> (counter - self._base) & 1 == 1
+
+    def accept(self, counter: int) -> None:
+        """Note a counter for which `is_new` was true and whose packet proved genuine."""
+        after = self.newest + 1
+        if counter < after:
+            self._missing &= ~(1 << (counter - self._base))
+            return
+        gap = counter - after
+        self.newest = counter
+        if gap >= REPLAY_WINDOW:
+            self._missing = _ALL
+            self._base = counter - REPLAY_WINDOW
+        elif gap:
+            self._open_gap(after, gap)
+
+    def _open_gap(self, start: int, gap: int) -> None:
+        if not self._missing:
+            self._base = start
+        elif start + gap - self._base > _SLACK:
+            drop = start + gap - REPLAY_WINDOW - self._base
+            self._missing >>= drop
+            self._base += drop
+        self._missing |= ((1 << gap) - 1) << (start - self._base)

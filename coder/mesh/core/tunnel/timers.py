@@ -1,0 +1,131 @@
+"""The timers of one tunnel: a table of what each fact does to them.
+
+Lives here: deadlines, and the rules that move them.
+Does not live here: what is done when one is due (peer.py).
+Obeys: the WireGuard paper, sections 6.2-6.5, as genuine peers implement them.
+
+Facts arrive with every batch, deadlines pass rarely: moving a deadline away touches one list slot, and only one that
+comes nearer than everything before is announced to the device's heap. A wake-up may therefore find nothing due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from math import inf
+from typing import Final
+
+from coder.mesh.core.tunnel.constants import (
+    KEEPALIVE_TIMEOUT,
+    NEW_HANDSHAKE_TIMEOUT,
+    REKEY_TIMEOUT,
+    ZERO_KEYS_AFTER,
+)
+
+
+class Timer(IntEnum):
+    """What may become due; also the slot of its deadline, and the order in which several are served."""
+
+    RETRY = 0
+    "Our initiation was not answered."
+    PASSIVE_KEEPALIVE = 1
+    "Data came in and nothing went out."
+    NEW_HANDSHAKE = 2
+    "Data went out and nothing came in."
+    PERSISTENT_KEEPALIVE = 3
+    "Nothing at all went either way."
+    DROP_KEYS = 4
+    "Some keys are past use."
+    ZERO_KEYS = 5
+    "No handshake for very long."
+
+
+_ARM: Final = 0  # unless it is armed already
+_RESTART: Final = 1
+_DISARM: Final = 2
+_RESTART_PERSISTENT: Final = 3
+
+Rules = tuple[tuple[int, Timer, float], ...]
+"""(operation, timer, seconds)."""
+
+DATA_SENT: Rules = ((_ARM, Timer.NEW_HANDSHAKE, NEW_HANDSHAKE_TIMEOUT),)
+DATA_RECEIVED: Rules = ((_ARM, Timer.PASSIVE_KEEPALIVE, KEEPALIVE_TIMEOUT),)
+PACKET_SENT: Rules = (
+    (_DISARM, Timer.PASSIVE_KEEPALIVE, 0),
+    (_RESTART_PERSISTENT, Timer.PERSISTENT_KEEPALIVE, 0),
+)
+PACKET_RECEIVED: Rules = (
+    (_DISARM, Timer.NEW_HANDSHAKE, 0),
+    (_RESTART_PERSISTENT, Timer.PERSISTENT_KEEPALIVE, 0),
+)
+INITIATION_SENT: Rules = ((_RESTART, Timer.RETRY, REKEY_TIMEOUT), *PACKET_SENT)
+HANDSHAKE_COMPLETED: Rules = ((_DISARM, Timer.RETRY, 0),)
+SESSION_DERIVED: Rules = ((_RESTART, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),)
+GAVE_UP: Rules = (
+    (_DISARM, Timer.RETRY, 0),
+    (_DISARM, Timer.PASSIVE_KEEPALIVE, 0),
+    (_ARM, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),
+)
+
+_JITTERED = (Timer.RETRY, Timer.NEW_HANDSHAKE)
+
+
+class Timers:
+    """Deadlines in seconds of the caller's clock."""
+
+    __slots__ = ("_announce", "deadlines", "interval", "jitter", "wake")
+
+    def __init__(self, announce: Callable[[float], None]) -> None:
+        self._announce = announce
+        self.deadlines = [inf] * len(Timer)
+        self.wake = inf
+        "No deadline is nearer than this."
+        self.interval = 0.0
+        "Of persistent keepalives; 0 is off."
+        self.jitter = 0.0
+        "Added where two peers could act in step."
+
+    def happened(self, rules: Rules, now: float) -> None:
+        """Apply a fact."""
+        deadlines = self.deadlines
+        for operation, timer, delay in rules:
+            if operation == _DISARM:
+                deadlines[timer] = inf
+            elif operation == _RESTART_PERSISTENT:
+                if self.interval:
+                    self.arm(timer, now + self.interval)
+            elif operation == _RESTART or deadlines[timer] == inf:
+                self.arm(timer, now + delay + (self.jitter if timer in _JITTERED else 0.0))
+
+    def arm(self, timer: Timer, at: float) -> None:
+        """Set one deadline."""
+        self.deadlines[timer] = at
+        if at < self.wake:
+            self.wake = at
+            self._announce(at)
+
+    def disarm(self, timer: Timer) -> None:
+        """Clear one deadline."""
+        self.deadlines[timer] = inf
+
+    def is_armed(self, timer: Timer) -> bool:
+        """Whether it has a deadline."""
+        return self.deadlines[timer] != inf
+
+    def take_due(self, now: float) -> list[Timer]:
+        """Everything due by now, disarmed; call `settle` after acting on it."""
+        due = [timer for timer in Timer if self.deadlines[timer] <= now]
+        for timer in due:
+            self.deadlines[timer] = inf
+        return due
+
+    def settle(self) -> None:
+        """Recompute and announce the nearest deadline."""
+        self.wake = min(self.deadlines)
+        if self.wake != inf:
+            self._announce(self.wake)
+
+    def clear(self) -> None:
+        """Nothing is due any more."""
+        self.deadlines = [inf] * len(Timer)
+        self.wake = inf
