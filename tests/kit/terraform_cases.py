@@ -62,14 +62,20 @@ def copy_template(case: Path, folder: Path) -> None:
     shutil.copytree(case, folder, ignore=lambda _where, names: recorded & set(names), dirs_exist_ok=True)
 
 
+_RESPONSES = {
+    "ValidateResourceTypeConfig": wire.ValidateConfig,
+    "ValidateDataSourceConfig": wire.ValidateConfig,
+    "GetSchema": wire.GetProviderSchema,
+}
+
+
 def record_diagnostics(monkeypatch: Any, sent: set[Sent]) -> None:
     """Notes every diagnostic a provider sends, with its path, which Terraform's output leaves out."""
     original = Provider.call
 
     def call(self: Provider, method: str, body: bytes) -> bytes:
         answer = original(self, method, body)
-        response_type = {"ValidateResourceTypeConfig": wire.ValidateConfig, "ValidateDataSourceConfig": wire.ValidateConfig,
-                         "GetSchema": wire.GetProviderSchema}.get(method) or getattr(wire, method)  # fmt: skip
+        response_type = _RESPONSES.get(method) or getattr(wire, method)
         for one in getattr(response_type.Response.FromString(answer), "diagnostics", ()):
             path = tuple(step.attribute_name or step.element_key_int for step in one.attribute.steps)
             sent.add((method, one.severity, one.summary, one.detail, path))

@@ -92,8 +92,23 @@ def plan(body: Body, prior: Value, proposed: Value) -> tuple[Value, list[Path]]:
             continue
         value = _planned_entry(entry, new, top=True)
         planned[name] = old if same(entry, old, value) else value
-    changed = [name for name, entry in body.items() if not same(entry, prior.get(name), planned[name])]
-    return planned, [(name,) for name in changed]
+    replaced = [
+        path for name, entry in body.items() for path in _changed_paths(entry, prior.get(name), planned[name], (name,))
+    ]
+    return planned, replaced
+
+
+def _changed_paths(entry: Attribute | Block, old: Value, new: Value, path: Path) -> Iterator[Path]:
+    """Where two values differ, as deep as a path can point (not into sets)."""
+    if same(entry, old, new):
+        return
+    lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
+    if isinstance(entry, Block) and entry.nesting == "list" and lists:
+        for index, (left, right) in enumerate(zip(old, new, strict=True)):
+            for name, inner in entry.body.items():
+                yield from _changed_paths(inner, left.get(name), right.get(name), (*path, index, name))
+    else:
+        yield path
 
 
 def _planned_body(body: Body, value: Value, *, top: bool) -> Value:
@@ -119,7 +134,17 @@ def _planned_blocks(entry: Block, value: Value, *, top: bool) -> Value:
         if entry.computed:
             return UNKNOWN
         return [] if top else None
-    return [_planned_body(entry.body, item, top=False) for item in value]
+    return [_planned_item(entry.body, item) for item in value]
+
+
+def _planned_item(body: Body, item: Value) -> Value:
+    planned = _planned_body(body, item, top=False)
+    if any(is_set(value) for value in planned.values()):
+        # Blocks left out beside something that is there are empty; in an empty block everything is null.
+        for name, entry in body.items():
+            if isinstance(entry, Block) and planned[name] is None:
+                planned[name] = []
+    return planned
 
 
 def same(entry: Attribute | Block, left: Value, right: Value) -> bool:
@@ -153,21 +178,21 @@ def applied(body: Body, planned: Value) -> Value:
     for name, entry in body.items():
         value = planned.get(name)
         if isinstance(entry, Block):
-            state[name] = _applied_blocks(entry, value, top=True)
+            state[name] = [] if value is UNKNOWN or value is None else _applied_blocks(entry, value)
         else:
             state[name] = None if value is UNKNOWN else value
     return state
 
 
-def _applied_blocks(entry: Block, value: Value, *, top: bool) -> Value:
+def _applied_blocks(entry: Block, value: Value) -> Value:
     if value is UNKNOWN or value is None:
-        return [] if top else None
+        return None
     return [{name: _applied_nested(inner, item.get(name)) for name, inner in entry.body.items()} for item in value]
 
 
 def _applied_nested(entry: Attribute | Block, value: Value) -> Value:
     if isinstance(entry, Block):
-        return _applied_blocks(entry, value, top=False)
+        return _applied_blocks(entry, value)
     return zero(entry) if value is None or value is UNKNOWN else value
 
 

@@ -139,7 +139,8 @@ class Provider:
             if kind.create:
                 found = list(kind.create(self._context(), _value(request.config), state))
         return wire.ApplyResourceChange.Response(
-            new_state=_packed(None if has_errors(found) else state),
+            # A failed creation still leaves its state: Terraform marks it tainted and replaces it next time.
+            new_state=_packed(state),
             private=request.planned_private,
             diagnostics=_diagnostics(found),
             legacy_type_system=True,

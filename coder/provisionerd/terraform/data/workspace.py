@@ -42,17 +42,17 @@ def _read_workspace(context: Context, _config: Body, state: Body) -> Iterator[Di
 
 def _read_owner(context: Context, _config: Body, state: Body) -> Iterator[Diagnostic]:
     env = context.environment
-    name = env.get("CODER_WORKSPACE_OWNER") or "default"
     state.update(
         id=env.get("CODER_WORKSPACE_OWNER_ID") or context.new_id(),
-        name=name,
-        full_name=env.get("CODER_WORKSPACE_OWNER_NAME") or name,
+        name=env.get("CODER_WORKSPACE_OWNER") or "default",
+        full_name=env.get("CODER_WORKSPACE_OWNER_NAME") or "default",
         email=env.get("CODER_WORKSPACE_OWNER_EMAIL") or "default@example.com",
         ssh_public_key=env.get("CODER_WORKSPACE_OWNER_SSH_PUBLIC_KEY", ""),
         ssh_private_key=env.get("CODER_WORKSPACE_OWNER_SSH_PRIVATE_KEY", ""),
         session_token=env.get("CODER_WORKSPACE_OWNER_SESSION_TOKEN", ""),
         oidc_access_token=env.get("CODER_WORKSPACE_OWNER_OIDC_ACCESS_TOKEN", ""),
-        login_type=env.get("CODER_WORKSPACE_OWNER_LOGIN_TYPE", ""),
+        # null, unlike its neighbours, when there is none
+        login_type=env.get("CODER_WORKSPACE_OWNER_LOGIN_TYPE") or None,
     )
     groups = env.get("CODER_WORKSPACE_OWNER_GROUPS")
     roles = env.get("CODER_WORKSPACE_OWNER_RBAC_ROLES")
