@@ -24,23 +24,23 @@ class APIKey(ApiStruct):
     created_at: datetime
     updated_at: datetime
     login_type: LoginType
-    scope: APIKeyScope
-    scopes: list[APIKeyScope]
+    scope: str
+    scopes: list[str]
     token_name: str
     lifetime_seconds: int
-    allow_list: list[APIAllowListTarget]
+    allow_list: list[str]
 
 
 class APIKeyWithOwner(ApiStruct):
-    allow_list: list[APIAllowListTarget]
+    allow_list: list[str]
     created_at: datetime
     expires_at: datetime
     id: str
     last_used: datetime
     lifetime_seconds: int
     login_type: LoginType
-    scope: APIKeyScope
-    scopes: list[APIKeyScope]
+    scope: str
+    scopes: list[str]
     token_name: str
     updated_at: datetime
     user_id: UUID
@@ -50,9 +50,10 @@ class APIKeyWithOwner(ApiStruct):
 class CreateTokenRequest(ApiStruct):
     lifetime: int
     token_name: str
-    allow_list: list[APIAllowListTarget] | UnsetType = UNSET
-    scope: APIKeyScope | UnsetType = UNSET
-    scopes: list[APIKeyScope] | UnsetType = UNSET
+    allow_list: list[str] | UnsetType = UNSET
+    "Entries `type:id`; this is how upstream reads and writes its targets."
+    scope: str | UnsetType = UNSET
+    scopes: list[str] | UnsetType = UNSET
 
 
 class ExternalAPIKeyScopes(ApiStruct):

@@ -65,7 +65,7 @@ class AuthorizationCheck(ApiStruct):
 
 
 class AuthorizationRequest(ApiStruct):
-    checks: Any
+    checks: dict[str, Any]
 
 
 AuthorizationResponse = Any
@@ -78,7 +78,7 @@ class ChangePasswordWithOneTimePasscodeRequest(ApiStruct):
 
 
 class ConvertLoginRequest(ApiStruct):
-    to_type: LoginType
+    to_type: str
     password: str
 
 
@@ -117,8 +117,8 @@ class CreateUserRequestWithOrgs(ApiStruct):
     username: str
     name: str
     password: str
-    login_type: LoginType
-    user_status: UserStatus | None
+    login_type: str
+    user_status: str | None
     organization_ids: list[UUID]
     roles: list[str] | UnsetType = UNSET
     service_account: bool | UnsetType = UNSET
@@ -236,10 +236,10 @@ class UpdateRoles(ApiStruct):
 
 class UpdateUserAppearanceSettingsRequest(ApiStruct):
     theme_preference: str
-    theme_mode: ThemeMode
+    theme_mode: str
     theme_light: str
     theme_dark: str
-    terminal_font: TerminalFontName
+    terminal_font: str
 
 
 class UpdateUserPasswordRequest(ApiStruct):
@@ -252,7 +252,7 @@ class UpdateUserPreferenceSettingsRequest(ApiStruct):
     code_diff_display_mode: Any | UnsetType = UNSET
     shell_tool_display_mode: Any | UnsetType = UNSET
     task_notification_alert_dismissed: bool | UnsetType = UNSET
-    thinking_display_mode: ThinkingDisplayMode | UnsetType = UNSET
+    thinking_display_mode: str | UnsetType = UNSET
 
 
 class UpdateUserProfileRequest(ApiStruct):
@@ -279,10 +279,10 @@ class UpdateUserSkillRequest(ApiStruct):
 
 class UserAppearanceSettings(ApiStruct):
     theme_preference: str
-    theme_mode: ThemeMode
+    theme_mode: str
     theme_light: str
     theme_dark: str
-    terminal_font: TerminalFontName
+    terminal_font: str
 
 
 class UserLoginType(ApiStruct):
@@ -291,7 +291,7 @@ class UserLoginType(ApiStruct):
 
 class UserPreferenceSettings(ApiStruct):
     task_notification_alert_dismissed: bool
-    thinking_display_mode: ThinkingDisplayMode
+    thinking_display_mode: str
     shell_tool_display_mode: Any
     code_diff_display_mode: Any
     agent_chat_send_shortcut: Any

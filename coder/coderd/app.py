@@ -18,6 +18,7 @@ import h11
 import trio
 
 from coder.base.clock import Clock, SystemClock
+from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.config import ServerConfig
 from coder.coderd.http.application import build_application
@@ -114,23 +115,24 @@ async def _serving(
     clock: Clock,
 ) -> AsyncIterator[RunningServer]:
     urls = tuple(url for url, _ in listeners)
-    async with trio.open_nursery() as nursery:
-        context = await new_context(config, database, nursery, clock, urls[0])
-        for name in PART_MODULES:
-            await nursery.start(import_module(name).run, context)
-        door = _front_door(context)
-        await nursery.start(door.serve, [listener for _, listener in listeners], context.stopping)
-        for name in LOOP_MODULES:
-            nursery.start_soon(import_module(name).run, context)
-        if provisioner_factory is not None and config.provisioner_daemons > 0:
-            nursery.start_soon(provisioner_factory, context)
-        try:
-            yield RunningServer(urls[0], context.access_url, urls, context)
-        finally:
-            context.stopping.set()
-            with trio.CancelScope(shield=True):
-                await door.drained()
-            nursery.cancel_scope.cancel()
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            context = await new_context(config, database, nursery, clock, urls[0])
+            for name in PART_MODULES:
+                await nursery.start(import_module(name).run, context)
+            door = _front_door(context)
+            await nursery.start(door.serve, [listener for _, listener in listeners], context.stopping)
+            for name in LOOP_MODULES:
+                nursery.start_soon(import_module(name).run, context)
+            if provisioner_factory is not None and config.provisioner_daemons > 0:
+                nursery.start_soon(provisioner_factory, context)
+            try:
+                yield RunningServer(urls[0], context.access_url, urls, context)
+            finally:
+                context.stopping.set()
+                with trio.CancelScope(shield=True):
+                    await door.drained()
+                nursery.cancel_scope.cancel()
 
 
 async def new_context(

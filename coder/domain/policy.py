@@ -52,9 +52,7 @@ class Scope:
 
 
 ALL = Scope("all", {"*": frozenset({"*"})})
-APPLICATION_CONNECT = Scope(
-    "application_connect", {"workspace": frozenset({"application_connect"}), "user": frozenset({"read"})}
-)
+APPLICATION_CONNECT = Scope("application_connect", {"workspace": frozenset({"application_connect"})})
 NO_USER_DATA = Scope("no_user_data", {"user": frozenset()})
 
 

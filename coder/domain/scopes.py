@@ -64,8 +64,6 @@ def _combined(names: tuple[str, ...], allow_list: tuple[str, ...]) -> Scope:
             resource, _, action = low.partition(":")
             if resource != "coder":
                 grants.setdefault(resource, set()).add(action)
-    # Every key may see its own user, or no client could start with it.
-    grants.setdefault("user", set()).add("read")
     return Scope(",".join(sorted(stored)), {key: frozenset(value) for key, value in grants.items()}, ids)
 
 
@@ -73,3 +71,31 @@ def _ids(allow_list: tuple[str, ...]) -> frozenset[str] | None:
     if not allow_list or "*:*" in allow_list:
         return None
     return frozenset(entry.partition(":")[2] for entry in allow_list)
+
+
+_EXTERNAL = (
+    ("api_key", "create,delete,read,update"),
+    ("file", "create,read"),
+    ("organization", "delete,read,update"),
+    ("task", "create,delete,read,update"),
+    ("template", "create,delete,read,update,use"),
+    ("user", "read,read_personal,update_personal"),
+    ("user_secret", "create,delete,read,update"),
+    ("user_skill", "create,delete,read,update"),
+    ("workspace", "application_connect,create,delete,read,ssh,start,stop,update"),
+)
+
+
+@functools.cache
+def external() -> tuple[str, ...]:
+    """The names a token may be made with, sorted."""
+    names = {"coder:all", "coder:application_connect", *COMPOSITE}
+    for resource, actions in _EXTERNAL:
+        names.add(f"{resource}:*")
+        names |= {f"{resource}:{action}" for action in actions.split(",")}
+    return tuple(sorted(names))
+
+
+def known() -> tuple[str, ...]:
+    """Alias of `external`: other scopes are for the server's own keys."""
+    return external()

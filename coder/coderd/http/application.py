@@ -12,6 +12,7 @@ from quart import Response
 from werkzeug.exceptions import HTTPException
 
 from coder.api import codec
+from coder.coderd.http.auth import CsrfMismatch
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import Frame
 from coder.coderd.http.hypercorn_fixes import Application, new_application
@@ -20,7 +21,14 @@ from coder.coderd.services.errors import Refusal
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
 
-BLUEPRINTS = ("root",)
+BLUEPRINTS: tuple[str, ...] = (
+    "root",
+    "sessions",
+    "users",
+    "keys",
+    "organizations",
+    "files",
+)
 
 
 def build_application(ctx: Context) -> Frame:
@@ -40,6 +48,8 @@ def _register_errors(app: Application) -> None:
 
 
 async def _on_error(error: Exception) -> Response:
+    if isinstance(error, CsrfMismatch):
+        return Response(error.message + "\n", 400, content_type="text/plain; charset=utf-8")
     status, body, headers = envelope_of(error)
     response = Response(body, status, content_type="application/json; charset=utf-8")
     for name, value in headers:

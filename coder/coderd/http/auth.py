@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 from urllib.parse import parse_qs
 
-from quart import Response, current_app, g, has_websocket_context, request, websocket
+from quart import current_app, g, has_websocket_context, request, websocket
 
 from coder.coderd.services import authentication
 from coder.coderd.services.authentication import Caller, Credentials
-from coder.coderd.services.errors import Invalid, Unauthenticated
+from coder.coderd.services.errors import Refusal, Unauthenticated
 from coder.domain.policy import Subject
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     @functools.wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         shown = credentials()
+        if shown.from_cookie and not has_websocket_context():
+            check_csrf()
         try:
             g.caller = await authentication.authenticate(context(), shown)
         except Unauthenticated as error:
-            error.headers = (*error.headers, ("WWW-Authenticate", _challenge(error)))
+            error.headers = (*error.headers, ("WWW-Authenticate", _challenge()))
             raise
-        if shown.from_cookie and not has_websocket_context():
-            check_csrf()
         return await view(*args, **kwargs)
 
     return guarded
@@ -85,28 +85,28 @@ def subject() -> Subject:
     return caller().subject
 
 
+class CsrfMismatch(Refusal):
+    """Answered as plain text, as upstream's middleware does."""
+
+    kind = "csrf"
+
+
 def check_csrf() -> None:
-    """Raises Invalid when a cookie-authenticated change carries no matching token."""
-    if request.method in _SAFE:
-        return
+    """Raises CsrfMismatch when a cookie-authenticated change carries no matching token."""
+    if request.method in _SAFE or request.headers.get("Coder-Session-Token") or "coder_session_token" in request.args:
+        return  # another site can neither set that header nor know the token
     cookie = request.cookies.get(CSRF_COOKIE, "")
     sent = request.headers.get(CSRF_HEADER, "")
     if not cookie or not hmac.compare_digest(cookie.encode(), sent.encode()):
-        raise Invalid(
+        raise CsrfMismatch(
             "Something is wrong with your CSRF token. Please refresh the page. If this error persists, try "
             "clearing your cookies."
         )
 
 
-def _challenge(error: Unauthenticated) -> str:
-    url = context().access_url
-    description = "The access token has expired" if "expired at" in error.detail else "The access token is invalid"
-    if "must be provided" in error.detail:
-        description = "Authentication is required to access this resource"
+def _challenge() -> str:
+    # Upstream says "expired" whatever was wrong; clients look at the body.
     return (
-        f'Bearer realm="coder", error="invalid_token", error_description="{description}", '
-        f'resource_metadata="{url}/.well-known/oauth-protected-resource"'
+        'Bearer realm="coder", error="invalid_token", error_description="The access token has expired", '
+        f'resource_metadata="{context().access_url}/.well-known/oauth-protected-resource"'
     )
-
-
-ViewResult = Response

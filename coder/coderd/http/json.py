@@ -7,10 +7,10 @@ zero; several failures are answered together as validations.
 from __future__ import annotations
 
 import functools
+import re
 import types
 import typing
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,11 +21,11 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from coder.api import codec
 from coder.coderd.services.errors import Invalid, InvalidFields, TooLarge
+from coder.domain.zero import NIL_UUID, ZERO_TIME
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-NIL_UUID = UUID(int=0)
-ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
+
 MAX_BODY = 1 << 20
 """Bytes of a JSON body; uploads have their own limits."""
 
@@ -67,6 +67,9 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
     try:
         body = msgspec.convert(with_zeros(document, kind), kind)
     except msgspec.ValidationError as error:
+        missing_field = re.search(r"missing required field `([^`]+)`", str(error))
+        if missing_field:
+            raise InvalidFields((missing_field[1], required_detail())) from error
         raise Invalid("Request body must be valid JSON.", str(error)) from error
     missing = [name for name in required if _is_zero(getattr(body, name))]
     if missing:
@@ -137,7 +140,8 @@ def _nested(options: tuple[Any, ...]) -> type[Any] | None:
 def _zero(hint: Any) -> Any:
     origin = typing.get_origin(hint) or hint
     if origin is typing.Literal:
-        return typing.get_args(hint)[0]
+        # Without an empty value the missing field is reported as required.
+        return "" if "" in typing.get_args(hint) else _MISSING
     if isinstance(origin, type):
         if issubclass(origin, msgspec.Struct):
             return lambda: with_zeros({}, origin)
@@ -151,8 +155,8 @@ def _zero(hint: Any) -> Any:
         list: list,
         dict: dict,
         UUID: str(NIL_UUID),
-        datetime: "0001-01-01T00:00:00Z",
-    }.get(origin)
+        type(ZERO_TIME): "0001-01-01T00:00:00Z",
+    }.get(origin)  # Any: null
 
 
 def _is_zero(value: Any) -> bool:

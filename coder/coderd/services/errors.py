@@ -11,6 +11,11 @@ from coder.base.errors import CoderError
 
 NOT_FOUND_MESSAGE = "Resource not found or you do not have access to this resource"
 
+FORBIDDEN_DETAIL = (
+    "You don't have permission to view this content. If you believe this is a mistake, please contact your "
+    "administrator or try signing in with different credentials."
+)
+
 
 class Refusal(CoderError):
     """The request cannot be done, and the caller is told why."""
@@ -56,8 +61,8 @@ class Forbidden(Refusal):
 
     kind = "forbidden"
 
-    def __init__(self, message: str = "Forbidden.", detail: str = "") -> None:
-        super().__init__(message, detail)
+    def __init__(self, message: str = "", detail: str = "") -> None:
+        super().__init__(message or "Forbidden.", detail or ("" if message else FORBIDDEN_DETAIL))
 
 
 class NotFound(Refusal):

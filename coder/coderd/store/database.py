@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from coder.base.errors import CoderError
+from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 
@@ -222,10 +223,11 @@ async def open_database(url: str, *, pool_size: int = 10) -> AsyncIterator[Datab
     database = Database(url, pool_size=pool_size)
     database._thread.start()
     try:
-        async with trio.open_nursery() as nursery:
-            database._listeners = Listeners(database, nursery)
-            yield database
-            nursery.cancel_scope.cancel()
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                database._listeners = Listeners(database, nursery)
+                yield database
+                nursery.cancel_scope.cancel()
     finally:
         await database._close()
 

@@ -6,10 +6,13 @@ schema test need the complete set).
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 from sqlalchemy import MetaData
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA, JSONB, TIMESTAMP
 from sqlalchemy.dialects.postgresql import UUID as _UUID
-from sqlalchemy.types import Text
+from sqlalchemy.types import Text, TypeDecorator
 
 metadata = MetaData(
     naming_convention={
@@ -22,8 +25,19 @@ metadata = MetaData(
 )
 """Names are fixed by convention so that a unique violation can be told apart by constraint name."""
 
+
+class _Timestamp(TypeDecorator[datetime]):
+    """timestamptz that reads -infinity (how asyncpg stores the year 1, Go's zero time) as an aware datetime."""
+
+    impl = TIMESTAMP(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+
+
 Uuid = _UUID(as_uuid=True)
-Timestamp = TIMESTAMP(timezone=True)
+Timestamp = _Timestamp()
 TextArray = ARRAY(Text)
 Json = JSONB
 Bytes = BYTEA

@@ -1,0 +1,87 @@
+"""Query parameters, read with upstream's refusals; several mistakes are answered together."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from quart import request
+
+from coder.coderd.services.errors import Invalid
+
+_MAX = (1 << 31) - 1
+
+
+class Query:
+    """The current request's query. Getters note mistakes; `check` raises them."""
+
+    def __init__(self, message: str = "Query parameters have invalid values.") -> None:
+        self._args = request.args
+        self._message = message
+        self._wrong: list[tuple[str, str]] = []
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._args.get(name, default)
+
+    def positive(self, name: str) -> int:
+        """0 when absent."""
+        text = self.text(name)
+        if not text:
+            return 0
+        label = f'Query param "{name}" must be a valid 32-bit positive integer'
+        try:
+            value = int(text)
+        except ValueError:
+            self.refuse(name, f'{label}: strconv.ParseInt: parsing "{text}": invalid syntax')
+            return 0
+        if value < 0:
+            self.refuse(name, f"{label}: value is negative")
+            return 0
+        if value > _MAX:
+            self.refuse(name, f'{label}: strconv.ParseInt: parsing "{text}": value out of range')
+            return 0
+        return value
+
+    def boolean(self, name: str) -> bool:
+        return self.text(name).lower() in {"1", "t", "true"}
+
+    def uuid(self, name: str) -> UUID | None:
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            return UUID(text)
+        except ValueError:
+            self.refuse(name, f'Query param "{name}" must be a valid uuid')
+            return None
+
+    def uuids(self, name: str) -> list[UUID]:
+        """Comma-separated."""
+        found = []
+        for part in filter(None, self.text(name).split(",")):
+            try:
+                found.append(UUID(part))
+            except ValueError:
+                self.refuse(name, f'Query param "{name}" has invalid values: invalid UUID length: {len(part)}')
+        return found
+
+    def require(self, name: str) -> str:
+        text = self.text(name)
+        if not text:
+            self.refuse(name, f'Query param "{name}" is required and cannot be empty')
+        return text
+
+    def refuse(self, name: str, detail: str) -> None:
+        self._wrong.append((name, detail))
+
+    def check(self) -> None:
+        """Raises Invalid when anything was wrong."""
+        if self._wrong:
+            raise Invalid(self._message, validations=self._wrong)
+
+
+def path_uuid(text: str, what: str = "id") -> UUID:
+    """A UUID in a path. Raises Invalid as upstream does."""
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise Invalid(f'Invalid UUID "{text}".', f"invalid UUID length: {len(text)}") from error

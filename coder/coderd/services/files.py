@@ -1,0 +1,69 @@
+"""Uploaded archives: stored as tar, once per user and content; zip is converted both ways in a worker thread."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+from sqlalchemy.exc import IntegrityError
+
+from coder.base.ids import new_uuid
+from coder.coderd.services import archives
+from coder.coderd.services.authorization import require
+from coder.coderd.services.errors import Invalid, NotFound
+from coder.coderd.store import files as store
+from coder.coderd.store.files import FileRow
+from coder.domain.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+TAR = "application/x-tar"
+_ZIPS = ("application/zip", "application/x-zip-compressed")
+MAX_UPLOAD = 100 << 20
+"""Bytes of one upload, packed."""
+
+
+async def upload(ctx: Context, subject: Subject, content_type: str, data: bytes) -> tuple[UUID, bool]:
+    """The file's id, and whether it is new. Raises Invalid (type, unreadable or exploding archive)."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind != TAR and kind not in _ZIPS:
+        raise Invalid(f'Unsupported content type header "{content_type}".')
+    require(subject, "create", Resource("file", owner_id=subject.user_id, any_organization=True), hidden=False)
+    if kind in _ZIPS:
+        try:
+            data = await trio.to_thread.run_sync(archives.zip_to_tar, data)
+        except archives.ArchiveError as error:
+            raise Invalid("Failed to convert zip archive to tar.", str(error)) from error
+    digest = await trio.to_thread.run_sync(lambda: hashlib.sha256(data).hexdigest())
+    found = await ctx.db.read(store.find_file, digest, subject.user_id)
+    if found is not None:
+        return found, False
+    row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, data)
+    try:
+        await ctx.db.run(store.insert_file, row)
+    except IntegrityError:
+        # The same upload raced us: its row is as good as ours.
+        found = await ctx.db.read(store.find_file, digest, subject.user_id)
+        if found is not None:
+            return found, False
+        raise
+    return row.id, True
+
+
+async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -> tuple[str, bytes]:
+    """(content type, bytes); `wanted` is "" for the archive as stored or "zip". Raises NotFound, Invalid."""
+    row = await ctx.db.read(store.get_file, file_id)
+    if row is None:
+        raise NotFound
+    require(subject, "read", Resource("file", id=str(row.id), owner_id=row.created_by, any_organization=True))
+    if not wanted:
+        return row.mimetype, row.data
+    if wanted != "zip":
+        raise Invalid(f'Unsupported conversion format "{wanted}"', f"{row.mimetype} cannot become {wanted}.")
+    try:
+        return "application/zip", await trio.to_thread.run_sync(archives.tar_to_zip, row.data)
+    except archives.ArchiveError as error:
+        raise Invalid("The file cannot be read as tar.", str(error)) from error

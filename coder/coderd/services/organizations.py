@@ -1,0 +1,206 @@
+"""Organizations and memberships."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+from msgspec import UNSET
+from sqlalchemy.exc import IntegrityError
+
+from coder.api.organizations import Organization, OrganizationMember, OrganizationMemberWithUserData
+from coder.coderd.services.authorization import may, require
+from coder.coderd.services.errors import Forbidden, Invalid, NotFound
+from coder.coderd.services.users import slim_roles
+from coder.coderd.store import organizations as store
+from coder.coderd.store.organizations import MemberRow, OrganizationRow
+from coder.domain.policy import Resource, Subject, allowed_organizations
+from coder.domain.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES
+
+if TYPE_CHECKING:
+    from coder.api.enums import LoginType, UserStatus
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+    from coder.coderd.store.users import UserRow
+
+# What a user-admin may hand out: roles which give nothing over other people's things.
+_HARMLESS = frozenset({"organization-workspace-access", "agents-access", IMPLICIT_ORGANIZATION_ROLE})
+
+
+def organization_resource(organization_id: UUID) -> Resource:
+    return Resource("organization", id=str(organization_id), organization_id=organization_id)
+
+
+def member_resource(organization_id: UUID, user_id: UUID | None = None) -> Resource:
+    return Resource(
+        "organization_member",
+        id=None if user_id is None else str(user_id),
+        owner_id=user_id,
+        organization_id=organization_id,
+    )
+
+
+async def resolve_organization(ctx: Context, subject: Subject, reference: str) -> OrganizationRow:
+    """By id, name or `default`; the caller must be allowed to read it. Raises NotFound."""
+    row = await ctx.db.read(_find, reference)
+    if row is None:
+        raise NotFound
+    require(subject, "read", organization_resource(row.id))
+    return row
+
+
+async def _find(tx: Tx, reference: str) -> OrganizationRow | None:
+    if reference == "default":
+        return await store.get_default_organization(tx)
+    try:
+        return await store.get_organization(tx, UUID(reference))
+    except ValueError:
+        return await store.get_organization_by_name(tx, reference)
+
+
+async def list_organizations(ctx: Context, subject: Subject) -> list[OrganizationRow]:
+    allowed = allowed_organizations(subject, "read", "organization")
+    return await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
+
+
+async def organizations_of(ctx: Context, subject: Subject, user: UserRow) -> list[OrganizationRow]:
+    """Those of `user` which the caller may read."""
+    found = await ctx.db.read(store.list_organizations_of, user.id)
+    return [row for row in found if may(subject, "read", organization_resource(row.id))]
+
+
+# ---- members
+
+
+async def list_members(
+    ctx: Context,
+    subject: Subject,
+    organization: OrganizationRow,
+    *,
+    user_id: UUID | None = None,
+    search: str = "",
+    offset: int = 0,
+    limit: int = 0,
+) -> tuple[list[MemberRow], int]:
+    require(subject, "read", organization_resource(organization.id))
+    return await ctx.db.read(
+        store.list_members, organization.id, only=user_id, search=search, offset=offset, limit=limit
+    )
+
+
+async def get_member(
+    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
+) -> MemberRow:
+    """Members of an organization may see each other. Raises NotFound."""
+    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    if row is None:
+        raise NotFound
+    if action == "read" and may(subject, "read", organization_resource(organization.id)):
+        return row
+    require(subject, action, member_resource(organization.id, user.id))
+    return row
+
+
+async def add_member(
+    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow
+) -> OrganizationMember:
+    require(subject, "create", member_resource(organization.id))
+    try:
+        await ctx.db.run(store.insert_member, organization.id, user.id, ctx.clock.now())
+    except IntegrityError as error:
+        raise Invalid("User is already an organization member.", f"{user.username} is a member already.") from error
+    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    if row is None:
+        raise NotFound
+    return member_view(row)
+
+
+async def remove_member(ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow) -> None:
+    if user.id == subject.user_id:
+        raise Invalid("cannot remove self from an organization")
+    await get_member(ctx, subject, organization, user, "delete")
+    await ctx.db.run(store.delete_member, organization.id, user.id)
+
+
+async def set_member_roles(
+    ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, roles: Sequence[str]
+) -> OrganizationMember:
+    """Raises Invalid: own roles, unknown roles, roles the caller may not give or take."""
+    member = await get_member(ctx, subject, organization, user)
+    if user.id == subject.user_id:
+        raise Invalid(
+            "You cannot change your own organization roles.",
+            "Another user with the appropriate permissions must change your roles.",
+        )
+    if not may(subject, "assign", Resource("assign_org_role", organization_id=organization.id)):
+        raise Forbidden
+    wanted = sorted(set(roles))
+    for name in wanted:
+        if name not in ORGANIZATION_ROLES:
+            raise Invalid(f'"{name}:{organization.id}" is not a supported role')
+    for name in sorted(set(wanted).symmetric_difference(member.roles)):
+        if not may_assign(subject, organization.id, name):
+            raise Invalid(f'not authorized to assign role "{name}:{organization.id}"')
+    await ctx.db.run(store.update_member_roles, organization.id, user.id, wanted, ctx.clock.now())
+    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    if row is None:
+        raise NotFound
+    return member_view(row)
+
+
+def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:
+    """Owners and organization admins give every role; others only what is harmless."""
+    if subject.kind == "system" or subject.is_owner:
+        return True
+    mine = subject.organization_roles.get(organization_id, frozenset())
+    return "organization-admin" in mine or role in _HARMLESS
+
+
+# ---- showing
+
+
+def organization_view(row: OrganizationRow) -> Organization:
+    return Organization(
+        id=row.id,
+        name=row.name,
+        display_name=row.display_name,
+        icon=row.icon,
+        description=row.description,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        is_default=row.is_default,
+        default_org_member_roles=list(row.default_member_roles),
+    )
+
+
+def member_view(row: MemberRow) -> OrganizationMember:
+    return OrganizationMember(
+        user_id=row.user_id,
+        organization_id=row.organization_id,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        roles=slim_roles(row.roles, row.organization_id),
+    )
+
+
+def member_with_user_view(row: MemberRow) -> OrganizationMemberWithUserData:
+    return OrganizationMemberWithUserData(
+        user_id=row.user_id,
+        organization_id=row.organization_id,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        roles=slim_roles(row.roles, row.organization_id),
+        username=row.username,
+        name=row.name or UNSET,
+        avatar_url=row.avatar_url or UNSET,
+        email=row.email,
+        status=cast("UserStatus", row.status),
+        login_type=cast("LoginType", row.login_type),
+        last_seen_at=row.last_seen_at,
+        user_created_at=row.user_created_at,
+        user_updated_at=row.user_updated_at,
+        global_roles=slim_roles(row.global_roles),
+        has_ai_seat=False,
+        is_service_account=row.is_service_account or UNSET,
+    )
