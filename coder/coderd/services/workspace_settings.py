@@ -6,7 +6,6 @@ Every change is told to watchers in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID

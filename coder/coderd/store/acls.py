@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -82,7 +82,8 @@ async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
         .where(groups.c.id.in_(ids))
         .order_by(groups.c.name)
     )
-    return [AclGroup(*row) for row in await tx.execute(query)]
+    rows: Any = await tx.execute(query)
+    return [AclGroup(*row) for row in rows]
 
 
 async def missing_users(tx: Tx, ids: Sequence[str]) -> list[str]:

@@ -1,0 +1,166 @@
+"""Streams that show a thing now and again at every change: workspaces, agents' metadata and logs.
+
+A stream listens before it reads for the first time, so nothing falls between. Changes that only time brings (an agent
+that never came, one that fell silent) are waited for with a timer: nobody writes anything then. Streams end by
+themselves when what they show may no longer be seen, and when the server stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.api import codec
+from coder.api.agents import (
+    WorkspaceAgentLog,
+    WorkspaceAgentMetadata,
+    WorkspaceAgentMetadataDescription,
+    WorkspaceAgentMetadataResult,
+)
+from coder.api.workspaces import Workspace
+from coder.coderd.services.agents import load_agent, present_logs
+from coder.coderd.services.builds import strict_tags
+from coder.coderd.services.changes import Watch, WorkspaceChanges
+from coder.coderd.services.errors import Refusal
+from coder.coderd.services.workspace_access import load_workspace
+from coder.coderd.services.workspace_view import LoadedPage, load_page, present_workspace
+from coder.coderd.store import agent_logs as log_store
+from coder.coderd.store import agents as agent_store
+from coder.coderd.store.agents import AgentRow, MetadataRow
+from coder.coderd.store.changes import Change
+from coder.domain.agents import status_changes_at
+from coder.domain.policy import Subject
+from coder.domain.zero import ZERO_TIME
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+_BACKUP_POLL = 60.0
+# Seconds without any notice after which a watcher looks all the same.
+_LOG_PAGE = 1000
+
+
+async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[Workspace]:
+    """The workspace at once, then whenever it looks different. Raises NotFound before the first one."""
+    changes = ctx.part(WorkspaceChanges)
+    await changes.wait_ready()
+    with changes.watch(workspace_id=workspace_id) as watch:
+        shown = b""
+        first = True
+        while not ctx.stopping.is_set():
+            try:
+                view = await load_workspace(ctx, subject, workspace_id)
+            except Refusal:
+                if first:
+                    raise
+                return
+            now = ctx.clock.now()
+            page = await ctx.db.read(load_page, [view.latest], now, strict=strict_tags(ctx))
+            answer = present_workspace(ctx, view, page)
+            looks = codec.encode(answer)
+            if looks != shown:
+                shown, first = looks, False
+                yield answer
+            await _wait(ctx, watch, _seconds_until(_next_change(page, view.latest.job.id), now))
+            watch.drain()
+
+
+async def _wait(ctx: Context, watch: Watch, seconds: float) -> Change | None:
+    """The next change; None after `seconds`, and when the server stops."""
+    found: Change | None = None
+    with trio.move_on_after(seconds):
+        async with trio.open_nursery() as nursery:
+
+            async def stop() -> None:
+                await ctx.stopping.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(stop)
+            found = await watch.next()
+            nursery.cancel_scope.cancel()
+    return found
+
+
+def _next_change(page: LoadedPage, job_id: UUID) -> datetime | None:
+    moments = [_changes_at(parts.agent) for parts in page.below.agents_of_job.get(job_id, ())]
+    known = [moment for moment in moments if moment is not None]
+    return min(known) if known else None
+
+
+def _changes_at(agent: AgentRow) -> datetime | None:
+    return status_changes_at(
+        created_at=agent.created_at,
+        first_connected_at=agent.first_connected_at,
+        last_connected_at=agent.last_connected_at,
+        disconnected_at=agent.disconnected_at,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+    )
+
+
+def _seconds_until(moment: datetime | None, now: datetime) -> float:
+    if moment is None or moment <= now:
+        return _BACKUP_POLL
+    # A little later than the moment itself: the rule is "more than".
+    return min((moment - now).total_seconds() + 0.01, _BACKUP_POLL)
+
+
+async def watch_metadata(ctx: Context, subject: Subject, agent_id: UUID) -> AsyncIterator[list[WorkspaceAgentMetadata]]:
+    """The whole set at once, then after every report. Raises NotFound before the first one."""
+    await load_agent(ctx, subject, agent_id)
+    changes = ctx.part(WorkspaceChanges)
+    await changes.wait_ready()
+    with changes.watch(agent_id=agent_id) as watch:
+        while not ctx.stopping.is_set():
+            rows = await ctx.db.read(agent_store.list_metadata, agent_id)
+            yield [_present_metadata(row, ctx.clock.now()) for row in rows]
+            change = await _wait(ctx, watch, _BACKUP_POLL)
+            while change is not None and change.kind not in {"metadata", "resync"}:
+                change = await _wait(ctx, watch, _BACKUP_POLL)
+            watch.drain()
+
+
+def _present_metadata(row: MetadataRow, now: datetime) -> WorkspaceAgentMetadata:
+    collected = row.collected_at
+    return WorkspaceAgentMetadata(
+        result=WorkspaceAgentMetadataResult(
+            collected_at=collected or ZERO_TIME,
+            age=int((now - collected).total_seconds()) if collected else 0,
+            value=row.value,
+            error=row.error,
+        ),
+        description=WorkspaceAgentMetadataDescription(
+            display_name=row.display_name,
+            key=row.key,
+            script=row.script,
+            interval=row.interval_seconds,
+            timeout=row.timeout_seconds,
+        ),
+    )
+
+
+async def follow_logs(
+    ctx: Context, subject: Subject, agent_id: UUID, after: int = 0
+) -> AsyncIterator[list[WorkspaceAgentLog]]:
+    """Every stored line, then new ones as they come, in lists; ends when a newer build takes over.
+
+    Raises NotFound before the first one.
+    """
+    place = await load_agent(ctx, subject, agent_id)
+    changes = ctx.part(WorkspaceChanges)
+    await changes.wait_ready()
+    with changes.watch(agent_id=agent_id, workspace_id=place.workspace_id) as watch:
+        while not ctx.stopping.is_set():
+            rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, limit=_LOG_PAGE)
+            if rows:
+                after = rows[-1].id
+                yield present_logs(rows)
+            if len(rows) == _LOG_PAGE:
+                continue
+            if await ctx.db.read(agent_store.get_agent_place, agent_id) is None:
+                return
+            await _wait(ctx, watch, _BACKUP_POLL)
+            watch.drain()
