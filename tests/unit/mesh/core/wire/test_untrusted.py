@@ -1,0 +1,171 @@
+"""Whatever strangers send, parsers return a value or raise WireError; what we write, we can read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coder.mesh.core.crypto.box import SharedBox
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.wire import derp, disco, stun, wireguard
+from coder.mesh.core.wire.address import Endpoint, endpoint, endpoint_of_bytes, parse_endpoint_untrusted
+
+KEY = PrivateKey(bytes(range(32)))
+BOX = SharedBox(KEY, KEY.public)
+NONCE = bytes(24)
+
+keys = st.binary(min_size=32, max_size=32).map(PublicKey)
+ports = st.integers(0, 0xFFFF)
+endpoints = st.builds(
+    endpoint_of_bytes, st.one_of(st.binary(min_size=4, max_size=4), st.binary(min_size=16, max_size=16)), ports
+)
+tx_ids = st.binary(min_size=12, max_size=12)
+kinds = st.one_of(st.sampled_from(sorted(derp._PARSERS)), st.integers(0, 255))
+
+
+@given(st.binary(max_size=200))
+def test_wireguard_parser_survives_anything(data: bytes) -> None:
+    try:
+        assert wireguard.parse_untrusted(data).encode() == data
+    except WireError:
+        pass
+
+
+@given(st.integers(0, 5), st.sampled_from([31, 32, 64, 92, 148]), st.binary(min_size=148, max_size=148))
+def test_wireguard_parser_survives_likely_things(kind: int, size: int, body: bytes) -> None:
+    test_wireguard_parser_survives_anything.hypothesis.inner_test((bytes((kind, 0, 0, 0)) + body)[:size])  # type: ignore[attr-defined]
+
+
+@given(st.binary(max_size=100))
+def test_disco_parsers_survive_anything(data: bytes) -> None:
+    for clear in (data, b"\x01\x01" + data, b"\x02\x01" + data, b"\x03\x00" + data):
+        try:
+            disco.parse_untrusted(clear)
+        except WireError:
+            pass
+    for packet in (data, disco.MAGIC + data, disco.MAGIC + KEY.public + NONCE + BOX.seal(NONCE, data)):
+        try:
+            disco.sender_untrusted(packet)
+            disco.open_untrusted(BOX, packet)
+        except WireError:
+            pass
+
+
+@given(
+    st.one_of(
+        st.builds(disco.Ping, tx_ids, keys),
+        st.builds(disco.Pong, tx_ids, endpoints),
+        st.builds(disco.CallMeMaybe, st.lists(endpoints, max_size=5).map(tuple)),
+    )
+)
+def test_disco_messages_survive_the_journey(message: disco.Message) -> None:
+    assert disco.open_untrusted(BOX, disco.seal(BOX, KEY.public, NONCE, message)) == message
+
+
+@given(st.binary(max_size=100), st.sampled_from([0x0001, 0x0101]), tx_ids)
+def test_stun_parsers_survive_anything(data: bytes, kind: int, tx_id: bytes) -> None:
+    headed = kind.to_bytes(2, "big") + len(data).to_bytes(2, "big") + b"\x21\x12\xa4\x42" + tx_id + data
+    for packet in (data, headed):
+        for parse in (stun.parse_request_untrusted, stun.parse_response_untrusted):
+            try:
+                parse(packet)
+            except WireError:
+                pass
+
+
+@given(tx_ids, endpoints)
+def test_stun_messages_survive_the_journey(tx_id: bytes, source: Endpoint) -> None:
+    request, response = stun.BindingRequest(tx_id), stun.BindingResponse(tx_id, source)
+    assert stun.parse_request_untrusted(request.encode()) == request
+    assert stun.parse_response_untrusted(response.encode()) == response
+
+
+@given(kinds, st.binary(max_size=120))
+def test_derp_parser_survives_anything(kind: int, body: bytes) -> None:
+    try:
+        value = derp.parse_untrusted(kind, body)
+    except WireError:
+        return
+    value.encode()
+
+
+@given(st.binary(max_size=300), st.integers(1, 20))
+def test_derp_reader_survives_anything(data: bytes, chunk: int) -> None:
+    reader = derp.FrameReader()
+    try:
+        for at in range(0, len(data), chunk):
+            for kind, body in reader.feed_untrusted(data[at : at + chunk]):
+                derp.parse_untrusted(kind, body)
+    except WireError:
+        pass
+
+
+@given(st.binary(max_size=80), keys)
+def test_derp_infos_survive_anything(text: bytes, key: PublicKey) -> None:
+    sealed = derp.SealedClientInfo(key, NONCE, BOX.seal(NONCE, text))
+    for box in (sealed, derp.SealedClientInfo(key, NONCE, text)):
+        try:
+            derp.open_client_info_untrusted(BOX, box)
+        except WireError:
+            pass
+
+
+@pytest.mark.parametrize("text", [b"[]", b"{", b'{"version":"2"}', b'{"version":true}', b"\xff", b"[" * 100_000])
+def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
+    with pytest.raises(WireError):
+        derp.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, text)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        (derp.SEND_PACKET, 65_536 + 33),
+        (derp.FORWARD_PACKET, 65_536 + 65),
+        (0x7F, derp.MAX_FRAME + 1),
+        (derp.PING, 1 << 31),
+    ],
+)
+def test_a_frame_that_is_too_long_is_refused_before_it_arrives(kind: int, size: int) -> None:
+    with pytest.raises(WireError):
+        derp.FrameReader().feed_untrusted(derp.HEADER.pack(kind, size))
+
+
+def test_the_longest_packet_passes() -> None:
+    frame = derp.encode_send_packet(KEY.public, bytes(65_536))
+    [(kind, body)] = derp.FrameReader().feed_untrusted(frame)
+    assert derp.parse_untrusted(kind, body).encode() == frame
+
+
+def test_many_packets_in_one_buffer_are_the_same_frames() -> None:
+    packets = [b"a", b"bb", b""]
+    joined = derp.encode_send_packets(KEY.public, packets)
+    assert joined == b"".join(derp.SendPacket(KEY.public, p).encode() for p in packets)
+
+
+@given(st.text(max_size=60))
+def test_endpoint_texts_survive_anything(text: str) -> None:
+    try:
+        parse_endpoint_untrusted(text)
+    except WireError:
+        pass
+
+
+@given(endpoints)
+def test_endpoints_survive_the_journey(place: Endpoint) -> None:
+    assert parse_endpoint_untrusted(str(place)) == place
+    assert endpoint_of_bytes(place.ip16, place.port) == place
+    assert len(place.wire) == 18
+
+
+def test_sockets_report_addresses_in_many_forms() -> None:
+    assert endpoint("::ffff:192.0.2.1", 80) == ("192.0.2.1", 80)
+    assert endpoint("fe80::1%eth0", 80) == ("fe80::1", 80)
+    assert endpoint("2001:DB8:0::1", 80) == ("2001:db8::1", 80)
+
+
+@pytest.mark.parametrize("text", ["1.2.3.4", "1.2.3.4:65536", "::1:80", "[1.2.3.4]:80", "[::1]:", "1.2.3.4:٣", ":1"])
+def test_texts_that_are_no_endpoint(text: str) -> None:
+    with pytest.raises(WireError):
+        parse_endpoint_untrusted(text)
