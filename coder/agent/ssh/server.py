@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import asyncssh
 import trio
 from trio_asyncio import aio_as_trio
 
 from coder.agent.ssh.sessions import SessionRunner
-from coder.agent.ssh.transport import StreamTransport
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
+from coder.net.ssh_transport import StreamTransport
 
 log = get_logger("agent.ssh")
 
@@ -68,24 +65,11 @@ class SshService:
             log.debug("ssh connection ended", error=group.exceptions[0])
 
     async def _converse(self, transport: StreamTransport) -> None:
-        connection = await asyncssh.connect_reverse("overlay", 22, tunnel=_Tunnel(transport), options=self._options)
+        connection = await asyncssh.connect_reverse("overlay", 22, tunnel=transport, options=self._options)
         try:
             await connection.wait_closed()
         finally:
             connection.abort()
-
-
-class _Tunnel:
-    """asyncssh's hook for connections it does not open itself."""
-
-    def __init__(self, transport: StreamTransport) -> None:
-        self._transport = transport
-
-    async def create_connection(self, factory: Any, _host: str, _port: int) -> tuple[asyncio.Transport, Any]:
-        protocol = factory()
-        self._transport.attach(protocol)
-        protocol.connection_made(self._transport)
-        return self._transport, protocol
 
 
 class _Policy(asyncssh.SSHServer):

@@ -86,6 +86,13 @@ class StreamTransport(asyncio.Transport):
 
     # ---- the trio side
 
+    async def create_connection(self, factory: Any, _host: str, _port: int) -> tuple[asyncio.Transport, Any]:
+        """asyncssh's hook for connections it does not open itself: give this object as its `tunnel`."""
+        protocol = factory()
+        self.attach(protocol)
+        protocol.connection_made(self)
+        return self, protocol
+
     async def pump(self) -> None:
         """Moves bytes both ways until one side ends, then tells the protocol."""
         await self._attached.wait()

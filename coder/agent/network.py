@@ -1,0 +1,158 @@
+"""The agent in the overlay: one mesh node for the whole process, its services on fixed ports, its coordination.
+
+The node is opened with the first manifest and lives through every reconnect to the server, so that running SSH
+sessions do not notice one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from uuid import UUID
+
+import trio
+
+from coder.agent import forward
+from coder.agent.config import AgentConfig
+from coder.agent.http_api import HttpApi
+from coder.agent.reconnecting_pty import PtyService
+from coder.agent.speedtest import serve_speedtest
+from coder.agent.ssh.server import SshService
+from coder.agent.state import AgentState
+from coder.base.log import get_logger
+from coder.mesh.node import Node, NodeConfig, open_node
+from coder.rpc.proto import agent_pb2
+from coder.rpc.session import Session
+from coder.tailnet import derpmap
+from coder.tailnet.addresses import agent_address, node_id, service_address
+from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.relay import RelayDialer
+
+log = get_logger("agent.network")
+
+SSH_PORTS = (1, 22)
+PTY_PORT, SPEEDTEST_PORT, HTTP_PORT = 2, 3, 4
+
+Serve = Callable[[trio.abc.HalfCloseableStream], Awaitable[None]]
+
+
+class Traffic:
+    """Overlay traffic since the last report."""
+
+    def __init__(self) -> None:
+        self._total = (0, 0, 0, 0)
+        self._reported = (0, 0, 0, 0)
+
+    def count(self, rx_packets: int, rx_bytes: int, tx_packets: int, tx_bytes: int) -> None:
+        self._total = (rx_packets, rx_bytes, tx_packets, tx_bytes)
+
+    def since_report(self) -> tuple[int, int, int, int]:
+        now, then = self._total, self._reported
+        self._pending = now
+        return now[0] - then[0], now[1] - then[1], now[2] - then[2], now[3] - then[3]
+
+    def reported(self) -> None:
+        self._reported = self._pending
+
+
+class Network:
+    """Made once; `update` with each manifest, `coordinate` with each session."""
+
+    def __init__(self, config: AgentConfig, state: AgentState, ssh: SshService, nursery: trio.Nursery) -> None:
+        self._config, self._state, self._ssh, self._nursery = config, state, ssh, nursery
+        self._node: Node | None = None
+        self._controller: Controller | None = None
+        self._relay = RelayDialer(config.policy)
+        self._listening = trio.CancelScope()
+        self._connections = 0
+        self.traffic = Traffic()
+
+    async def update(self, manifest: agent_pb2.Manifest) -> None:
+        """Opens the node at the first manifest; later ones change its relays and whether direct paths are used."""
+        self._relay.force_websockets(manifest.derp_force_websockets)
+        if self._controller is None:
+            await self._nursery.start(self._run, manifest)
+            return
+        self._controller.set_direct(not manifest.disable_direct_connections)
+        self._controller.set_derp_map(derpmap.from_proto(manifest.derp_map))
+
+    async def coordinate(self, session: Session) -> None:
+        """Keeps the coordinator and our node in step until the session ends."""
+        if self._controller is None:
+            raise trio.BrokenResourceError("no manifest yet")
+        await self._controller.run(session)
+
+    async def _run(
+        self, manifest: agent_pb2.Manifest, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        ident = UUID(bytes=manifest.agent_id)
+        url = self._config.policy.url
+        direct = not manifest.disable_direct_connections
+        config = NodeConfig(
+            addresses=(agent_address(ident), service_address(ident)),
+            derp_map=derpmap.with_embedded(derpmap.from_proto(manifest.derp_map), url),
+            derp_dialer=self._relay,
+            latency_probe=self._relay.probe,
+            direct=direct,
+            listen_port=self._config.listen_port,
+        )
+        async with (
+            open_node(config) as node,
+            open_controller(node, "destination", number=node_id(ident), server_url=url, direct=direct) as controller,
+            trio.open_nursery() as nursery,
+        ):
+            self._node, self._controller = node, controller
+            node.set_tcp_forward(forward.dial_loopback)
+            self._listen(node, nursery)
+            log.info("joined the overlay", address=str(config.addresses[0]))
+            task_status.started()
+            await trio.sleep_forever()
+
+    def _listen(self, node: Node, nursery: trio.Nursery) -> None:
+        pty = PtyService(self._state, nursery)
+        services: dict[int, Serve] = dict.fromkeys(SSH_PORTS, self._ssh.serve)
+        services |= {PTY_PORT: pty.serve, SPEEDTEST_PORT: serve_speedtest, HTTP_PORT: HttpApi(self._state).serve}
+        for port, serve in services.items():
+            nursery.start_soon(self._accept, node, port, serve)
+
+    async def _accept(self, node: Node, port: int, serve: Serve) -> None:
+        with self._listening:
+            listener = node.tcp_listen(port)
+            await trio.serve_listeners(partial(self._guarded, serve), [listener])
+
+    async def _guarded(self, serve: Serve, stream: trio.abc.HalfCloseableStream) -> None:
+        """A defect in one connection must not end the others."""
+        self._connections += 1
+        try:
+            await serve(stream)
+        except Exception as error:
+            log.error("a connection failed", error=error)
+        finally:
+            self._connections -= 1
+
+    def connection_count(self) -> int:
+        return self._connections
+
+    async def latencies(self) -> list[float]:
+        """Seconds to each connected peer, by disco ping."""
+        if self._node is None:
+            return []
+        found: list[float] = []
+        for peer in self._node.peers():
+            with trio.move_on_after(5):
+                try:
+                    found.append((await self._node.ping(peer.public_key)).latency_s)
+                except (OSError, trio.BrokenResourceError):
+                    continue
+        return found
+
+    async def close_listeners(self) -> None:
+        """No new connections; those that run go on until the process ends."""
+        self._listening.cancel()
+
+    async def leave(self) -> None:
+        if self._controller is not None:
+            await self._controller.disconnect()
+
+    async def aclose(self) -> None:
+        self._node = self._controller = None

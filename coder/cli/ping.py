@@ -1,0 +1,112 @@
+"""`coder ping`: is the workspace reachable, by which path, how fast."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    return trio.run(_main, invocation)
+
+
+async def _main(invocation: Invocation) -> int:
+    from coder.client.link import open_link
+    from coder.client.ready import Preparation, say_on_stderr
+    from coder.net.http1 import HttpClient
+
+    policy = session.dial_policy(invocation)
+    async with HttpClient(policy) as http:
+        prepare = Preparation(http, say_on_stderr, autostart=False)
+        target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
+    direct = not invocation.globals["disable_direct"]
+    async with open_link(policy, target.agent["id"], direct=direct) as link:
+        await link.wait_reachable()
+        results = await _ping_all(invocation, link, target.workspace["name"])
+    _summary(target.workspace["name"], results)
+    return 0 if any(results) else 1
+
+
+async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
+    """One result (None: lost) a ping. Without a count it goes on until Ctrl-C - or a direct path was seen."""
+    import trio
+
+    wanted = invocation["num"]
+    results: list[Any] = []
+    try:
+        while not wanted or len(results) < wanted:
+            began = trio.current_time()
+            results.append(await _one(invocation, link, name))
+            await trio.sleep_until(began + invocation["wait"].total_seconds() if _more(wanted, results) else began)
+    except KeyboardInterrupt:
+        pass
+    return results
+
+
+def _more(wanted: int, results: list[Any]) -> bool:
+    return not wanted or len(results) < wanted
+
+
+async def _one(invocation: Invocation, link: Any, name: str) -> Any:
+    import trio
+
+    stamp = ""
+    if invocation["time"] or invocation["utc"]:
+        now = datetime.now(UTC) if invocation["utc"] else datetime.now().astimezone()
+        stamp = now.strftime("%Y-%m-%d %H:%M:%S ")
+    with trio.move_on_after(invocation["timeout"].total_seconds()):
+        try:
+            result = await link.ping()
+        except (CoderError, OSError, trio.BrokenResourceError) as error:
+            sys.stdout.write(f"{stamp}ping to {name!r} failed: {error}\n")
+            return None
+        via = f"p2p via {result.endpoint}" if result.via == "direct" else f"proxied via DERP({result.region})"
+        sys.stdout.write(f"{stamp}pong from {name} {via} in {result.latency_s * 1000:.2f}ms\n")
+        sys.stdout.flush()
+        return result
+    sys.stdout.write(f"{stamp}ping to {name!r} timed out\n")
+    return None
+
+
+def _summary(name: str, results: list[Any]) -> None:
+    good = [result.latency_s * 1000 for result in results if result]
+    lost = len(results) - len(good)
+    share = lost / len(results) * 100 if results else 0
+    sys.stdout.write(f"\n--- {name} ping statistics ---\n")
+    sys.stdout.write(f"{len(results)} packets transmitted, {len(good)} received, {share:.0f}% packet loss\n")
+    if good:
+        mean = sum(good) / len(good)
+        sys.stdout.write(f"rtt min/avg/max = {min(good):.2f}/{mean:.2f}/{max(good):.2f} ms\n")
+        last = next(result for result in reversed(results) if result)
+        if last.via == "direct":
+            sys.stdout.write(f"✔ You are connected directly (p2p) via {last.endpoint}\n")
+        else:
+            sys.stdout.write("❗ You are connected via a DERP relay, not directly (p2p)\n")
+
+
+PING = Command(
+    words="ping",
+    summary="Ping a workspace",
+    usage="<workspace>",
+    run=_run,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("wait", "wait", kind="duration", default=parse_duration("1s"), help="Time between pings."),
+        Option(
+            "timeout", "timeout", short="t", kind="duration", default=parse_duration("5s"), help="Time for an answer."
+        ),
+        Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 pings until interrupted."),
+        Option("time", "time", kind="bool", default=False, help="Show the local time of each ping."),
+        Option("utc", "utc", kind="bool", default=False, help="Show the UTC time of each ping."),
+    ),
+)

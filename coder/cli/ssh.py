@@ -1,0 +1,230 @@
+"""`coder ssh`: a shell, a command, or raw bytes for an SSH ProxyCommand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    return trio.run(_main, invocation)
+
+
+async def _main(invocation: Invocation) -> int:
+    import trio
+
+    from coder.client.link import open_link
+    from coder.client.ready import Preparation, Target, say_on_stderr
+    from coder.client.shell import copy_raw, run_shell
+    from coder.net.http1 import HttpClient
+
+    policy = session.dial_policy(invocation)
+    name = _target_name(invocation)
+    direct = not invocation.globals["disable_direct"]
+    stdio = bool(invocation["stdio"])
+    wait = "no" if invocation["no_wait"] else invocation["wait"]
+    async with HttpClient(policy) as http:
+        prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
+        target: Target = await prepare.wait_connected(await prepare.find(name))
+        async with open_link(policy, target.agent["id"], direct=direct) as link, trio.open_nursery() as nursery:
+            if invocation["network_info_dir"]:
+                nursery.start_soon(_write_network_info, invocation, link)
+            await link.wait_reachable()
+            await prepare.wait_ready(target, wait)
+            stream = await link.connect(1)
+            if stdio:
+                await copy_raw(stream)
+                code = 0
+            else:
+                code = await run_shell(stream, _request(invocation))
+            nursery.cancel_scope.cancel()
+    return code
+
+
+def _target_name(invocation: Invocation) -> str:
+    """The workspace of a host name: without the prefix or suffix config-ssh gave it."""
+    name: str = invocation.args[0]
+    prefix, suffix = invocation["ssh_host_prefix"], invocation["hostname_suffix"].lstrip(".")
+    if prefix:
+        name = name.removeprefix(prefix)
+    if suffix and name.endswith(f".{suffix}"):
+        name = name[: -len(suffix) - 1]
+        # Desktop-style names put the agent first: agent.workspace[.owner].
+        parts = name.split(".")
+        if len(parts) == 3:
+            return f"{parts[2]}/{parts[1]}.{parts[0]}"
+        if len(parts) == 2:
+            return f"{parts[1]}.{parts[0]}"
+    return name
+
+
+def _request(invocation: Invocation) -> Any:
+    from coder.client.shell import ShellRequest
+
+    words = invocation.args[1:]
+    command = " ".join(words) or None  # as ssh does: the remote shell reads one line
+    env = dict(_pair(text) for text in invocation["env"])
+    if os.environ.get("CODER_SSH_USAGE_APP"):
+        env["CODER_SSH_SESSION_TYPE"] = os.environ["CODER_SSH_USAGE_APP"]
+    tty = bool(invocation["tty"] or invocation.globals["force_tty"]) or (command is None and sys.stdin.isatty())
+    return ShellRequest(
+        command=command,
+        tty=tty,
+        env=env,
+        forward_agent=invocation["forward_agent"],
+        agent_path=invocation["identity_agent"],
+        remote_forwards=tuple(_remote_forward(text) for text in invocation["remote_forward"]),
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise CoderError("bad_env", f"--env {text!r} needs the form name=value")
+    return name, value
+
+
+def _remote_forward(text: str) -> tuple[str, str]:
+    """`remote_port:local_address:local_port` or `/remote.sock:/local.sock`."""
+    if text.startswith("/"):
+        listen, colon, target = text.partition(":")
+    else:
+        listen, colon, target = text.partition(":")
+        if not listen.isdigit() or not target.rpartition(":")[2].isdigit():
+            colon = ""
+    if not colon or not target:
+        raise CoderError(
+            "remote_forward", f"invalid remote forward {text!r}", "Write remote_port:local_address:local_port."
+        )
+    return listen, target
+
+
+async def _write_network_info(invocation: Invocation, link: Any) -> None:
+    """One JSON file named after our parent's process id, for IDEs that show the connection's state."""
+    import json
+    from pathlib import Path
+
+    import trio
+
+    folder = Path(invocation["network_info_dir"])
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{os.getppid()}.json"
+    try:
+        while True:
+            try:
+                ping = await link.ping()
+                info = {
+                    "p2p": ping.via == "direct",
+                    "latency": ping.latency_s * 1000,
+                    "preferred_derp": str(ping.region or ""),
+                    "derp_latency": {},
+                    "upload_bytes_sec": 0,
+                    "download_bytes_sec": 0,
+                    "using_coder_connect": False,
+                }
+                path.write_text(json.dumps(info))
+            except (OSError, CoderError, trio.BrokenResourceError):
+                pass  # the next round may know more
+            await trio.sleep(invocation["network_info_interval"].total_seconds())
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _duration(text: str) -> Any:
+    from coder.base.duration import parse_duration
+
+    return parse_duration(text)
+
+
+SSH = Command(
+    words="ssh",
+    summary="Start a shell into a workspace or run a command",
+    usage="<workspace> [command]",
+    run=_run,
+    min_args=1,
+    raw_after=1,
+    options=(
+        Option(
+            "stdio",
+            "stdio",
+            "CODER_SSH_STDIO",
+            kind="bool",
+            default=False,
+            help="Speak SSH on standard input and output.",
+        ),
+        Option(
+            "ssh_host_prefix", "ssh-host-prefix", "CODER_SSH_SSH_HOST_PREFIX", help="Prefix to take off the host name."
+        ),
+        Option(
+            "hostname_suffix", "hostname-suffix", "CODER_SSH_HOSTNAME_SUFFIX", help="Suffix to take off the host name."
+        ),
+        Option(
+            "forward_agent",
+            "forward-agent",
+            "CODER_SSH_FORWARD_AGENT",
+            short="A",
+            kind="bool",
+            default=False,
+            help="Forward your SSH agent into the workspace.",
+        ),
+        Option(
+            "forward_gpg", "forward-gpg", "CODER_SSH_FORWARD_GPG", short="G", kind="bool", default=False, hidden=True
+        ),
+        Option(
+            "identity_agent", "identity-agent", "CODER_SSH_IDENTITY_AGENT", help="Socket of the SSH agent to forward."
+        ),
+        Option(
+            "poll",
+            "workspace-poll-interval",
+            "CODER_WORKSPACE_POLL_INTERVAL",
+            kind="duration",
+            default=_duration("1m"),
+            help="How often the workspace's state is asked for.",
+        ),
+        Option(
+            "wait",
+            "wait",
+            "CODER_SSH_WAIT",
+            default="auto",
+            choices=("yes", "no", "auto"),
+            help="Wait for the start scripts first; auto does when they ask for it.",
+        ),
+        Option("no_wait", "no-wait", "CODER_SSH_NO_WAIT", kind="bool", default=False, help="Same as --wait=no."),
+        Option("log_dir", "log-dir", "CODER_SSH_LOG_DIR", short="l", help="Directory for a log of the connection."),
+        Option(
+            "remote_forward",
+            "remote-forward",
+            "CODER_SSH_REMOTE_FORWARD",
+            short="R",
+            kind="string-array",
+            default=(),
+            help="remote_port:local_address:local_port, or two socket paths.",
+        ),
+        Option("env", "env", "CODER_SSH_ENV", short="e", kind="string-array", default=(), help="Variable name=value."),
+        Option("tty", "tty", "CODER_SSH_TTY", short="t", kind="bool", default=False, help="Allocate a terminal."),
+        Option("network_info_dir", "network-info-dir", help="Directory for a file with the connection's state."),
+        Option(
+            "network_info_interval",
+            "network-info-interval",
+            kind="duration",
+            default=_duration("5s"),
+            help="How often that file is written.",
+        ),
+        Option(
+            "disable_autostart",
+            "disable-autostart",
+            "CODER_SSH_DISABLE_AUTOSTART",
+            kind="bool",
+            default=False,
+            help="Do not start a stopped workspace.",
+        ),
+    ),
+)

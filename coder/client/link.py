@@ -1,0 +1,121 @@
+"""A way into one workspace agent: a mesh node of our own, coordinated by the server, gone when the block ends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from typing import Any
+from uuid import UUID
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.mesh.node import Node, NodeConfig, PingResult, open_node
+from coder.net.errors import HttpError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from coder.net.websocket import connect_websocket
+from coder.rpc.session import Session, open_session
+from coder.tailnet import derpmap
+from coder.tailnet.addresses import agent_address, random_address
+from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number
+from coder.tailnet.relay import RelayDialer
+
+API_VERSION = "2.0"
+"Coordination needs nothing newer, and any server speaks it."
+FINAL_STATUSES = {400, 401, 403, 404, 409, 500}
+"Refusals of the first dial that a second one would not change (rpc framing document, section 6)."
+REACH_TIMEOUT = 30.0
+
+
+@dataclass(slots=True)
+class WorkspaceLink:
+    """An open link."""
+
+    node: Node
+    controller: Controller
+    agent_id: UUID
+    address: IPv6Address
+
+    async def wait_reachable(self, timeout: float = REACH_TIMEOUT) -> None:
+        """Returns when the agent answered inside the tunnel. Raises CoderError after `timeout` seconds."""
+        with trio.move_on_after(timeout):
+            await self.node.wait_reachable(self.address)
+            return
+        raise CoderError(
+            "unreachable",
+            f"the workspace's agent did not answer within {timeout:g} s",
+            "Is the agent running? `coder show WORKSPACE` tells its state, `coder ping WORKSPACE` the path.",
+        )
+
+    async def connect(self, port: int) -> trio.abc.HalfCloseableStream:
+        """A TCP stream to a port of the agent."""
+        return await self.node.tcp_connect(self.address, port)
+
+    async def ping(self) -> PingResult:
+        """One ping on the path in use. Raises OSError-like mesh errors when it is lost."""
+        key = self.controller.public_key_of(self.agent_id)
+        if key is None:
+            raise CoderError("no_peer", "the agent has not joined the overlay yet")
+        return await self.node.ping(key)
+
+
+@asynccontextmanager
+async def open_link(policy: DialPolicy, agent_id: str, *, direct: bool = True) -> AsyncIterator[WorkspaceLink]:
+    """Joins the overlay to reach one agent.
+
+    Raises HttpError when the server refuses, NetError when it cannot be reached.
+    """
+    ident = UUID(agent_id)
+    info = await _connection_info(policy, agent_id)
+    direct = direct and not info["disable_direct_connections"]
+    relay = RelayDialer(policy, force_websockets=bool(info["derp_force_websockets"]))
+    config = NodeConfig(
+        addresses=(random_address(),),
+        derp_map=derpmap.with_embedded(derpmap.from_json(info["derp_map"]), policy.url),
+        derp_dialer=relay,
+        latency_probe=relay.probe,
+        direct=direct,
+    )
+
+    @asynccontextmanager
+    async def session(resume_token: str) -> AsyncIterator[Session]:
+        path = f"/api/v2/workspaceagents/{agent_id}/coordinate?version={API_VERSION}"
+        socket = await connect_websocket(policy, path + (f"&resume_token={resume_token}" if resume_token else ""))
+        try:
+            async with open_session(socket, "client") as opened:
+                yield opened
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(socket)
+
+    async def coordinate(controller: Controller) -> None:
+        await keep_coordinated(controller, session, is_final=_is_final, is_bad_token=_is_bad_token)
+
+    async with (
+        open_node(config) as node,
+        open_controller(node, "source", number=random_number(), server_url=policy.url, direct=direct) as controller,
+        trio.open_nursery() as nursery,
+    ):
+        controller.add_tunnel(ident)
+        nursery.start_soon(coordinate, controller)
+        yield WorkspaceLink(node, controller, ident, agent_address(ident))
+        await controller.disconnect()
+        nursery.cancel_scope.cancel()
+
+
+async def _connection_info(policy: DialPolicy, agent_id: str) -> dict[str, Any]:
+    async with HttpClient(policy) as http:
+        answer = await http.request("GET", f"/api/v2/workspaceagents/{agent_id}/connection")
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _is_final(error: Exception) -> bool:
+    return isinstance(error, HttpError) and error.status in FINAL_STATUSES
+
+
+def _is_bad_token(error: Exception) -> bool:
+    return isinstance(error, HttpError) and any(item.get("field") == "resume_token" for item in error.validations)

@@ -1,0 +1,163 @@
+"""From a workspace's name to an agent that can be dialled: autostart, build, connection, start scripts.
+
+Everything a person waits for is told on stderr; with `--stdio` only when something takes long.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.client.logs import follow_agent_logs, follow_job_logs
+from coder.net.http1 import HttpClient
+
+POLL = 0.5
+ENDED = {"succeeded", "failed", "canceled"}
+WaitFor = Literal["yes", "no", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A workspace and the agent to use."""
+
+    workspace: dict[str, Any]
+    agent: dict[str, Any]
+
+
+def split_target(text: str) -> tuple[str, str, str]:
+    """`[owner/]workspace[.agent]` -> (owner, workspace, agent); `--` and `~` are other spellings of `/`.
+
+    Owner defaults to `me`, agent to ''. Raises CoderError.
+    """
+    body = text.replace("--", "/").replace("~", "/")
+    owner, slash, rest = body.partition("/")
+    if not slash:
+        owner, rest = "me", body
+    workspace, _, agent = rest.partition(".")
+    if not workspace or not owner or "/" in rest:
+        raise CoderError("bad_name", f"invalid workspace name: {text!r}", "Write it as [owner/]workspace[.agent].")
+    return owner, workspace, agent
+
+
+class Preparation:
+    """Brings one target into a state in which it can be dialled."""
+
+    def __init__(self, http: HttpClient, say: Callable[[str], None], *, autostart: bool = True) -> None:
+        self._http, self._say, self._autostart = http, say, autostart
+
+    async def find(self, name: str) -> Target:
+        """The running workspace and its agent. Starts it when it is stopped, waits for a build under way."""
+        owner, workspace_name, agent_name = split_target(name)
+        path = f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace_name)}"
+        workspace: dict[str, Any] = (await self._http.request("GET", path)).json()
+        workspace = await self._ensure_running(workspace)
+        return Target(workspace, choose_agent(workspace, agent_name))
+
+    async def _ensure_running(self, workspace: dict[str, Any]) -> dict[str, Any]:
+        build = workspace["latest_build"]
+        if build["job"]["status"] not in ENDED:
+            await self._watch(build)
+            workspace = await self._again(workspace)
+            build = workspace["latest_build"]
+        if build["transition"] == "start" and build["job"]["status"] == "succeeded":
+            return workspace
+        if build["transition"] == "delete":
+            raise CoderError("deleted", f"workspace {workspace['name']!r} is deleted")
+        if not self._autostart:
+            raise CoderError("stopped", "workspace must be started", f"coder start {workspace['name']}")
+        self._say(f"Workspace {workspace['name']!r} is stopped. Starting it …")
+        body = {"transition": "start", "reason": "ssh_connection"}
+        path = f"/api/v2/workspaces/{workspace['id']}/builds"
+        await self._watch((await self._http.request("POST", path, json=body)).json())
+        workspace = await self._again(workspace)
+        if workspace["latest_build"]["job"]["status"] != "succeeded":
+            reason = workspace["latest_build"]["job"].get("error") or "see `coder show`"
+            raise CoderError("start_failed", f"workspace {workspace['name']!r} could not be started: {reason}")
+        return workspace
+
+    async def _again(self, workspace: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = (await self._http.request("GET", f"/api/v2/workspaces/{workspace['id']}")).json()
+        return found
+
+    async def _watch(self, build: dict[str, Any]) -> None:
+        stage = ""
+        async for log in follow_job_logs(self._http.policy, f"/api/v2/workspacebuilds/{build['id']}/logs"):
+            if log["stage"] != stage:
+                stage = log["stage"]
+                self._say(f"==> {stage}")
+
+    async def wait_connected(self, target: Target) -> Target:
+        """Returns when the agent is connected; says why it is not while waiting."""
+        said = ""
+        while target.agent["status"] != "connected":
+            status, hint = target.agent["status"], target.agent.get("troubleshooting_url", "")
+            if status != said:
+                self._say(_waiting_text(target.agent, hint))
+                said = status
+            await trio.sleep(POLL)
+            target = await self._refresh(target)
+        return target
+
+    async def wait_ready(self, target: Target, wait: WaitFor) -> None:
+        """Streams the start scripts' log until they have ended, where they block the login or it was asked for."""
+        blocking = any(script["start_blocks_login"] for script in target.agent.get("scripts") or [])
+        if wait == "no" or (wait == "auto" and not blocking):
+            return
+        if target.agent["lifecycle_state"] not in {"created", "starting"}:
+            return
+        self._say("Waiting for the workspace's start scripts …")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._stream_agent_log, target.agent["id"])
+            while target.agent["lifecycle_state"] in {"created", "starting"}:
+                await trio.sleep(POLL)
+                target = await self._refresh(target)
+            nursery.cancel_scope.cancel()
+        if target.agent["lifecycle_state"] != "ready":
+            self._say("The start scripts did not all succeed; your workspace may be incomplete.")
+
+    async def _stream_agent_log(self, agent_id: str) -> None:
+        async for line in follow_agent_logs(self._http.policy, agent_id):
+            self._say(line["output"])
+
+    async def _refresh(self, target: Target) -> Target:
+        agent = (await self._http.request("GET", f"/api/v2/workspaceagents/{target.agent['id']}")).json()
+        return Target(target.workspace, agent)
+
+
+def _waiting_text(agent: dict[str, Any], hint: str) -> str:
+    texts = {
+        "connecting": "Waiting for the agent to connect …",
+        "timeout": "The agent is taking longer than expected to connect …",
+        "disconnected": "The agent has lost its connection; waiting for it to come back …",
+    }
+    text = texts.get(agent["status"], "Waiting for the agent …")
+    return f"{text} ({hint})" if hint and agent["status"] != "connecting" else text
+
+
+def choose_agent(workspace: dict[str, Any], name: str) -> dict[str, Any]:
+    """The agent of that name, or the only one. Raises CoderError naming those there are."""
+    agents = [agent for resource in workspace["latest_build"]["resources"] for agent in resource.get("agents") or []]
+    names = " ".join(agent["name"] for agent in agents)
+    if not agents:
+        raise CoderError("no_agent", f"workspace {workspace['name']!r} has no agents")
+    if name:
+        found = [agent for agent in agents if agent["name"] == name]
+        if not found:
+            raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
+        return dict(found[0])
+    if len(agents) > 1:
+        raise CoderError(
+            "many_agents", f"multiple agents found, please specify the agent name, available agents: [{names}]"
+        )
+    return dict(agents[0])
+
+
+def say_on_stderr(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

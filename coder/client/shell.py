@@ -1,0 +1,202 @@
+"""A shell or command in a workspace: asyncssh as the client on an overlay stream, our terminal on this side."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import asyncssh
+import trio
+import trio_asyncio
+from trio_asyncio import aio_as_trio
+
+from coder.base.errors import CoderError
+from coder.client.standard_streams import StandardInput, StandardOutput
+from coder.net.ssh_transport import StreamTransport
+
+CHUNK = 256 << 10
+LOST = 255
+"Exit code when the connection ends before the command does, as ssh's."
+
+
+@dataclass(frozen=True, slots=True)
+class ShellRequest:
+    """What to run."""
+
+    command: str | None = None
+    tty: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    forward_agent: bool = False
+    agent_path: str = ""
+    remote_forwards: tuple[tuple[str, str], ...] = ()
+    "(listen on the workspace, connect here): ports or socket paths as host:port or /path."
+
+
+async def run_shell(stream: trio.abc.HalfCloseableStream, request: ShellRequest) -> int:
+    """Runs to the end; returns the exit code. Raises CoderError when SSH cannot be spoken."""
+    async with trio_asyncio.open_loop(), _connection(stream, request) as connection:
+        for listen, target in request.remote_forwards:
+            await _forward(connection, listen, target)
+        return await _session(connection, request)
+
+
+@asynccontextmanager
+async def _connection(
+    stream: trio.abc.HalfCloseableStream, request: ShellRequest
+) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    transport = StreamTransport(stream)
+    options = asyncssh.SSHClientConnectionOptions(
+        known_hosts=None,  # reaching the agent's overlay address is its identity
+        username="coder",
+        client_keys=None,
+        preferred_auth="none",
+        agent_path=request.agent_path or (os.environ.get("SSH_AUTH_SOCK") if request.forward_agent else None),
+        agent_forwarding=request.forward_agent,
+        encryption_algs=["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-ctr"],
+        compression_algs=["none"],
+        config=None,
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(transport.pump)
+        try:
+            connection = await aio_as_trio(asyncssh.connect)("overlay", 22, tunnel=transport, options=options)
+        except (asyncssh.Error, OSError) as error:
+            raise CoderError("ssh", "the workspace's agent does not speak SSH") from error
+        try:
+            yield connection
+        finally:
+            connection.abort()
+            nursery.cancel_scope.cancel()
+
+
+async def _session(connection: asyncssh.SSHClientConnection, request: ShellRequest) -> int:
+    size = _terminal_size() if request.tty else (0, 0)
+    options: dict[str, Any] = {"env": dict(request.env), "encoding": None}
+    if request.tty:
+        options |= {"term_type": os.environ.get("TERM", "xterm-256color"), "term_size": size}
+    try:
+        process = await aio_as_trio(connection.create_process)(request.command, **options)
+    except asyncssh.Error as error:
+        raise CoderError("ssh", "the session was refused") from error
+    with _raw_terminal(request.tty):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_feed, process)
+            if request.tty:
+                nursery.start_soon(_watch_size, process)
+            await _drain(process)
+            await aio_as_trio(process.wait_closed)()
+            nursery.cancel_scope.cancel()
+    code = process.returncode
+    return LOST if code is None or code < 0 else code
+
+
+async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    source = StandardInput()
+    try:
+        while data := await source.receive_some():
+            process.stdin.write(data)
+            await aio_as_trio(process.stdin.drain)()
+        process.stdin.write_eof()
+    except (OSError, BrokenPipeError, asyncssh.Error, trio.BrokenResourceError):
+        pass  # the command has ended, or never reads
+    finally:
+        with trio.CancelScope(shield=True):
+            await source.aclose()
+
+
+async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    async def copy(pipe: asyncssh.SSHReader[bytes], descriptor: int) -> None:
+        sink = StandardOutput(descriptor)
+        try:
+            while data := await aio_as_trio(pipe.read)(CHUNK):
+                await sink.send_all(data)
+        except (BrokenPipeError, trio.BrokenResourceError):
+            process.terminate()  # our reader is gone: so is the reason for the command
+        except asyncssh.Error:
+            pass  # the connection ended; the exit code says so
+        finally:
+            with trio.CancelScope(shield=True):
+                await sink.aclose()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(copy, process.stdout, 1)
+        nursery.start_soon(copy, process.stderr, 2)
+
+
+def _terminal_size() -> tuple[int, int]:
+    for descriptor in (1, 0, 2):
+        try:
+            size = os.get_terminal_size(descriptor)
+        except OSError:
+            continue
+        return size.columns, size.lines
+    return 80, 24
+
+
+async def _watch_size(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    if not hasattr(signal, "SIGWINCH"):
+        return
+    with trio.open_signal_receiver(signal.SIGWINCH) as signals:
+        async for _ in signals:
+            process.change_terminal_size(*_terminal_size())
+
+
+@contextmanager
+def _raw_terminal(tty: bool) -> Iterator[None]:
+    """Keystrokes go to the workspace as they are; the terminal is restored whatever happens."""
+    if not tty or not sys.stdin.isatty():
+        yield
+        return
+    import termios
+    import tty as terminal
+
+    before = termios.tcgetattr(0)
+    terminal.setraw(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target: str) -> None:
+    """One remote forward: connections to `listen` in the workspace come out here at `target`."""
+    try:
+        if listen.startswith("/"):
+            forward = connection.forward_remote_path(listen, target)
+        else:
+            host, _, port = target.rpartition(":")
+            forward = connection.forward_remote_port("127.0.0.1", int(listen), host or "127.0.0.1", int(port))
+        await aio_as_trio(_awaited)(forward)
+    except (asyncssh.Error, OSError) as error:
+        raise CoderError("remote_forward", f"cannot forward {listen} from the workspace") from error
+
+
+async def _awaited(awaitable: Awaitable[object]) -> object:
+    return await awaitable
+
+
+async def copy_raw(stream: trio.abc.HalfCloseableStream) -> None:
+    """`--stdio`: raw bytes between the overlay stream and our standard input and output, for an SSH ProxyCommand."""
+    source, sink = StandardInput(), StandardOutput(1)
+
+    async def up(scope: trio.CancelScope) -> None:
+        try:
+            while data := await source.receive_some():
+                await stream.send_all(data)
+            await stream.send_eof()
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(up, nursery.cancel_scope)
+        try:
+            while data := await stream.receive_some(CHUNK):
+                await sink.send_all(bytes(data))
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # one of the two sides has ended; so do we
+        nursery.cancel_scope.cancel()
