@@ -1,0 +1,143 @@
+"""Parameters, presets and external logins of a template, from the data sources a plan or state has read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from coder.provisionerd.terraform.extract.document import ExtractError, Found, Json
+from coder.rpc.proto import provisioner_pb2 as pb
+
+_FORM_TYPES = {
+    "": pb.ParameterFormType.DEFAULT,
+    "error": pb.ParameterFormType.FORM_ERROR,
+    "radio": pb.ParameterFormType.RADIO,
+    "dropdown": pb.ParameterFormType.DROPDOWN,
+    "input": pb.ParameterFormType.INPUT,
+    "textarea": pb.ParameterFormType.TEXTAREA,
+    "slider": pb.ParameterFormType.SLIDER,
+    "checkbox": pb.ParameterFormType.CHECKBOX,
+    "switch": pb.ParameterFormType.SWITCH,
+    "tag-select": pb.ParameterFormType.TAGSELECT,
+    "multi-select": pb.ParameterFormType.MULTISELECT,
+}
+
+Warn = Callable[[str, dict[str, str]], None]
+
+
+def _data(resources: list[Found], *kinds: str) -> list[Found]:
+    return [one for one in resources if one.mode == "data" and one.type in kinds]
+
+
+def collect_parameters(resources: list[Found]) -> list[pb.RichParameter]:
+    """Raises ExtractError for a name used twice."""
+    parameters = [_parameter(one) for one in _data(resources, "coder_parameter")]
+    _check_unique("coder_parameter", [one.name for one in parameters])
+    return parameters
+
+
+def _check_unique(kind: str, names: list[str]) -> None:
+    repeated = (name for index, name in enumerate(names) if name in names[:index])
+    twice = [f'"{name}"' for name in dict.fromkeys(repeated)]
+    if not twice:
+        return
+    listed = twice[0] if len(twice) == 1 else f"{', '.join(twice[:-1])} and {twice[-1]}"
+    verb = "appears" if len(twice) == 1 else "appear"
+    raise ExtractError(f"{kind} names must be unique but {listed} {verb} multiple times")
+
+
+def _parameter(found: Found) -> pb.RichParameter:
+    parameter = pb.RichParameter(
+        name=found.text("name"),
+        display_name=found.text("display_name"),
+        description=found.text("description"),
+        type=found.text("type"),
+        form_type=_FORM_TYPES.get(found.text("form_type"), pb.ParameterFormType.FORM_ERROR),
+        mutable=found.flag("mutable"),
+        ephemeral=found.flag("ephemeral"),
+        default_value=found.text("default"),
+        icon=found.text("icon"),
+        required=not found.flag("optional"),
+        order=found.number("order"),
+        options=[_option(option) for option in found.blocks("option")],
+    )
+    for validation in found.blocks("validation")[:1]:
+        parameter.validation_regex = validation.get("regex") or ""
+        parameter.validation_error = validation.get("error") or ""
+        parameter.validation_monotonic = validation.get("monotonic") or ""
+        low, high = (_bound(validation, name) for name in ("min", "max"))
+        if low is not None:
+            parameter.validation_min = low
+        if high is not None:
+            parameter.validation_max = high
+    return parameter
+
+
+def _bound(validation: Json, name: str) -> int | None:
+    value = validation.get(name)
+    disabled = validation.get(f"{name}_disabled")
+    if disabled is None:
+        # Providers before the flags said 0 for "no bound", so only another number counts.
+        return int(value) if value else None
+    return None if disabled or value is None else int(value)
+
+
+def _option(option: Json) -> pb.RichParameterOption:
+    return pb.RichParameterOption(
+        name=option.get("name") or "",
+        value=option.get("value") or "",
+        description=option.get("description") or "",
+        icon=option.get("icon") or "",
+    )
+
+
+def collect_presets(resources: list[Found], parameters: Iterable[pb.RichParameter], warn: Warn) -> list[pb.Preset]:
+    """Raises ExtractError for a name used twice and for more than one default."""
+    known = {parameter.name for parameter in parameters}
+    presets = [_preset(one, known, warn) for one in _data(resources, "coder_workspace_preset")]
+    _check_unique("coder_workspace_preset", [preset.name for preset in presets])
+    defaults = sum(preset.default for preset in presets)
+    if defaults > 1:
+        raise ExtractError(f"a maximum of 1 coder_workspace_preset can be marked as default, but {defaults} are set")
+    return presets
+
+
+def _preset(found: Found, known: set[str], warn: Warn) -> pb.Preset:
+    values = found.values.get("parameters") or {}
+    prebuilds = found.blocks("prebuilds")
+    if len(prebuilds) != 1:
+        warn("coder_workspace_preset must have exactly one prebuild block", {})
+    unknown = sorted(name for name in values if name not in known)
+    if unknown:
+        warn(
+            "coder_workspace_preset defines preset values for at least one parameter that is not defined by the "
+            "template",
+            {"parameters": ", ".join(unknown)},
+        )
+    return pb.Preset(
+        name=found.text("name"),
+        description=found.text("description"),
+        icon=found.text("icon"),
+        default=found.flag("default"),
+        parameters=[pb.PresetParameter(name=name, value=values[name] or "") for name in sorted(values)],
+        prebuild=_prebuild(prebuilds[0] if prebuilds else {}),
+    )
+
+
+def _prebuild(block: Json) -> pb.Prebuild:
+    prebuild = pb.Prebuild(instances=int(block.get("instances") or 0))
+    for policy in (block.get("expiration_policy") or [])[:1]:
+        prebuild.expiration_policy.ttl = int(policy.get("ttl") or 0)
+    for scheduling in (block.get("scheduling") or [])[:1]:
+        prebuild.scheduling.timezone = scheduling.get("timezone") or ""
+        for schedule in scheduling.get("schedule") or []:
+            prebuild.scheduling.schedule.add(cron=schedule["cron"], instances=int(schedule["instances"]))
+    return prebuild
+
+
+def collect_external_auth(resources: list[Found]) -> list[pb.ExternalAuthProviderResource]:
+    """Each id once, the last mention deciding whether it is optional."""
+    found: dict[str, pb.ExternalAuthProviderResource] = {}
+    for one in _data(resources, "coder_external_auth", "coder_git_auth"):
+        identifier = one.text("id")
+        found[identifier] = pb.ExternalAuthProviderResource(id=identifier, optional=one.flag("optional"))
+    return list(found.values())
