@@ -232,7 +232,7 @@ class Coordination:
         peer = self._peers[peer_id]
         refusal = peer.rules.explain_refusal(request)
         if refusal:
-            return [Delivery(connection, error=f"authorization: {refusal}", end=True), *self.lose(connection)]
+            return self.refuse(connection, f"authorization: {refusal}")
         out: list[Delivery] = []
         if request.node is not None:
             out += self._update_node(peer, request.node)
@@ -246,6 +246,10 @@ class Coordination:
         for other in request.ready_for_handshake:
             out += self._ready_for_handshake(peer, other)
         return out
+
+    def refuse(self, connection: int, error: str) -> list[Delivery]:
+        """The peer asked for something it may not have: it hears why and is gone."""
+        return [Delivery(connection, error=error, end=True), *self.lose(connection)]
 
     def lose(self, connection: int) -> list[Delivery]:
         """The stream broke."""

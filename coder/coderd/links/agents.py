@@ -1,0 +1,87 @@
+"""The link of agents: `GET /api/v2/workspaceagents/me/rpc` (rpc-framing 2.1).
+
+Both services share one session; what they do is `services/agent_rpc.py` and `services/tailnet_rpc.py`, whether the
+agent is still there `services/agent_connections.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.links.door import LinkTable
+from coder.coderd.links.versions import agent_api_version
+from coder.coderd.services.agent_connections import monitored
+from coder.coderd.services.agent_rpc import AgentService
+from coder.coderd.services.errors import Unauthenticated
+from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
+from coder.coderd.store.agents import AgentPlace, get_agent_by_token
+from coder.domain.coordination import AgentAccess
+from coder.rpc.calls import Handlers
+from coder.rpc.session import Session, open_session
+
+if TYPE_CHECKING:
+    from coder.coderd.links.door import Upgrade
+    from coder.coderd.services.context import Context
+
+_log = get_logger("agents")
+
+
+def register(table: LinkTable) -> None:
+    table.add("/api/v2/workspaceagents/me/rpc", serve_agent)
+
+
+async def authenticate_agent(ctx: Context, token: str) -> AgentPlace:
+    """The agent behind a token. Raises Unauthenticated in upstream's words."""
+    if not token:
+        raise Unauthenticated('Cookie "coder_session_token" must be provided.')
+    try:
+        if len(token) != 36:
+            raise ValueError
+        parsed = UUID(token)
+    except ValueError:
+        detail = f"An agent token must be a valid UUIDv4. (len {len(token)})"
+        raise Unauthenticated("Workspace agent token invalid.", detail) from None
+    place = await ctx.db.read(get_agent_by_token, parsed)
+    if place is None or place.owner_status == "suspended":
+        raise Unauthenticated(
+            "Workspace agent not authorized.",
+            "The agent cannot authenticate until the workspace provision job has been completed. "
+            "If the job is no longer running, this agent is invalid.",
+        )
+    return place
+
+
+async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
+    """Serves one agent until it leaves, falls silent, or its build is replaced."""
+    request = upgrade.request
+    place = await authenticate_agent(ctx, request.credentials.token)
+    version = agent_api_version(request, "2.0")
+    is_agent = request.first("role") in {"", "agent"}
+    websocket = await upgrade.accept_websocket(binary_only=True)
+    peer = TailnetPeer(place.agent.id, AgentAccess(place.agent.id))
+    handlers = {**AgentService(ctx, place).handlers(), **TailnetService(ctx, peer).handlers()}
+    async with open_session(websocket, role="server") as session:
+        if is_agent:
+            _log.info("an agent connected", agent=place.agent.id, workspace=place.workspace_name, version=version)
+            async with monitored(ctx, place, session, version):
+                await _serve(ctx, session, handlers)
+            _log.info("an agent left", agent=place.agent.id, reason=session.reason)
+        else:
+            await _serve(ctx, session, handlers)
+
+
+async def _serve(ctx: Context, session: Session, handlers: Handlers) -> None:
+    async def leave_on_stop() -> None:
+        await ctx.stopping.wait()
+        session.close("the server stops")
+
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leave_on_stop)
+            await session.serve(handlers)
+            nursery.cancel_scope.cancel()

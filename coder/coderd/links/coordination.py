@@ -1,0 +1,129 @@
+"""The links of clients: `{agent}/coordinate` for one agent, `/tailnet` for all agents one may use.
+
+Checks and their order are rpc-framing 2.2 and 2.3. What is served is `services/tailnet_rpc.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.links.door import LinkTable
+from coder.coderd.links.versions import agent_api_version
+from coder.coderd.services import resume_tokens
+from coder.coderd.services.authentication import authenticate
+from coder.coderd.services.authorization import may
+from coder.coderd.services.errors import Failed, NotFound, Refusal
+from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
+from coder.coderd.services.workspace_access import agent_resource
+from coder.coderd.services.workspace_updates import serve_workspace_updates
+from coder.coderd.store.agents import get_agent_place
+from coder.domain.coordination import ClientAccess
+from coder.domain.policy import Subject
+from coder.rpc.session import open_session
+
+if TYPE_CHECKING:
+    from coder.coderd.links.door import LinkRequest, Upgrade
+    from coder.coderd.services.context import Context
+    from coder.net.websocket import WebSocketStream
+
+PING_INTERVAL = 15.0
+PING_TIMEOUT = 15.0
+"Liveness of client links by WebSocket pings (rpc-framing section 1)."
+
+_NO_AGENT = "Agent doesn't exist with that id, or you do not have access to it."
+_log = get_logger("links")
+
+
+def register(table: LinkTable) -> None:
+    table.add("/api/v2/workspaceagents/{agent}/coordinate", coordinate)
+    table.add("/api/v2/tailnet", tailnet)
+
+
+async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
+    """`GET /api/v2/workspaceagents/{agent}/coordinate`."""
+    request = upgrade.request
+    caller = await authenticate(ctx, request.credentials)
+    agent_id = _agent_id(upgrade.params["agent"])
+    if not await may_ssh(ctx, caller.subject, agent_id):
+        raise NotFound(_NO_AGENT)
+    agent_api_version(request, "1.0")
+    peer_id = await _peer_id(ctx, request)
+    peer = TailnetPeer(peer_id, ClientAccess(agent_id), resumable=True)
+    await _serve(ctx, await upgrade.accept_websocket(binary_only=True), peer)
+
+
+async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
+    """`GET /api/v2/tailnet`."""
+    request = upgrade.request
+    caller = await authenticate(ctx, request.credentials)
+    agent_api_version(request, "2.0")
+    peer_id = await _peer_id(ctx, request)
+
+    async def check_tunnel(agent_id: UUID) -> str:
+        if await may_ssh(ctx, caller.subject, agent_id):
+            return ""
+        return f"unauthorized to create tunnel to agent {agent_id}"
+
+    async def updates(message, send):  # type: ignore[no-untyped-def]
+        await serve_workspace_updates(ctx, caller.subject, message, send)
+
+    peer = TailnetPeer(peer_id, ClientAccess(), check_tunnel=check_tunnel, resumable=True, workspace_updates=updates)
+    await _serve(ctx, await upgrade.accept_websocket(binary_only=True), peer)
+
+
+async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
+    """Whether `subject` may open connections to this agent (of a newest build)."""
+    place = await ctx.db.read(get_agent_place, agent_id)
+    return place is not None and may(subject, "ssh", agent_resource(place))
+
+
+def _agent_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(_NO_AGENT) from None
+
+
+async def _peer_id(ctx: Context, request: LinkRequest) -> UUID:
+    token = request.first("resume_token")
+    resumed = await resume_tokens.read_untrusted(ctx, token) if token else None
+    return resumed or uuid4()
+
+
+async def _serve(ctx: Context, websocket: WebSocketStream, peer: TailnetPeer) -> None:
+    code, reason = 1000, ""
+    try:
+        with single_failure():
+            async with trio.open_nursery() as nursery, open_session(websocket, role="server") as session:
+
+                async def keep_pinging() -> None:
+                    nonlocal code, reason
+                    while True:
+                        await trio.sleep(PING_INTERVAL)
+                        if not await websocket.ping(PING_TIMEOUT):
+                            code, reason = 1001, "liveness probe failed"
+                            session.close(reason)
+
+                async def leave_on_stop() -> None:
+                    nonlocal code
+                    await ctx.stopping.wait()
+                    code = 1001
+                    session.close("the server stops")
+
+                nursery.start_soon(keep_pinging)
+                nursery.start_soon(leave_on_stop)
+                await session.serve(TailnetService(ctx, peer).handlers())
+                nursery.cancel_scope.cancel()
+                await websocket.close(code, reason)
+    except Refusal:
+        raise
+    finally:
+        _log.debug("a client left", peer=peer.id)
+
+
+__all__ = ["Failed", "may_ssh", "register"]

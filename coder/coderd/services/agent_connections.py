@@ -1,0 +1,127 @@
+"""Is an agent there? Times written while a connection lives, and its end (rpc-framing 2.1, product map 3.4).
+
+A connection that closes is over at once. A machine that only falls silent (frozen, cable pulled) is asked every five
+seconds and given twelve to answer, so that people learn of it within 17 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.store import agents as agent_store
+from coder.coderd.store.agents import AgentPlace
+from coder.coderd.store.changes import notify_change
+from coder.domain.agents import CONNECTION_UPDATE_FREQUENCY
+from coder.rpc.errors import RpcClosed
+from coder.rpc.session import Session
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+
+PING_INTERVAL = 5.0
+PING_TIMEOUT = 12.0
+"""Ours: upstream asks every 15 s and gives up after 30 s."""
+
+OUTDATED = "build is outdated"
+
+_log = get_logger("agents")
+
+
+class AgentConnections:
+    """The newest connection of each agent in this process, see `Context.part`."""
+
+    def __init__(self, _ctx: Context) -> None:
+        self._newest: dict[UUID, object] = {}
+
+    def begin(self, agent_id: UUID) -> object:
+        mark = self._newest[agent_id] = object()
+        return mark
+
+    def end(self, agent_id: UUID, mark: object) -> bool:
+        """Whether `mark` was the newest: only then has the agent left."""
+        if self._newest.get(agent_id) is not mark:
+            return False
+        del self._newest[agent_id]
+        return True
+
+    def is_connected(self, agent_id: UUID) -> bool:
+        return agent_id in self._newest
+
+
+@asynccontextmanager
+async def monitored(ctx: Context, place: AgentPlace, session: Session, api_version: str) -> AsyncIterator[None]:
+    """Marks the agent connected for the length of the block and watches that it answers.
+
+    A silent agent, or one whose build is no longer the newest, has its session closed.
+    """
+    connections: AgentConnections = ctx.part(AgentConnections)
+    mark = connections.begin(place.agent.id)
+    try:
+        await ctx.db.run(_mark_connected, ctx.clock.now(), place, api_version)
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_ping, session)
+                nursery.start_soon(_keep_marked, ctx, place, session)
+                yield
+                nursery.cancel_scope.cancel()
+    finally:
+        if connections.end(place.agent.id, mark):
+            with trio.move_on_after(5, shield=True):
+                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place)
+
+
+async def _ping(session: Session) -> None:
+    while not session.is_closed:
+        await trio.sleep(PING_INTERVAL)
+        try:
+            await session.ping(PING_TIMEOUT)
+        except RpcClosed as error:
+            session.close(error.message)
+
+
+async def _keep_marked(ctx: Context, place: AgentPlace, session: Session) -> None:
+    while not session.is_closed:
+        await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
+        try:
+            current = await ctx.db.run(_touch, ctx.clock.now(), place.agent.id)
+        except Exception as error:
+            # A database that is away for a moment must not send every agent away.
+            _log.warn("an agent's sign of life was not stored", agent=place.agent.id, error=repr(error))
+            continue
+        if current is None or current.build_id != place.build_id:
+            _log.info("an agent of an older build is sent away", agent=place.agent.id)
+            session.close(OUTDATED)
+
+
+async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str) -> None:
+    await agent_store.mark_connected(tx, place.agent.id, now, api_version=api_version)
+    await agent_store.update_agent(tx, place.agent.id, disconnected_at=None)
+    await _tell(tx, place)
+
+
+async def _touch(tx: Tx, now: datetime, agent_id: UUID) -> AgentPlace | None:
+    place = await agent_store.get_agent_place(tx, agent_id)
+    if place is not None:
+        await agent_store.mark_connected(tx, agent_id, now)
+    return place
+
+
+async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace) -> None:
+    # Later than the last sign of life even when both fall into one tick of a coarse clock.
+    await agent_store.mark_disconnected(tx, place.agent.id, now + timedelta(microseconds=1))
+    await _tell(tx, place)
+
+
+async def _tell(tx: Tx, place: AgentPlace) -> None:
+    await notify_change(
+        tx, "connection", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
+    )

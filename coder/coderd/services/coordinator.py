@@ -1,0 +1,180 @@
+"""The live coordinator: Coordinate streams around the pure one in domain/coordination.py.
+
+Every stream has a mailbox of 512 responses; a peer that lets it run full is dropped. In memory only: after a restart
+peers connect again and say everything anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.services.derp_map import current_map
+from coder.domain.coordination import Coordination, Delivery, Node, Request, Rules, Update
+from coder.rpc.calls import ServerCall
+from coder.rpc.errors import RpcClosed
+from coder.rpc.proto import tailnet_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+MAILBOX = 512
+"Responses that may wait for one peer (section 3.3)."
+
+CoordinateCall = ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]
+CheckTunnel = Callable[[UUID], Awaitable[str]]
+"""Why a tunnel to this agent is refused, empty when it is allowed; for rules that have to ask the database."""
+
+_log = get_logger("coordinator")
+
+
+async def allow_tunnel(_agent_id: UUID) -> str:
+    """The check of peers whose rules say everything already."""
+    return ""
+
+
+class Coordinator:
+    """All Coordinate streams of this server."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._core = Coordination()
+        self._mailboxes: dict[int, trio.MemorySendChannel[Delivery]] = {}
+
+    async def serve(
+        self, call: CoordinateCall, peer_id: UUID, rules: Rules, check_tunnel: CheckTunnel = allow_tunnel
+    ) -> None:
+        """Serves one stream until it ends; then the peer is lost unless it said goodbye."""
+        number, deliveries = self._core.connect(peer_id, rules)
+        send, receive = trio.open_memory_channel[Delivery](MAILBOX)
+        self._mailboxes[number] = send
+        self._hand_out(deliveries)
+        try:
+            with single_failure():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_write, call, receive, nursery.cancel_scope)
+                    async for message in call:
+                        await self._handle(number, message, check_tunnel)
+                    nursery.cancel_scope.cancel()
+        finally:
+            self._mailboxes.pop(number, None)
+            self._hand_out(self._core.lose(number))
+
+    async def _handle(self, number: int, message: tailnet_pb2.CoordinateRequest, check_tunnel: CheckTunnel) -> None:
+        try:
+            request = request_from_proto_untrusted(message)
+        except ValueError as error:
+            self._hand_out(self._core.refuse(number, str(error)))
+            return
+        if request.add_tunnel is not None:
+            refusal = await check_tunnel(request.add_tunnel)
+            if refusal:
+                self._hand_out(self._core.refuse(number, f"authorization: {refusal}"))
+                return
+        self._hand_out(self._core.handle(number, request))
+
+    def _hand_out(self, deliveries: Iterable[Delivery]) -> None:
+        waiting = list(deliveries)
+        while waiting:
+            delivery = waiting.pop(0)
+            mailbox = self._mailboxes.get(delivery.connection)
+            if mailbox is None:
+                continue
+            try:
+                mailbox.send_nowait(delivery)
+            except trio.WouldBlock:
+                _log.warn("a peer does not read its updates and is dropped", connection=delivery.connection)
+                del self._mailboxes[delivery.connection]
+                mailbox.close()
+                waiting += self._core.overflow(delivery.connection)
+            except trio.BrokenResourceError:
+                pass  # its stream is ending
+
+    def close(self) -> None:
+        """Tells every peer that the server stops."""
+        self._hand_out(self._core.close())
+
+    def has_node(self, peer_id: UUID) -> bool:
+        """Whether the peer is here and said how it is reached."""
+        return self._core.node_of(peer_id) is not None
+
+    def latencies(self) -> Mapping[UUID, Mapping[str, Any]]:
+        """Agent id -> region name -> `{"preferred": bool, "latency_ms": float}`, as the agents measured."""
+        regions = current_map(self._ctx).regions
+        found: dict[UUID, dict[str, Any]] = {}
+        for peer_id, node in self._core.nodes().items():
+            message = tailnet_pb2.Node.FromString(node.body)
+            rows: dict[str, Any] = {}
+            for key, seconds in message.derp_latency.items():
+                region = regions.get(_region_number(key))
+                if region is not None:
+                    preferred = region.region_id == message.preferred_derp
+                    rows[region.region_name] = {"preferred": preferred, "latency_ms": seconds * 1000}
+            found[peer_id] = rows
+        return found
+
+
+def _region_number(key: str) -> int:
+    text = key.partition("-")[0]
+    return int(text) if text.isdigit() else -1
+
+
+async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delivery], scope: trio.CancelScope) -> None:
+    """Sends what is delivered; ends the stream at its end or when the mailbox ran full."""
+    try:
+        with mailbox:
+            async for delivery in mailbox:
+                if delivery.updates or delivery.error:
+                    await call.send(response_to_proto(delivery))
+                if delivery.end:
+                    break
+        await call.close()
+    except RpcClosed:
+        pass  # the peer left first
+    scope.cancel()
+
+
+# ---- conversions
+
+
+def request_from_proto_untrusted(message: tailnet_pb2.CoordinateRequest) -> Request:
+    """Raises ValueError with the wire's text for an id that is no UUID."""
+    node = None
+    if message.HasField("update_self"):
+        node = node_from_proto(message.update_self.node)
+    return Request(
+        node=node,
+        add_tunnel=_uuid_untrusted(message.add_tunnel.id) if message.HasField("add_tunnel") else None,
+        remove_tunnel=_uuid_untrusted(message.remove_tunnel.id) if message.HasField("remove_tunnel") else None,
+        disconnect=message.HasField("disconnect"),
+        ready_for_handshake=tuple(_uuid_untrusted(ready.id) for ready in message.ready_for_handshake),
+    )
+
+
+def node_from_proto(node: tailnet_pb2.Node) -> Node:
+    return Node(node.SerializeToString(deterministic=True), tuple(node.addresses), tuple(node.allowed_ips))
+
+
+def _uuid_untrusted(raw: bytes) -> UUID:
+    if len(raw) != 16:
+        raise ValueError(f"unable to convert bytes to UUID: invalid UUID (got {len(raw)} bytes)")
+    return UUID(bytes=raw)
+
+
+def response_to_proto(delivery: Delivery) -> tailnet_pb2.CoordinateResponse:
+    return tailnet_pb2.CoordinateResponse(
+        peer_updates=[_update_to_proto(update) for update in delivery.updates], error=delivery.error
+    )
+
+
+def _update_to_proto(update: Update) -> tailnet_pb2.CoordinateResponse.PeerUpdate:
+    message = tailnet_pb2.CoordinateResponse.PeerUpdate(id=update.peer.bytes, reason=update.reason)
+    message.kind = int(update.kind)  # type: ignore[assignment]
+    if update.node is not None:
+        message.node.ParseFromString(update.node.body)
+    return message

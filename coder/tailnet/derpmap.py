@@ -1,0 +1,153 @@
+"""The relay map in its three forms: the mesh's values, protobuf (coordination RPC) and JSON (REST).
+
+Also the rewriting of the embedded relay: an agent reaches it at the very host and port by which it reaches the server
+(tailnet-proto section 4). JSON uses Go's field names and leaves defaults out, as recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.rpc.proto import tailnet_pb2
+
+_NODE_FIELDS = {
+    "name": "Name",
+    "region_id": "RegionID",
+    "host_name": "HostName",
+    "cert_name": "CertName",
+    "ipv4": "IPv4",
+    "ipv6": "IPv6",
+    "stun_port": "STUNPort",
+    "stun_only": "STUNOnly",
+    "derp_port": "DERPPort",
+    "insecure_for_tests": "InsecureForTests",
+    "force_http": "ForceHTTP",
+    "stun_test_ip": "STUNTestIP",
+    "can_port_80": "CanPort80",
+}
+"Our names (protobuf's as well) and those of the JSON form."
+_ALWAYS = {"Name", "RegionID", "HostName"}
+
+
+def with_embedded(derp_map: DerpMap, url: str) -> DerpMap:
+    """The map as seen by somebody who reaches the server at `url`."""
+    parts = urlsplit(url)
+    plain = parts.scheme in {"http", "ws"}
+    port = parts.port or (80 if plain else 443)
+
+    def rewrite(node: DerpNode) -> DerpNode:
+        if node.stun_only:
+            return node
+        return replace(node, host_name=parts.hostname or "", derp_port=port, force_http=plain)
+
+    return _map_nodes(derp_map, lambda region: region.embedded_relay, rewrite)
+
+
+def without_stun(derp_map: DerpMap) -> DerpMap:
+    """The map for those who may not use direct connections: nobody is asked for our public address."""
+    return _map_nodes(derp_map, lambda _region: True, lambda node: replace(node, stun_port=-1))
+
+
+def _map_nodes(
+    derp_map: DerpMap, chosen: Callable[[DerpRegion], bool], change: Callable[[DerpNode], DerpNode]
+) -> DerpMap:
+    regions = {
+        number: replace(region, nodes=tuple(map(change, region.nodes))) if chosen(region) else region
+        for number, region in derp_map.regions.items()
+    }
+    return replace(derp_map, regions=regions)
+
+
+# ---- protobuf
+
+
+def to_proto(derp_map: DerpMap) -> tailnet_pb2.DERPMap:
+    message = tailnet_pb2.DERPMap()
+    message.home_params.SetInParent()  # upstream's clients crash without it
+    message.home_params.region_score.update(derp_map.region_score)
+    for number, region in derp_map.regions.items():
+        message.regions[number].CopyFrom(
+            tailnet_pb2.DERPMap.Region(
+                region_id=region.region_id,
+                embedded_relay=region.embedded_relay,
+                region_code=region.region_code,
+                region_name=region.region_name,
+                avoid=region.avoid,
+                nodes=[
+                    tailnet_pb2.DERPMap.Region.Node(**{name: getattr(node, name) for name in _NODE_FIELDS})
+                    for node in region.nodes
+                ],
+            )
+        )
+    return message
+
+
+def from_proto(message: tailnet_pb2.DERPMap) -> DerpMap:
+    return DerpMap(
+        regions={
+            number: DerpRegion(
+                region_id=region.region_id,
+                region_code=region.region_code,
+                region_name=region.region_name,
+                nodes=tuple(DerpNode(**{name: getattr(node, name) for name in _NODE_FIELDS}) for node in region.nodes),
+                embedded_relay=region.embedded_relay,
+                avoid=region.avoid,
+            )
+            for number, region in sorted(message.regions.items())
+        },
+        region_score=dict(message.home_params.region_score),
+    )
+
+
+# ---- JSON
+
+
+def to_json(derp_map: DerpMap) -> dict[str, Any]:
+    """`{"Regions": {"999": {…}}}`, ready to be encoded."""
+    found: dict[str, Any] = {}
+    if derp_map.region_score:
+        found["HomeParams"] = {"RegionScore": {str(key): value for key, value in derp_map.region_score.items()}}
+    found["Regions"] = {str(number): _region_to_json(region) for number, region in derp_map.regions.items()}
+    return found
+
+
+def _region_to_json(region: DerpRegion) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "EmbeddedRelay": region.embedded_relay,
+        "RegionID": region.region_id,
+        "RegionCode": region.region_code,
+        "RegionName": region.region_name,
+        **({"Avoid": True} if region.avoid else {}),
+    }
+    found["Nodes"] = [_node_to_json(node) for node in region.nodes]
+    return found
+
+
+def _node_to_json(node: DerpNode) -> dict[str, Any]:
+    values = {json_name: getattr(node, name) for name, json_name in _NODE_FIELDS.items()}
+    return {name: value for name, value in values.items() if value or name in _ALWAYS}
+
+
+def from_json(value: Mapping[str, Any]) -> DerpMap:
+    """Raises ValueError or KeyError when `value` is no relay map."""
+    scores = (value.get("HomeParams") or {}).get("RegionScore") or {}
+    regions = {int(number): _region_from_json(region) for number, region in (value.get("Regions") or {}).items()}
+    return DerpMap(regions, {int(number): float(score) for number, score in scores.items()})
+
+
+def _region_from_json(value: Mapping[str, Any]) -> DerpRegion:
+    return DerpRegion(
+        region_id=int(value["RegionID"]),
+        region_code=value.get("RegionCode", ""),
+        region_name=value.get("RegionName", ""),
+        nodes=tuple(
+            DerpNode(**{name: node[key] for name, key in _NODE_FIELDS.items() if key in node})
+            for node in value.get("Nodes") or ()
+        ),
+        embedded_relay=bool(value.get("EmbeddedRelay")),
+        avoid=bool(value.get("Avoid")),
+    )

@@ -1,0 +1,186 @@
+"""Which coordinated peers are installed in the mesh, and when: tables and timers, no I/O (tailnet-proto 3.5).
+
+`Peers` digests peer updates and the clock and answers with actions for the mesh node. An agent (destination) installs
+a peer at once and answers that it is ready; a client (source) waits for that word, or five seconds. A peer that was
+lost stays, its tunnel keeps working, and goes only after fifteen minutes without a handshake.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+from uuid import UUID
+
+HANDSHAKE_WAIT = 5.0
+"Seconds a source waits for READY_FOR_HANDSHAKE after a NODE."
+LOST_TIMEOUT = 900.0
+"Seconds a lost peer stays without a handshake."
+
+
+class Kind(enum.IntEnum):
+    """Kinds of peer updates; the numbers are those of the wire."""
+
+    NODE = 1
+    DISCONNECTED = 2
+    LOST = 3
+    READY_FOR_HANDSHAKE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PeerNode:
+    """What the coordinator says of a peer, checked and converted."""
+
+    public_key: bytes
+    disco_key: bytes
+    preferred_derp: int
+    allowed_ips: tuple[str, ...]
+    endpoints: tuple[str, ...]
+    as_of: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Put this peer into the node, or change it; an established session with the same key must go on."""
+
+    peer: UUID
+    node: PeerNode
+    keepalive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    public_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SayReady:
+    """Tell the coordinator that we are ready for the handshake of `peer`."""
+
+    peer: UUID
+
+
+Action = Install | Remove | SayReady
+LastHandshake = Callable[[bytes], float | None]
+"""Time of the last WireGuard handshake with a key, None when there was none."""
+
+
+@dataclass(slots=True)
+class _Peer:
+    id: UUID
+    node: PeerNode | None = None
+    installed: bool = False
+    ready: bool = False
+    install_at: float | None = None
+    lost_at: float | None = None
+
+
+class Peers:
+    """The peers of one mesh node. `now` is the trio clock in seconds."""
+
+    def __init__(self, role: Literal["source", "destination"]) -> None:
+        self._source = role == "source"
+        self._peers: dict[UUID, _Peer] = {}
+
+    def known(self) -> list[UUID]:
+        return list(self._peers)
+
+    def node_of(self, peer: UUID) -> PeerNode | None:
+        found = self._peers.get(peer)
+        return found.node if found else None
+
+    def is_installed(self, peer: UUID) -> bool:
+        found = self._peers.get(peer)
+        return found is not None and found.installed
+
+    # ---- what the coordinator says
+
+    def receive_node(self, peer_id: UUID, node: PeerNode, now: float) -> list[Action]:
+        if node.preferred_derp == 0:
+            return []
+        peer = self._peers.setdefault(peer_id, _Peer(peer_id))
+        peer.lost_at = None
+        actions: list[Action] = []
+        if peer.node is not None and peer.node.public_key != node.public_key:
+            # The peer's process began anew: its old session is worthless.
+            if peer.installed:
+                actions.append(Remove(peer.node.public_key))
+                peer.installed = False
+        elif peer.node is not None and node.as_of < peer.node.as_of:
+            node = peer.node  # out of order
+        peer.node = node
+        if not self._source:
+            return [*actions, *self._install(peer), SayReady(peer_id)]
+        if peer.installed or peer.ready:
+            return [*actions, *self._install(peer)]
+        peer.install_at = now + HANDSHAKE_WAIT
+        return actions
+
+    def receive_ready(self, peer_id: UUID) -> list[Action]:
+        peer = self._peers.setdefault(peer_id, _Peer(peer_id))
+        peer.ready = True
+        return self._install(peer)
+
+    def receive_disconnected(self, peer_id: UUID) -> list[Action]:
+        peer = self._peers.pop(peer_id, None)
+        return [Remove(peer.node.public_key)] if peer is not None and peer.installed and peer.node else []
+
+    def receive_lost(self, peer_id: UUID, now: float) -> None:
+        peer = self._peers.get(peer_id)
+        if peer is not None and peer.lost_at is None:
+            peer.lost_at = now
+
+    def lose_all(self, now: float) -> None:
+        """The stream to the coordinator ended: nobody is known to be there, tunnels go on."""
+        for peer_id in self._peers:
+            self.receive_lost(peer_id, now)
+
+    def forget(self, peer_id: UUID) -> list[Action]:
+        """We do not want a tunnel to this peer any more."""
+        return self.receive_disconnected(peer_id)
+
+    # ---- time
+
+    def next_wake(self) -> float | None:
+        """When `on_timer` wants to be called."""
+        times = [at for peer in self._peers.values() for at in (peer.install_at, _expiry(peer)) if at is not None]
+        return min(times, default=None)
+
+    def on_timer(self, now: float, last_handshake: LastHandshake) -> list[Action]:
+        actions: list[Action] = []
+        for peer in list(self._peers.values()):
+            if peer.install_at is not None and now >= peer.install_at:
+                actions += self._install(peer)
+            expiry = _expiry(peer)
+            if expiry is not None and now >= expiry:
+                actions += self._expire(peer, now, last_handshake)
+        return actions
+
+    def _expire(self, peer: _Peer, now: float, last_handshake: LastHandshake) -> list[Action]:
+        handshake = last_handshake(peer.node.public_key) if peer.node else None
+        if handshake is not None and now < handshake + LOST_TIMEOUT:
+            peer.lost_at = handshake  # still in use; look again when that handshake is old
+            return []
+        return self.receive_disconnected(peer.id)
+
+    # ---- inside
+
+    def _install(self, peer: _Peer) -> list[Action]:
+        peer.install_at = None
+        if peer.node is None:
+            return []  # remembered: the node follows
+        peer.installed = True
+        return [Install(peer.id, peer.node, keepalive=self._source and peer.ready)]
+
+
+def _expiry(peer: _Peer) -> float | None:
+    return None if peer.lost_at is None else peer.lost_at + LOST_TIMEOUT
+
+
+def without_endpoints(actions: Iterable[Action]) -> list[Action]:
+    """The same actions where direct connections are off: what peers offer is ignored."""
+    return [
+        replace(action, node=replace(action.node, endpoints=())) if isinstance(action, Install) else action
+        for action in actions
+    ]
