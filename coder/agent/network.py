@@ -20,6 +20,7 @@ from coder.agent.speedtest import serve_speedtest
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
+from coder.mesh.errors import MeshError
 from coder.mesh.node import Node, NodeConfig, open_node
 from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session
@@ -130,6 +131,12 @@ class Network:
         finally:
             self._connections -= 1
 
+    def refresh_traffic(self) -> None:
+        """Takes the node's counters into `traffic`."""
+        if self._node is not None:
+            peers = self._node.status().peers
+            self.traffic.count(0, sum(peer.rx_bytes for peer in peers), 0, sum(peer.tx_bytes for peer in peers))
+
     def connection_count(self) -> int:
         return self._connections
 
@@ -138,12 +145,11 @@ class Network:
         if self._node is None:
             return []
         found: list[float] = []
-        for peer in self._node.peers():
-            with trio.move_on_after(5):
-                try:
-                    found.append((await self._node.ping(peer.public_key)).latency_s)
-                except (OSError, trio.BrokenResourceError):
-                    continue
+        for key in self._node.peers():
+            try:
+                found.append((await self._node.ping(key)).latency_s)
+            except MeshError:
+                continue
         return found
 
     async def close_listeners(self) -> None:

@@ -38,6 +38,7 @@ class Statistics:
 
     async def _collect(self) -> agent_pb2.Stats:
         sessions, traffic = self._state.sessions, self._network.traffic
+        self._network.refresh_traffic()
         rx_packets, rx_bytes, tx_packets, tx_bytes = traffic.since_report()
         connections = self._network.connection_count()
         latencies = await self._network.latencies() if connections else []

@@ -31,7 +31,8 @@ def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
             except ValueError as error:
                 raise CoderError(
                     "port_forward",
-                    f'parse port-forward specs: failed to parse {protocol} port-forward specification "{part}": {error}',
+                    "parse port-forward specs: failed to parse "
+                    f'{protocol} port-forward specification "{part}": {error}',
                     "Write [bind_ip:]local[:remote], ranges as 8000-8010.",
                 ) from None
     return found

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation
+
+if TYPE_CHECKING:
+    from coder.client.ready import WaitFor
 
 
 def _run(invocation: Invocation) -> int:
@@ -30,7 +33,7 @@ async def _main(invocation: Invocation) -> int:
     name = _target_name(invocation)
     direct = not invocation.globals["disable_direct"]
     stdio = bool(invocation["stdio"])
-    wait = "no" if invocation["no_wait"] else invocation["wait"]
+    wait: WaitFor = "no" if invocation["no_wait"] else invocation["wait"]
     async with HttpClient(policy) as http:
         prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
         target: Target = await prepare.wait_connected(await prepare.find(name))

@@ -12,6 +12,7 @@ from uuid import UUID
 import trio
 
 from coder.base.errors import CoderError
+from coder.mesh.errors import MeshError
 from coder.mesh.node import Node, NodeConfig, PingResult, open_node
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
@@ -28,6 +29,8 @@ API_VERSION = "2.0"
 FINAL_STATUSES = {400, 401, 403, 404, 409, 500}
 "Refusals of the first dial that a second one would not change (rpc framing document, section 6)."
 REACH_TIMEOUT = 30.0
+INSTALL_POLL = 0.01
+"Seconds between looks at whether the coordinator has told us of the agent."
 
 
 @dataclass(slots=True)
@@ -42,7 +45,12 @@ class WorkspaceLink:
     async def wait_reachable(self, timeout: float = REACH_TIMEOUT) -> None:
         """Returns when the agent answered inside the tunnel. Raises CoderError after `timeout` seconds."""
         with trio.move_on_after(timeout):
-            await self.node.wait_reachable(self.address)
+            while self.controller.public_key_of(self.agent_id) is None:
+                await trio.sleep(INSTALL_POLL)
+            try:
+                await self.node.wait_reachable(self.address)
+            except MeshError as error:
+                raise CoderError("unreachable", "the workspace's agent has left the overlay") from error
             return
         raise CoderError(
             "unreachable",
@@ -52,14 +60,22 @@ class WorkspaceLink:
 
     async def connect(self, port: int) -> trio.abc.HalfCloseableStream:
         """A TCP stream to a port of the agent."""
-        return await self.node.tcp_connect(self.address, port)
+        try:
+            return await self.node.tcp_connect(self.address, port)
+        except MeshError as error:
+            raise CoderError(
+                "no_connection", f"no connection to port {port} of the workspace", "Does anything listen there?"
+            ) from error
 
     async def ping(self) -> PingResult:
-        """One ping on the path in use. Raises OSError-like mesh errors when it is lost."""
+        """One ping on the path in use. Raises CoderError when it is lost."""
         key = self.controller.public_key_of(self.agent_id)
         if key is None:
             raise CoderError("no_peer", "the agent has not joined the overlay yet")
-        return await self.node.ping(key)
+        try:
+            return await self.node.ping(key)
+        except MeshError as error:
+            raise CoderError("ping", "no answer") from error
 
 
 @asynccontextmanager
