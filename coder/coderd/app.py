@@ -26,6 +26,7 @@ from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import response_headers
 from coder.coderd.http.listener import FrontDoor, open_listeners
 from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
+from coder.coderd.services import deployment
 from coder.coderd.services.context import Context
 from coder.coderd.store import site
 from coder.coderd.store.database import Database, open_database
@@ -40,10 +41,10 @@ ProvisionerFactory = Callable[[Context], Awaitable[None]]
 PART_MODULES: tuple[str, ...] = ()
 """Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
 
-LINK_MODULES: tuple[str, ...] = ()
+LINK_MODULES: tuple[str, ...] = ("coder.coderd.links.provisioners",)
 """Modules of `coderd.links` with `def register(table: LinkTable)`."""
 
-LOOP_MODULES: tuple[str, ...] = ()
+LOOP_MODULES: tuple[str, ...] = ("coder.coderd.loops.reaper",)
 """Modules of `coderd.loops` with `async def run(ctx)`."""
 
 
@@ -140,7 +141,7 @@ async def new_context(
 ) -> Context:
     """The context of one server; makes the deployment id on the first start."""
     deployment_id = await database.run(site.ensure_deployment, clock.now())
-    return Context(
+    context = Context(
         config=config,
         db=database,
         nursery=nursery,
@@ -148,6 +149,8 @@ async def new_context(
         deployment_id=deployment_id,
         clock=clock,
     )
+    context.webpush_public_key = await deployment.webpush_public_key(context)
+    return context
 
 
 def _reachable_url(listener_url: str) -> str:

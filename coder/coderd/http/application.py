@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from quart import Response
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import PathConverter
 
 from coder.api import codec
 from coder.coderd.http.auth import CsrfMismatch
@@ -28,17 +29,41 @@ BLUEPRINTS: tuple[str, ...] = (
     "keys",
     "organizations",
     "files",
+    "roles",
+    "settings",
+    "deployment",
+    "inbox",
+    "templates",
+    "template_versions",
+    "provisioners",
+    # last: takes what nobody else wants
+    "site",
 )
+
+
+class PagePath(PathConverter):
+    """Any path that is not the API's: there an unknown route is 404 and a wrong method 405."""
+
+    regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
 
 
 def build_application(ctx: Context) -> Frame:
     """The ASGI application with all blueprints."""
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
+    app.url_map.converters["page"] = PagePath
     for name in BLUEPRINTS:
         app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
     _register_errors(app)
+    _only_named_methods(app)
     return Frame(app, ctx)
+
+
+def _only_named_methods(app: Application) -> None:
+    """API routes answer HEAD and OPTIONS with 405, as upstream's router does; Quart would invent answers."""
+    for rule in app.url_map.iter_rules():
+        if rule.rule.startswith("/api/") and rule.methods is not None and not rule.websocket:
+            rule.methods -= {"HEAD", "OPTIONS"}
 
 
 def _register_errors(app: Application) -> None:

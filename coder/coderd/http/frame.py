@@ -55,6 +55,9 @@ class Frame:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        if scope.get("method") == "OPTIONS" and _header(scope["headers"], b"access-control-request-method"):
+            await _preflight(send)
+            return
         started = time.perf_counter()
         request_id = str(uuid4())
         scope["coder_request_id"] = request_id
@@ -72,7 +75,7 @@ class Frame:
                 given = list(message.get("headers", ()))
                 names = {name.lower() for name, _ in given}
                 given += [pair for pair in extra if pair[0] not in names]
-                given += [pair for pair in _VARY]
+                given += _VARY
                 if b"csrf_token=" not in _header(headers, b"cookie"):
                     given.append((b"set-cookie", f"csrf_token={_csrf()}{self._cookie_tail}".encode()))
                 message["headers"] = given
@@ -113,6 +116,14 @@ class Frame:
             if value:
                 scope["client"] = (value, 0)
                 return
+
+
+async def _preflight(send: Send) -> None:
+    """No other origin is invited: the browser is told nothing it could act on."""
+    names = (b"Origin", b"Access-Control-Request-Method", b"Access-Control-Request-Headers")
+    headers = [(b"vary", name) for name in names] + [(b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:

@@ -7,6 +7,7 @@ zero; several failures are answered together as validations.
 from __future__ import annotations
 
 import functools
+import json
 import re
 import types
 import typing
@@ -26,7 +27,7 @@ from coder.domain.zero import NIL_UUID, ZERO_TIME
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-MAX_BODY = 1 << 20
+MAX_BODY = 16 << 20
 """Bytes of a JSON body; uploads have their own limits."""
 
 _MISSING = object()
@@ -55,11 +56,7 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
     """`read_body` without the request; see there."""
     if not raw.strip() and allow_empty:
         raw = b"{}"
-    try:
-        document = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
-        detail = "EOF" if not raw.strip() else str(error)
-        raise Invalid("Request body must be valid JSON.", detail) from error
+    document = _decode(raw)
     if document is None:
         document = {}
     if not isinstance(document, dict):
@@ -75,6 +72,20 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
     if missing:
         raise InvalidFields(*((name, required_detail()) for name in missing))
     return body
+
+
+def _decode(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        if not raw.strip():
+            raise Invalid("Request body must be valid JSON.", "EOF") from error
+        try:
+            # Go's decoder stops after the first value; whatever follows is not looked at.
+            return json.JSONDecoder().raw_decode(raw.decode().lstrip())[0]
+        except (ValueError, RecursionError):
+            detail = "unexpected EOF" if "truncated" in str(error) else str(error)
+            raise Invalid("Request body must be valid JSON.", detail) from error
 
 
 def required_detail(value: str = "") -> str:

@@ -19,9 +19,16 @@ async def healthz() -> Response:
 
 @blueprint.get("/latency-check")
 async def latency_check() -> Response:
-    return Response("OK", content_type="text/plain; charset=utf-8")
+    """For browsers on any page: how far away is this server?"""
+    response = Response("OK", content_type="text/plain; charset=utf-8")
+    response.headers["Access-Control-Allow-Origin"] = "*"
+    response.headers["Access-Control-Allow-Headers"] = "*"
+    response.headers["Access-Control-Allow-Methods"] = "*"
+    response.headers["Access-Control-Allow-Credentials"] = "false"
+    return response
 
 
+@blueprint.get("/api/v2")
 @blueprint.get("/api/v2/")
 async def greeting() -> Response:
     return message("👋")
@@ -41,5 +48,6 @@ async def buildinfo() -> Response:
             provisioner_api_version=PROVISIONER_API_VERSION,
             upgrade_message=ctx.config.cli_upgrade_message,
             deployment_id=str(ctx.deployment_id),
+            webpush_public_key=ctx.webpush_public_key,
         )
     )

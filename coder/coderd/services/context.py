@@ -31,6 +31,8 @@ class Context:
     access_url: str
     "The URL people and agents use, without a slash at the end."
     deployment_id: UUID
+    webpush_public_key: str = ""
+    "The site's VAPID key; browsers subscribe with it."
     clock: Clock = field(default_factory=SystemClock)
     log: Logger = field(default_factory=lambda: get_logger("coderd"))
     stopping: trio.Event = field(default_factory=trio.Event)

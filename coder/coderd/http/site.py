@@ -1,0 +1,203 @@
+"""The dashboard's files: hashed assets for ever, everything unknown is the single page.
+
+Registered last: what no API route takes ends here. The page carries `<meta property>` values that spare it its first
+requests. Not here: /bin (`binaries.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import mimetypes
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from quart import Blueprint, Response, request
+
+from coder.api import codec
+from coder.base.version import BUILD_VERSION
+from coder.coderd.http.auth import context, optional_caller
+from coder.coderd.services import deployment, users
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+blueprint = Blueprint("site", __name__)
+
+_BUNDLED = Path(__file__).resolve().parent.parent.parent / "dashboard"
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_FOREVER = "public, max-age=31536000, immutable"
+_EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
+_PERMISSIONS = (
+    "accelerometer=(), autoplay=(), battery=(), camera=(), document-domain=(), geolocation=(), gyroscope=(), "
+    "magnetometer=(), microphone=(self), midi=(), payment=(), usb=(), vr=(), screen-wake-lock=(), "
+    "xr-spatial-tracking=()"
+)
+
+
+@blueprint.route("/install.sh", methods=["GET", "HEAD"])
+async def install_script() -> Response:
+    text = _INSTALL.replace("@URL@", context().access_url).replace("@VERSION@", BUILD_VERSION)
+    return _framed(Response(text, content_type="application/x-sh; charset=utf-8"))
+
+
+@blueprint.route("/", defaults={"path": ""}, methods=_METHODS)
+@blueprint.route("/<page:path>", methods=_METHODS)
+async def page(path: str) -> Response:
+    if path == "api/v2" or path.startswith(("api/v2/", "api/experimental/")):
+        return Response(
+            codec.encode({"message": "Route not found."}), 404, content_type="application/json; charset=utf-8"
+        )
+    if path.startswith("swagger"):
+        text = {"message": "Swagger documentation is disabled."}
+        return Response(codec.encode(text), 404, content_type="application/json; charset=utf-8")
+    found = _find(_root(), path)
+    if found is None:
+        return await _index()
+    data, kind, tag = _load(str(found), found.stat().st_mtime_ns)
+    if request.headers.get("If-None-Match") == tag:
+        return _framed(Response(b"", 304, {"ETag": tag}))
+    response = Response(data, content_type=kind)
+    response.headers["ETag"] = tag
+    response.headers["Cache-Control"] = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
+    return _framed(response)
+
+
+def _root() -> Path:
+    chosen = context().config.site_dir
+    return Path(chosen) if chosen else _BUNDLED / "dist"
+
+
+def _find(root: Path, path: str) -> Path | None:
+    """A file below `root`; never one outside of it."""
+    if not path or "\x00" in path:
+        return None
+    target = (root / path).resolve()
+    if not target.is_relative_to(root.resolve()) or target.name == "index.html" or not target.is_file():
+        return None
+    return target
+
+
+@lru_cache(maxsize=256)
+def _load(path: str, _changed: int) -> tuple[bytes, str, str]:
+    """(bytes, type, quoted hash) of a file; read once per change."""
+    data = Path(path).read_bytes()
+    kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    if kind.startswith("text/") or kind in {"application/javascript", "image/svg+xml"}:
+        kind += "; charset=utf-8"
+    return data, kind, f'"{hashlib.sha1(data, usedforsecurity=False).hexdigest()}"'
+
+
+async def _index() -> Response:
+    index = _root() / "index.html"
+    if not index.is_file():
+        text = _EMPTY_PAGE.format("The dashboard is not built. Run npm install && npm run build in coder/dashboard.")
+        return _framed(Response(text, content_type="text/html; charset=utf-8"))
+    page, _, _ = _load(str(index), index.stat().st_mtime_ns)
+    values = await _bootstrap(context())
+    metas = "".join(
+        f'<meta property="{name}" content="{html.escape(value, quote=True)}" />' for name, value in values.items()
+    )
+    text = page.decode()
+    head, mark, rest = text.partition("</head>")
+    text = f"{head}{metas}{mark}{rest}" if mark else text
+    response = Response(text, content_type="text/html; charset=utf-8")
+    response.headers["Cache-Control"] = "no-cache"
+    return _framed(response)
+
+
+async def _bootstrap(ctx: Context) -> dict[str, str]:
+    """Values the page would ask for first. The user's only when a valid session came along."""
+    values: dict[str, Any] = {
+        "csrf-token": request.cookies.get("csrf_token", ""),
+        "build-info": {"version": BUILD_VERSION, "dashboard_url": ctx.access_url},
+        "experiments": list(ctx.config.experiments),
+    }
+    caller = await optional_caller() if "coder_session_token" in request.cookies else None
+    if caller is not None:
+        values["user"] = users.user_view(caller.user)
+        values["entitlements"] = await deployment.entitlements(ctx)
+        values["appearance"] = await deployment.appearance(ctx)
+    return {name: value if isinstance(value, str) else codec.encode(value).decode() for name, value in values.items()}
+
+
+def _framed(response: Response) -> Response:
+    """Headers of everything a browser shows."""
+    headers = response.headers
+    headers["Content-Security-Policy"] = _policy(context())
+    headers["Permissions-Policy"] = _PERMISSIONS
+    headers["Referrer-Policy"] = "no-referrer"
+    config = context().config
+    if config.strict_transport_security > 0:
+        options = "".join(f"; {option}" for option in config.strict_transport_security_options)
+        headers["Strict-Transport-Security"] = f"max-age={config.strict_transport_security}{options}"
+    return response
+
+
+def _policy(ctx: Context) -> str:
+    host = urlsplit(ctx.access_url).netloc
+    wildcard = ctx.config.wildcard_access_url
+    frames = f"'self' {host}" + (f" {wildcard}" if wildcard else "")
+    directives = {
+        "default-src": "'self'",
+        "child-src": "'self'",
+        "connect-src": f"'self' wss://{host} ws://{host} https://{host} {ctx.access_url}",
+        "font-src": "'self' data:",
+        "form-action": "'self'",
+        "frame-ancestors": "'self'",
+        "frame-src": frames,
+        "img-src": "'self' https: data: blob:",
+        "manifest-src": "'self' blob:",
+        "media-src": "'self'",
+        "object-src": "'self'",
+        "report-uri": "/api/v2/csp/reports",
+        "script-src": "'self'",
+        "style-src": "'self' 'unsafe-inline'",
+        "worker-src": "'self' blob:",
+    }
+    extra = "".join(f"; {directive}" for directive in ctx.config.additional_csp_policy)
+    return "; ".join(f"{name} {value}" for name, value in directives.items()) + extra
+
+
+_INSTALL = """#!/bin/sh
+# Installs the coder command of @URL@ (@VERSION@).
+set -eu
+
+url="@URL@"
+prefix="${CODER_INSTALL_PREFIX:-/usr/local}"
+
+case "$(uname -s)" in
+Linux) os=linux ;;
+Darwin) os=darwin ;;
+*) echo "install.sh: $(uname -s) is not supported by this script" >&2; exit 1 ;;
+esac
+case "$(uname -m)" in
+x86_64 | amd64) arch=amd64 ;;
+aarch64 | arm64) arch=arm64 ;;
+armv7l) arch=armv7 ;;
+*) echo "install.sh: $(uname -m) is not supported" >&2; exit 1 ;;
+esac
+
+file="$(mktemp)"
+trap 'rm -f "$file"' EXIT
+echo "Downloading $url/bin/coder-$os-$arch"
+if command -v curl >/dev/null 2>&1; then
+	curl -fsSL -o "$file" "$url/bin/coder-$os-$arch"
+else
+	wget -qO "$file" "$url/bin/coder-$os-$arch"
+fi
+chmod 755 "$file"
+
+target="$prefix/bin"
+if [ -w "$target" ] || { [ ! -e "$target" ] && mkdir -p "$target" 2>/dev/null; }; then
+	cp "$file" "$target/coder"
+elif command -v sudo >/dev/null 2>&1; then
+	sudo mkdir -p "$target" && sudo cp "$file" "$target/coder"
+else
+	target="$HOME/.local/bin"
+	mkdir -p "$target" && cp "$file" "$target/coder"
+fi
+echo "Installed $target/coder. Log in with: coder login $url"
+"""

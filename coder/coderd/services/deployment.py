@@ -1,0 +1,258 @@
+"""What the whole deployment says about itself: features, appearance, configuration, regions."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from coder.api import codec
+from coder.api.deployment import (
+    AppearanceConfig,
+    BannerConfig,
+    Entitlements,
+    Feature,
+    LinkConfig,
+    SSHConfigResponse,
+    UpdateAppearanceConfig,
+)
+from coder.base.config import Option
+from coder.base.duration import format_duration
+from coder.base.version import BUILD_VERSION
+from coder.coderd.config import struct_value
+from coder.coderd.options import OPTIONS
+from coder.coderd.services.authorization import require
+from coder.coderd.store import site
+from coder.coderd.store import users as user_store
+from coder.domain.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+
+FEATURES = (
+    "access_control advanced_template_scheduling agent_runtime_hours ai_governance_user_limit aibridge appearance "
+    "audit_log boundary browser_only connection_log control_shared_ports custom_roles external_provisioner_daemons "
+    "external_token_encryption high_availability managed_agent_limit multiple_external_auth multiple_organizations "
+    "scim service_accounts task_batch_actions template_rbac user_limit user_role_management "
+    "workspace_batch_actions workspace_external_agent workspace_prebuilds workspace_proxy"
+).split()
+# These need something this server does not have; saying "enabled" would only show dead buttons.
+_OFF = frozenset({"agent_runtime_hours", "ai_governance_user_limit", "aibridge", "boundary", "managed_agent_limit"})
+_APPEARANCE = "appearance"
+_VAPID = "vapid_keys"
+
+
+async def entitlements(ctx: Context) -> Entitlements:
+    """Everything is included: there are no licences."""
+    count = await ctx.db.read(user_store.count_users)
+    features = {
+        name: Feature(entitlement="entitled", enabled=name not in _OFF and _switched_on(ctx, name)) for name in FEATURES
+    }
+    features["user_limit"] = Feature(entitlement="entitled", enabled=False, actual=count)
+    return Entitlements(
+        features=features,
+        warnings=[],
+        errors=[],
+        has_license=True,
+        trial=False,
+        require_telemetry=False,
+        refreshed_at=ctx.clock.now(),
+    )
+
+
+def _switched_on(ctx: Context, name: str) -> bool:
+    resolved = ctx.config.resolved
+    option = {"browser_only": "browser_only", "scim": "scim_auth_header"}.get(name)
+    if option is not None:
+        return bool(resolved[option]) if resolved else False
+    return True
+
+
+def ssh_config(ctx: Context) -> SSHConfigResponse:
+    options = dict(item.split("=", 1) if "=" in item else item.split(" ", 1) for item in ctx.config.ssh_config_options)
+    return SSHConfigResponse(
+        hostname_prefix=ctx.config.ssh_hostname_prefix,
+        hostname_suffix=ctx.config.workspace_hostname_suffix,
+        ssh_config_options=options,
+    )
+
+
+# ---- appearance
+
+
+def _support_links(ctx: Context) -> list[LinkConfig]:
+    resolved = ctx.config.resolved
+    configured = struct_value(resolved["support_links"]) if resolved else None
+    if configured:
+        return [LinkConfig(name=link["name"], target=link["target"], icon=link.get("icon", "")) for link in configured]
+    bug = "https://github.com/coder/coder/issues/new?labels=needs+triage&body=Version: "
+    return [
+        LinkConfig(name="Documentation", target=ctx.config.docs_url, icon="docs"),
+        LinkConfig(name="Report a bug", target=f"{bug}[`{BUILD_VERSION}`](https://github.com/coder/coder)", icon="bug"),
+        LinkConfig(name="Join the Coder Discord", target="https://discord.gg/coder", icon="chat"),
+        LinkConfig(name="Star the Repo", target="https://github.com/coder/coder", icon="star"),
+    ]
+
+
+async def appearance(ctx: Context) -> AppearanceConfig:
+    stored = await ctx.db.read(site.get_config, _APPEARANCE)
+    chosen = codec.decode(stored, UpdateAppearanceConfig) if stored else None
+    return AppearanceConfig(
+        application_name=chosen.application_name if chosen else "",
+        logo_url=chosen.logo_url if chosen else "",
+        docs_url=ctx.config.docs_url,
+        service_banner=chosen.service_banner if chosen else BannerConfig(enabled=False),
+        announcement_banners=chosen.announcement_banners if chosen else [],
+        support_links=_support_links(ctx),
+    )
+
+
+async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanceConfig) -> None:
+    require(subject, "update", Resource("deployment_config"), hidden=False)
+    await ctx.db.run(site.put_config, _APPEARANCE, codec.encode(chosen).decode())
+
+
+# ---- configuration
+
+
+def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
+    """Options with their values and sources; secrets are left out. Raises Forbidden."""
+    require(subject, "read", Resource("deployment_config"), hidden=False)
+    return {"config": _tree(ctx), "options": [_option(ctx, option) for option in OPTIONS]}
+
+
+def _value(ctx: Context, option: Option) -> Any:
+    if option.secret:
+        return None
+    if ctx.config.resolved is not None:
+        return ctx.config.resolved[option.name]
+    return getattr(ctx.config, option.name, option.default)
+
+
+def _json_value(option: Option, value: Any) -> Any:
+    if value is None:
+        return None
+    if option.kind == "duration" and isinstance(value, timedelta):
+        return int(value.total_seconds() * 1e9)
+    if option.kind == "string-array":
+        return list(value) or None
+    if option.kind == "struct":
+        return struct_value(value) or None
+    return to_builtins(value, enc_hook=str)
+
+
+def _option(ctx: Context, option: Option) -> dict[str, Any]:
+    default = option.default
+    if isinstance(default, timedelta):
+        default = format_duration(default)
+    elif isinstance(default, tuple):
+        default = ",".join(default)
+    elif isinstance(default, bool):
+        default = "true" if default else ""
+    shown: dict[str, Any] = {
+        "name": option.flag.replace("-", " ").title(),
+        "description": option.help,
+        "flag": option.flag,
+        "env": option.env,
+        "default": str(default),
+        "value": _json_value(option, _value(ctx, option)),
+        "group": {"name": option.group},
+        "hidden": option.hidden,
+    }
+    if option.short:
+        shown["flag_shorthand"] = option.short
+    if option.yaml:
+        shown["yaml"] = option.yaml.rsplit(".", 1)[-1]
+    if option.secret:
+        shown["annotations"] = {"secret": "true"}
+    if ctx.config.resolved is not None:
+        shown["value_source"] = ctx.config.resolved.sources[option.name]
+    return shown
+
+
+def _tree(ctx: Context) -> dict[str, Any]:
+    """The part of upstream's nested values that dashboards read."""
+    config = ctx.config
+    flat: dict[str, Any] = {
+        "access_url": ctx.access_url,
+        "docs_url": config.docs_url,
+        "http_address": config.http_address,
+        "wildcard_access_url": config.wildcard_access_url,
+        "experiments": list(config.experiments),
+        "derp": {
+            "server": {
+                "enable": config.derp_server_enable,
+                "region_id": config.derp_server_region_id,
+                "region_code": config.derp_server_region_code,
+                "region_name": config.derp_server_region_name,
+                "stun_addresses": list(config.derp_server_stun_addresses),
+                "relay_url": "",
+            },
+            "config": {
+                "block_direct": config.block_direct_connections,
+                "force_websockets": config.derp_force_websockets,
+                "url": config.derp_config_url,
+                "path": config.derp_config_path,
+            },
+        },
+        "provisioner": {"daemons": config.provisioner_daemons, "daemon_types": list(config.provisioner_types)},
+        "disable_path_apps": config.disable_path_apps,
+        "disable_password_auth": config.disable_password_auth,
+        "disable_owner_workspace_exec": config.disable_owner_workspace_access,
+        "browser_only": False,
+        "redirect_to_access_url": config.redirect_to_access_url,
+        "web_terminal_renderer": config.web_terminal_renderer,
+        "allow_workspace_renames": config.allow_workspace_renames,
+        "session_lifetime": {
+            "default_duration": _nanoseconds(config.session_duration),
+            "disable_expiry_refresh": config.disable_session_expiry_refresh,
+            "default_token_lifetime": _nanoseconds(config.default_token_lifetime),
+            "max_token_lifetime": _nanoseconds(config.max_token_lifetime),
+            "max_admin_token_lifetime": _nanoseconds(config.max_admin_token_lifetime),
+        },
+        "update_check": config.update_check,
+        "swagger": {"enable": config.swagger_enable},
+    }
+    return flat
+
+
+def _nanoseconds(value: timedelta) -> int:
+    return int(value.total_seconds()) * 10**9
+
+
+# ---- keys of the site
+
+
+async def webpush_public_key(ctx: Context) -> str:
+    """The site's VAPID public key (base64url, uncompressed point), made once."""
+    stored = await ctx.db.read(site.get_config, _VAPID)
+    if stored is None:
+        stored = await ctx.db.run(_make_vapid)
+    return str(json.loads(stored)["public"])
+
+
+async def _make_vapid(tx: Tx) -> str:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    found = await site.get_config(tx, _VAPID)
+    if found is not None:
+        return found
+    private = ec.generate_private_key(ec.SECP256R1())
+    point = private.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    pair: Mapping[str, str] = {
+        "public": _base64url(point),
+        "private": _base64url(private.private_numbers().private_value.to_bytes(32, "big")),
+    }
+    text = json.dumps(pair)
+    await site.put_config(tx, _VAPID, text)
+    return text
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
