@@ -31,6 +31,8 @@ _unpack_header_from = TRANSPORT_HEADER.unpack_from
 _nonce = NONCE.pack
 _VERSION_MASK = 0xF0
 _VERSION_6 = 0x60
+_SOURCE_END = 24
+_NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
 
 class Keypair:
@@ -133,27 +135,27 @@ class Keypair:
         index = self.local_index
         replay = self.replay
         newest = replay.newest
-        allowed = self.tunnel.allowed
         append = out.append
+        head = _NO_HEAD
         genuine = data = 0
-        while offset < total:
-            end = offset + segment
+        for at in range(offset, total, segment):
+            end = at + segment
             if end > total:
                 end = total
-                if end - offset < TRANSPORT_OVERHEAD:
-                    offset = end
+                if end - at < TRANSPORT_OVERHEAD:
+                    offset = total
                     break
-            kind, receiver, counter = _unpack_header_from(view, offset)
+            kind, receiver, counter = _unpack_header_from(view, at)
             if receiver != index or kind != TYPE_TRANSPORT:
+                offset = at
                 break
-            start, offset = offset + _HEADER_SIZE, end
             if counter <= newest or counter >= REJECT_AFTER_MESSAGES:
                 replay.newest = newest
                 if counter >= REJECT_AFTER_MESSAGES or not replay.is_new(counter):
                     self.forged += 1
                     continue
             try:
-                plain = decrypt(_nonce(counter), view[start:end], None)
+                plain = decrypt(_nonce(counter), view[at + _HEADER_SIZE : end], None)
             except InvalidTag:
                 self.forged += 1
                 continue
@@ -164,10 +166,17 @@ class Keypair:
                 replay.accept(counter)
                 newest = replay.newest
             genuine += 1
-            if plain:
+            # Packets of one stream begin alike, up to the end of the source address: one comparison instead of two.
+            if plain.startswith(head):
                 data += 1
-                if plain.startswith(allowed, 8) and plain[0] & _VERSION_MASK == _VERSION_6:
+                append(plain)
+            elif plain:
+                data += 1
+                if plain.startswith(self.tunnel.allowed, 8) and plain[0] & _VERSION_MASK == _VERSION_6:
+                    head = plain[:_SOURCE_END]
                     append(plain)
+        else:
+            offset = total
         replay.newest = newest
         return offset, genuine, data
 
