@@ -45,6 +45,8 @@ class Candidate:
     """When we last pinged it."""
     last_heard: float | None = None
     """When a ping from it last arrived."""
+    last_echo: float | None = None
+    """When we last answered a ping from it with a ping of our own."""
     latency: float | None = None
     """Round trip of the last pong, seconds."""
 

@@ -26,6 +26,8 @@ GOOD_ENOUGH = 0.005
 PATIENCE = (0.6, 2.0)
 """Ours: bounds of the wait for a heartbeat's answer before it is repeated, and again before it counts as lost. With a
 heartbeat every 3 s a dead path is noticed after at most 4.2 s."""
+ECHO_INTERVAL = 1.0
+"""Ours: seconds between two pings that answer pings of one candidate."""
 MAX_OUTSTANDING = 256
 """Ours: bounds the memory of pings in flight; more candidates than this are never pinged within one timeout."""
 
@@ -146,12 +148,15 @@ class PeerPaths:
 
     def on_ping(self, source: Address, now: float) -> list[Action]:
         """The peer pinged us from this UDP address."""
-        known = source in self.candidates.by_address
         self.candidates.heard(source, now)
         candidate = self.candidates.by_address.get(source)
-        # Ours: a new address of a peer we are talking to is pinged at once instead of with the next full ping.
-        if known or candidate is None or not self.active(now) or self.trusted(now):
+        if candidate is None or not self.active(now) or self.trusted(now):
             return []
+        if candidate.last_echo is not None and now < candidate.last_echo + ECHO_INTERVAL:
+            return []
+        # Ours: the peer's ping has just opened its firewall towards us, while our own may have died there. A ping of
+        # ours gets through now; upstream waits for the next round, up to five seconds.
+        candidate.last_echo = now
         return [self._ping(source, now, candidate=candidate)]
 
     def on_pong(self, tx: bytes, source: Address | None, now: float) -> PingAnswered | bool:

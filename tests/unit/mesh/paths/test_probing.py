@@ -163,6 +163,7 @@ def test_a_ping_from_a_new_address_is_answered_by_a_ping_while_we_have_data() ->
     actions = paths.on_ping(B, 0.1)
     assert set(pings(actions)) == {B}
     assert paths.on_ping(B, 0.2) == []
+    assert set(pings(paths.on_ping(B, 1.1))) == {B}
 
 
 def test_discovered_addresses_are_forgotten_after_silence() -> None:

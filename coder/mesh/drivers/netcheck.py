@@ -1,0 +1,196 @@
+"""Finding out where we are: latencies to relays, our addresses as others see them, changes of either.
+
+Lives here: when measurements run and who is told. What they mean is `core/paths/netcheck.py`.
+Obeys derp-disco-stun.md section 6.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from random import uniform
+
+import trio
+
+from coder.mesh.core.errors import MeshError, WireError
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.derpmap import DerpMap, DerpRegion
+from coder.mesh.core.paths.netcheck import (
+    ENDPOINTS_FRESH,
+    FULL_REPORT_INTERVAL,
+    RESTUN_INTERVAL,
+    HomeChooser,
+    Mappings,
+    own_endpoints,
+)
+from coder.mesh.drivers.interfaces import local_addresses, wait_addresses_changed
+from coder.mesh.drivers.stun import StunRound
+from coder.mesh.drivers.transport import LatencyProbe
+
+PROBE_TIMEOUT = 5.0
+FIRST_ANSWER_WAIT = 0.5
+"""Ours: a peer that waits for our addresses is told the local ones after this time, the rest when it is known."""
+NO_STUN_FRESH = 3600.0
+"""Without STUN servers our addresses are the interfaces', whose changes are announced to us."""
+
+
+class Netcheck:
+    """Keeps the home region and our own endpoints up to date. Read `home`, `latencies` and `endpoints`."""
+
+    def __init__(
+        self,
+        derp_map: DerpMap,
+        probe: LatencyProbe | None,
+        send: Callable[[bytes, Address], object],
+        ports: Callable[[], tuple[int, int]],
+        *,
+        direct: bool,
+        seed: int,
+        is_active: Callable[[], bool],
+        on_home: Callable[[int], None],
+        on_endpoints: Callable[[list[Address], float], None],
+        on_rebind: Callable[[], None],
+    ) -> None:
+        self.derp_map = derp_map
+        self.mappings = Mappings()
+        self.endpoints: list[Address] = []
+        self._chooser = HomeChooser()
+        self._probe = probe
+        self._send = send
+        self._ports = ports
+        self._direct = direct
+        self._seed = seed
+        self._is_active = is_active
+        self._on_home = on_home
+        self._on_endpoints = on_endpoints
+        self._on_rebind = on_rebind
+        self._local = local_addresses() if direct else []
+        self._round: StunRound | None = None
+        self._measure_now = trio.Event()
+        self._ask_now = trio.Event()
+
+    @property
+    def home(self) -> int:
+        """The home region, 0 while unknown."""
+        return self._chooser.home
+
+    @property
+    def latencies(self) -> Mapping[int, float]:
+        """Seconds per region, as last measured."""
+        return self._chooser.latencies()
+
+    def set_map(self, derp_map: DerpMap) -> None:
+        """Measure the regions of another map."""
+        self.derp_map = derp_map
+        self._choose_without_measuring()
+        self._measure_now.set()
+        self._ask_now.set()
+
+    def refresh_endpoints(self) -> None:
+        """Ask the STUN servers again, now."""
+        self._ask_now.set()
+
+    def on_stun_untrusted(self, datagram: bytes) -> None:
+        """A STUN message came in."""
+        if self._round is None:
+            return
+        try:
+            answer = self._round.on_answer_untrusted(datagram)
+        except WireError:
+            return
+        if answer is not None:
+            self.mappings.on_answer(*answer, trio.current_time())
+
+    async def run(self) -> None:
+        """Measure for ever."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_home)
+            if self._direct:
+                self._publish()
+                nursery.start_soon(self._keep_endpoints)
+                nursery.start_soon(self._watch_interfaces)
+
+    # -- home -------------------------------------------------------------------------------------------------------
+    def _choose_without_measuring(self) -> None:
+        """With a single relay there is nothing to compare, and a home that left the map cannot stay."""
+        regions = [region.region_id for region in self.derp_map.relay_regions()]
+        if len(regions) == 1 or self.home not in regions or self._probe is None:
+            self._report(self.latencies if self.home in regions else {})
+
+    def _report(self, latencies: Mapping[int, float]) -> None:
+        home = self._chooser.on_report(self.derp_map, latencies, trio.current_time(), self._seed)
+        self._on_home(home)
+
+    async def _keep_home(self) -> None:
+        if len(self.derp_map.relay_regions()) == 1:
+            self._report({})
+        while True:
+            self._measure_now = trio.Event()
+            if self._probe is not None:
+                self._report(await self._measure(self._probe))
+            elif not self.home:
+                self._report({})
+            with trio.move_on_after(FULL_REPORT_INTERVAL):
+                await self._measure_now.wait()
+
+    async def _measure(self, probe: LatencyProbe) -> dict[int, float]:
+        latencies: dict[int, float] = {}
+
+        async def measure(region: DerpRegion) -> None:
+            try:
+                latencies[region.region_id] = await probe(region, region.relay_nodes()[0])
+            except (MeshError, OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+                return  # a region that does not answer is simply not near
+
+        with trio.move_on_after(PROBE_TIMEOUT):
+            async with trio.open_nursery() as nursery:
+                for region in self.derp_map.relay_regions():
+                    nursery.start_soon(measure, region)
+        return latencies
+
+    # -- endpoints --------------------------------------------------------------------------------------------------
+    async def _keep_endpoints(self) -> None:
+        while True:
+            self._ask_now = trio.Event()
+            await self._ask_servers()
+            with trio.move_on_after(uniform(*RESTUN_INTERVAL)):
+                await self._ask_now.wait()
+                continue
+            while not self._is_active() and not self._ask_now.is_set():
+                with trio.move_on_after(RESTUN_INTERVAL[0]):
+                    await self._ask_now.wait()
+
+    async def _ask_servers(self) -> None:
+        servers = self.derp_map.stun_servers()
+        if not servers:
+            self._publish()
+            return
+        self.mappings.start_round()
+        round_ = self._round = StunRound(os.urandom, self._send)
+        port4, port6 = self._ports()
+        families = [family for family, port in ((socket.AF_INET, port4), (socket.AF_INET6, port6)) if port]
+        async with trio.open_nursery() as nursery:
+
+            async def publish_early() -> None:
+                await trio.sleep(FIRST_ANSWER_WAIT)
+                self._publish()
+
+            nursery.start_soon(publish_early)
+            await round_.ask(servers, families)
+            nursery.cancel_scope.cancel()
+        self._publish()
+
+    def _publish(self) -> None:
+        self.endpoints = own_endpoints(self.mappings.observed(), self._local, *self._ports())
+        fresh_for = ENDPOINTS_FRESH if self.derp_map.stun_servers() else NO_STUN_FRESH
+        self._on_endpoints(self.endpoints, fresh_for)
+
+    async def _watch_interfaces(self) -> None:
+        while True:
+            self._local = await wait_addresses_changed(self._local)
+            self.mappings.start_round()
+            self._on_rebind()
+            self._publish()
+            self._measure_now.set()
+            self._ask_now.set()

@@ -1,0 +1,187 @@
+"""The heart of a running node: datagrams in, work, datagrams out, one timer.
+
+Lives here: reading sockets, the one sleeping task, and the endpoint's `Sink`. There is no task per peer and no trio
+call per packet; everything between a readable socket and the answers it causes happens synchronously, only
+application tasks are woken. What is decided is `core/endpoint.py`'s.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Protocol
+
+import trio
+
+from coder.mesh.core.crypto.keys import PublicKey
+from coder.mesh.core.endpoint import Endpoint
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.probing import PingAnswered
+from coder.mesh.drivers.derp_client import RelayPool
+from coder.mesh.drivers.udp import Sent, UdpSocket
+from coder.mesh.errors import UdpUnavailableError
+
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
+
+
+class PumpEvents(Protocol):
+    """What the pump cannot handle itself; called synchronously."""
+
+    def on_stun(self, datagram: bytes) -> None:
+        """A STUN message arrived."""
+
+    def on_ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
+        """See `Sink.ping_answered`."""
+
+    def on_wants_endpoints(self) -> None:
+        """See `Sink.wants_endpoints`."""
+
+    def on_peer_alive(self, peer: PublicKey) -> None:
+        """See `Sink.peer_alive`."""
+
+    def on_relay_connected(self, region: int, connected: bool) -> None:
+        """A relay connection was made or lost."""
+
+
+class Pump:
+    """The endpoint's sink and the relays' listener. Set `endpoint` and `relays` before running it."""
+
+    endpoint: Endpoint
+    relays: RelayPool
+
+    def __init__(self, events: PumpEvents, clock: Callable[[], float] = trio.current_time) -> None:
+        self.sockets: dict[socket.AddressFamily, UdpSocket] = {}
+        self._events = events
+        self._clock = clock
+        self._timer = trio.CancelScope()
+        self._nursery: trio.Nursery | None = None
+        self._is_busy = False
+
+    # -- sockets ----------------------------------------------------------------------------------------------------
+    def open_sockets(self, port: int) -> None:
+        """Bind one socket per family the system has; UdpUnavailableError when it has none."""
+        failure: OSError | None = None
+        for family in _FAMILIES:
+            try:
+                self.sockets[family] = UdpSocket(family, port)
+            except OSError as error:
+                failure = error
+        if not self.sockets:
+            raise UdpUnavailableError("no UDP socket could be opened") from failure
+
+    def close_sockets(self) -> None:
+        """Give the ports back."""
+        for sock in self.sockets.values():
+            sock.close()
+        self.sockets.clear()
+
+    def port(self, family: socket.AddressFamily) -> int:
+        """The bound port, 0 when there is no socket of the family."""
+        sock = self.sockets.get(family)
+        return sock.port if sock else 0
+
+    @property
+    def burst_bytes(self) -> int:
+        """How much may arrive at once without being lost: what the smallest receive buffer really holds.
+
+        Linux charges a datagram with its bookkeeping, about as much again as its payload.
+        """
+        return min((sock.receive_buffer // 2 for sock in self.sockets.values()), default=212_992 // 2)
+
+    # -- running ----------------------------------------------------------------------------------------------------
+    async def run(self) -> None:
+        """Read and keep time until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for sock in self.sockets.values():
+                nursery.start_soon(self._read, sock)
+            await self._keep_time()
+
+    async def _read(self, sock: UdpSocket) -> None:
+        receive = self._on_batch
+        while True:
+            await trio.lowlevel.wait_readable(sock.sock)
+            sock.drain(receive)
+            self.kick()
+
+    def _on_batch(self, buffer: bytearray, size: int, segment: int, source: Address) -> None:
+        self.endpoint.receive_udp(buffer, size, segment, source, self._clock())
+
+    async def _keep_time(self) -> None:
+        while True:
+            with self._timer:
+                self._set_timer()
+                await trio.sleep_forever()
+            self._timer = trio.CancelScope()
+            self._work(self.endpoint.on_timer)
+
+    def kick(self) -> None:
+        """Send whatever there is to send now, and sleep until the next deadline. Call after every change."""
+        self._work(self.endpoint.flush)
+
+    def _work(self, step: Callable[[float], None]) -> None:
+        # The stack calls applications' callbacks while it works, and those may ask to be kicked again.
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            step(self._clock())
+        finally:
+            self._is_busy = False
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        wake = self.endpoint.next_wake()
+        deadline = inf if wake is None else wake
+        if deadline != self._timer.deadline:
+            self._timer.deadline = deadline
+
+    # -- Sink -------------------------------------------------------------------------------------------------------
+    def udp(self, datagrams: Sequence[bytes], to: Address) -> bool:
+        """Send datagrams."""
+        sock = self.sockets.get(socket.AF_INET6 if ":" in to[0] else socket.AF_INET)
+        return sock is not None and sock.send_many(datagrams, to) is not Sent.REFUSED
+
+    def udp_batch(self, batch: memoryview, segment: int, to: Address) -> bool:
+        """Send a superbuffer."""
+        sock = self.sockets.get(socket.AF_INET6 if ":" in to[0] else socket.AF_INET)
+        return sock is not None and sock.send_batch(batch, segment, to) is not Sent.REFUSED
+
+    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> None:
+        """Send through a region."""
+        self.relays.send(region, to, packets)
+
+    def stun(self, datagram: bytes) -> None:
+        """Hand on."""
+        self._events.on_stun(datagram)
+
+    def ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
+        """Hand on."""
+        self._events.on_ping_answered(answer, peer, region)
+
+    def wants_endpoints(self) -> None:
+        """Hand on."""
+        self._events.on_wants_endpoints()
+
+    def peer_alive(self, peer: PublicKey) -> None:
+        """Hand on."""
+        self._events.on_peer_alive(peer)
+
+    # -- RelayEvents ------------------------------------------------------------------------------------------------
+    def relay_packets(self, region: int, source: bytes, packets: list[bytes]) -> None:
+        """Packets came through a relay."""
+        self.endpoint.receive_relay(region, source, packets, self._clock())
+
+    def relay_flush(self) -> None:
+        """They were all."""
+        self.kick()
+
+    def relay_peer_gone(self, region: int, key: bytes) -> None:
+        """The learnt route is worthless."""
+        self.endpoint.routes.forget(key, region)
+
+    def relay_connected(self, region: int, connected: bool) -> None:
+        """A connection was made or lost."""
+        if not connected:
+            self.endpoint.routes.forget_region(region)
+        self._events.on_relay_connected(region, connected)
