@@ -23,6 +23,8 @@ from coder.mesh.core.tunnel.load import LoadGauge, SourceLimiter
 from coder.mesh.core.tunnel.peer import Tunnel
 from coder.mesh.core.wire.address import endpoint
 from coder.mesh.core.wire.wireguard import (
+    INITIATION_SIZE,
+    RESPONSE_SIZE,
     TRANSPORT_HEADER,
     TRANSPORT_OVERHEAD,
     TYPE_TRANSPORT,
@@ -35,6 +37,7 @@ from coder.mesh.core.wire.wireguard import (
 )
 
 _unpack_header_from = TRANSPORT_HEADER.unpack_from
+_SIGNED_SIZES = (INITIATION_SIZE, RESPONSE_SIZE)
 
 
 @dataclass(slots=True)
@@ -195,6 +198,10 @@ class Device:
         return after
 
     def _handshake(self, datagram: bytes, source: Source, now: float, result: Received) -> None:
+        # Before anything is even parsed: a flood of garbage is refused at 1 us each.
+        if len(datagram) in _SIGNED_SIZES and not self._is_mac1_valid(datagram):
+            self.stats.malformed += 1
+            return
         try:
             message = parse_untrusted(datagram)
         except WireError:
@@ -211,16 +218,17 @@ class Device:
         except CryptoError:
             self.stats.refused += 1
 
+    def _is_mac1_valid(self, datagram: bytes) -> bool:
+        covered, mac1, _, _ = split_macs(datagram)
+        return compare_digest(mac16(self._mac1_key, covered), mac1)
+
     def _is_admitted(
         self, datagram: bytes, message: Initiation | Response, source: Source, now: float, result: Received
     ) -> bool:
-        """mac1 always; under load also mac2 (else a cookie is sent), then the source's own rate."""
-        covered, mac1, covered2, mac2 = split_macs(datagram)
-        if not compare_digest(mac16(self._mac1_key, covered), mac1):
-            self.stats.malformed += 1
-            return False
+        """Under load only with mac2 (else a cookie is sent), and within the source's own rate."""
         if not self._gauge.count(now) and not self.always_under_load:
             return True
+        _, mac1, covered2, mac2 = split_macs(datagram)
         place = _source_bytes(source)
         if not self._cookies.is_mac2_valid(covered2, mac2, place, now):
             nonce, cookie = self._cookies.seal_reply(mac1, place, now)
