@@ -1,0 +1,236 @@
+"""`coder provisioner`: list daemons, run one; and the built-in daemons of `coder server`."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.cli import session
+from coder.cli.command import ORG, Command, Invocation, column_option, output_option
+from coder.cli.output import print_rows
+from coder.cli.parameters import pairs
+from coder.cli.templates import organization_of
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.rpc.session import Session
+
+COLUMNS = (
+    "id",
+    "organization id",
+    "created at",
+    "last seen at",
+    "name",
+    "version",
+    "api version",
+    "tags",
+    "key name",
+    "status",
+    "current job id",
+    "current job status",
+    "current job template name",
+    "current job template icon",
+    "current job template display name",
+    "previous job id",
+    "previous job status",
+    "previous job template name",
+    "previous job template icon",
+    "previous job template display name",
+    "organization",
+)
+DEFAULT_COLUMNS = ("created at", "last seen at", "key name", "name", "version", "status", "tags")
+MAX_MESSAGE = 256 << 10
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    query = {"limit": str(invocation["limit"])}
+    if invocation["show_offline"]:
+        query["offline"] = "true"
+    if invocation["status"]:
+        query["status"] = ",".join(invocation["status"])
+    if invocation["max_age"]:
+        query["max_age"] = invocation["max_age"]
+    path = f"/api/v2/organizations/{organization['id']}/provisionerdaemons?{urlencode(query)}"
+    daemons: list[dict[str, Any]] = client.request("GET", path).json()
+    print_rows(invocation, COLUMNS, lambda: [_row(item, organization) for item in daemons], lambda: daemons)
+    return 0
+
+
+def _row(daemon: dict[str, Any], organization: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        column: _shown(daemon.get(column.replace(" ", "_"))) for column in COLUMNS if "job" not in column
+    }
+    row["tags"] = daemon["tags"]
+    row["organization"] = organization.get("display_name") or organization["name"]
+    for which in ("current", "previous"):
+        job = daemon.get(f"{which}_job") or {}
+        for key in ("id", "status", "template name", "template icon", "template display name"):
+            row[f"{which} job {key}"] = _shown(job.get(key.replace(" ", "_")))
+    return row
+
+
+def _shown(value: Any) -> Any:
+    return "<nil>" if value is None else value
+
+
+# ---- running a daemon
+
+
+def _start(invocation: Invocation) -> int:
+    import trio
+
+    from coder.cli.server import open_logs
+
+    open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation["verbose"]))
+    if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
+        raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
+    trio.run(_serve, invocation)
+    return 0
+
+
+async def _serve(invocation: Invocation) -> None:
+    from coder.net.http1 import HttpClient
+    from coder.provisionerd.daemon import run_external_daemon
+
+    with_token = not (invocation["key"] or invocation["psk"])
+    policy = session.dial_policy(invocation, token=None if with_token else "")
+    organization = invocation["org"] or session.read_file(session.config_dir(invocation), "organization") or "default"
+    if with_token:
+        async with HttpClient(policy) as http:
+            await http.request("GET", "/api/v2/users/me")  # a bad token is told at once, not retried for ever
+    name = invocation["name"] or socket.gethostname().split(".")[0]
+    connect = partial(_connect, policy, organization, name, invocation)
+    await run_external_daemon(connect, name=name, work_dir=_cache(invocation["cache_dir"]))
+
+
+@asynccontextmanager
+async def _connect(policy: Any, organization: str, name: str, invocation: Invocation) -> AsyncIterator[Session]:
+    import trio
+
+    from coder.base.version import PROVISIONER_API_VERSION
+    from coder.net.websocket import connect_websocket
+    from coder.rpc.session import open_session
+
+    query = [
+        ("version", PROVISIONER_API_VERSION),
+        ("name", name),
+        ("provisioner", "terraform"),
+        ("provisioner", "echo"),
+    ]
+    query += [("tag", f"{key}={value}") for key, value in pairs(invocation["tag"], "tag").items()]
+    headers = []
+    if invocation["key"]:
+        headers.append(("Coder-Provisioner-Daemon-Key", Secret(invocation["key"]).reveal()))
+    if invocation["psk"]:
+        headers.append(("Coder-Provisioner-Daemon-PSK", Secret(invocation["psk"]).reveal()))
+    path = f"/api/v2/organizations/{quote(organization)}/provisionerdaemons/serve?{urlencode(query)}"
+    socket_ = await connect_websocket(policy, path, headers=headers, max_message=MAX_MESSAGE)
+    try:
+        async with open_session(socket_, "client") as opened:
+            yield opened
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(socket_)
+
+
+def _cache(text: str) -> Path:
+    return Path(text or "~/.cache/coder").expanduser() / "provisioner"
+
+
+async def builtin_daemons(context: Context) -> None:
+    """The daemons inside the server: the same code as an external one, over an in-memory link."""
+    import trio
+
+    from coder.coderd.links.provisioners import connect_built_in
+    from coder.provisionerd.daemon import run_builtin_daemon
+
+    config = context.config
+    host = socket.gethostname().split(".")[0]
+    async with trio.open_nursery() as nursery:
+        for index in range(config.provisioner_daemons):
+            name = f"{host}-{index}"
+            connect = partial(connect_built_in, context, name, list(config.provisioner_types))
+            nursery.start_soon(
+                partial(run_builtin_daemon, connect, name=name, work_dir=_cache(str(config.cache_dir)) / str(index))
+            )
+
+
+_START_OPTIONS = (
+    Option("cache_dir", "cache-dir", "CODER_CACHE_DIRECTORY", short="c", default="", help="Directory for work files."),
+    Option("tag", "tag", "CODER_PROVISIONERD_TAGS", short="t", kind="string-array", default=(), help="Tag key=value."),
+    Option("name", "name", "CODER_PROVISIONER_DAEMON_NAME", help="Name of this daemon (default: the host's)."),
+    Option("key", "key", "CODER_PROVISIONER_DAEMON_KEY", secret=True, help="Provisioner key to authenticate with."),
+    Option("psk", "psk", "CODER_PROVISIONER_DAEMON_PSK", secret=True, help="Pre-shared key to authenticate with."),
+    Option("poll_interval", "poll-interval", "CODER_PROVISIONERD_POLL_INTERVAL", hidden=True),
+    Option("poll_jitter", "poll-jitter", "CODER_PROVISIONERD_POLL_JITTER", hidden=True),
+    Option("log_human", "log-human", "CODER_PROVISIONER_DAEMON_LOGGING_HUMAN", default="/dev/stderr", help="Log file."),
+    Option("log_json", "log-json", "CODER_PROVISIONER_DAEMON_LOGGING_JSON", help="Log file, JSON lines."),
+    Option("log_stackdriver", "log-stackdriver", "CODER_PROVISIONER_DAEMON_LOGGING_STACKDRIVER", hidden=True),
+    Option(
+        "log_filter", "log-filter", "CODER_PROVISIONER_DAEMON_LOG_FILTER", kind="string-array", default=(), hidden=True
+    ),
+    Option("experiments", "experiments", "CODER_EXPERIMENTS", kind="string-array", default=(), hidden=True),
+    Option("prometheus", "prometheus-enable", "CODER_PROMETHEUS_ENABLE", kind="bool", default=False, hidden=True),
+    Option(
+        "prometheus_address", "prometheus-address", "CODER_PROMETHEUS_ADDRESS", default="127.0.0.1:2112", hidden=True
+    ),
+    Option(
+        "verbose", "verbose", "CODER_PROVISIONER_DAEMON_VERBOSE", kind="bool", default=False, help="Debug messages."
+    ),
+    ORG,
+)
+START = Command(
+    words="provisioner start", summary="Run a provisioner daemon", run=_start, options=_START_OPTIONS, max_args=0
+)
+LEGACY_START = Command(
+    words="provisionerd start", summary="Run a provisioner daemon", run=_start, options=_START_OPTIONS, max_args=0
+)
+LIST = Command(
+    words="provisioner list",
+    summary="List provisioner daemons in an organization",
+    run=_list,
+    max_args=0,
+    options=(
+        Option(
+            "limit", "limit", "CODER_PROVISIONER_LIST_LIMIT", short="l", kind="int", default=50, help="At most so many."
+        ),
+        Option(
+            "show_offline",
+            "show-offline",
+            "CODER_PROVISIONER_SHOW_OFFLINE",
+            short="f",
+            kind="bool",
+            default=False,
+            help="Show offline daemons, too.",
+        ),
+        Option(
+            "status",
+            "status",
+            "CODER_PROVISIONER_LIST_STATUS",
+            short="s",
+            kind="string-array",
+            default=(),
+            help="Only daemons with this status.",
+        ),
+        Option(
+            "max_age",
+            "max-age",
+            "CODER_PROVISIONER_LIST_MAX_AGE",
+            short="m",
+            help="Only daemons seen within this time.",
+        ),
+        column_option(COLUMNS, DEFAULT_COLUMNS),
+        output_option(),
+        ORG,
+    ),
+)
