@@ -38,10 +38,15 @@ _log = get_logger("coderd")
 ProvisionerFactory = Callable[[Context], Awaitable[None]]
 """Runs the built-in provisioner daemons until cancelled; comes from the CLI, so that the wings stay apart."""
 
-PART_MODULES: tuple[str, ...] = ()
+PART_MODULES: tuple[str, ...] = ("coder.coderd.services.relay", "coder.coderd.services.coordinator")
 """Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
 
-LINK_MODULES: tuple[str, ...] = ("coder.coderd.links.provisioners",)
+LINK_MODULES: tuple[str, ...] = (
+    "coder.coderd.links.provisioners",
+    "coder.coderd.links.agents",
+    "coder.coderd.links.coordination",
+    "coder.coderd.links.relay",
+)
 """Modules of `coderd.links` with `def register(table: LinkTable)`."""
 
 LOOP_MODULES: tuple[str, ...] = ("coder.coderd.loops.reaper",)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from ipaddress import IPv6Address
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -21,11 +22,13 @@ from coder.base.retry import Backoff
 from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.errors import CryptoError
 from coder.mesh.core.paths.derpmap import DerpMap
+from coder.mesh.errors import UnknownPeerError, UnreachableError
 from coder.rpc.calls import CallStream
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session
 from coder.tailnet import derpmap
+from coder.tailnet.addresses import agent_address
 from coder.tailnet.peers import Action, Install, Kind, PeerNode, Peers, Remove, SayReady, without_endpoints
 
 COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
@@ -38,6 +41,9 @@ GRACEFUL_TIMEOUT = 1.0
 "Seconds to wait for the coordinator to end the stream after Disconnect."
 DEFAULT_REFRESH = 1800.0
 "Seconds until a resume token is refreshed when the server names no time."
+
+_REACH_PAUSE = 0.05
+"Ours: a peer that was just replaced is looked for again after these seconds."
 
 _log = get_logger("tailnet")
 
@@ -55,6 +61,7 @@ class MeshNode(Protocol):
     def set_peer(self, config: Any) -> None: ...
     def remove_peer(self, public_key: PublicKey) -> None: ...
     def last_handshake(self, public_key: PublicKey) -> float | None: ...
+    async def wait_reachable(self, address: IPv6Address) -> float: ...
 
 
 class Controller:
@@ -82,6 +89,7 @@ class Controller:
         self._last_sent = b""
         self._coordinated = False
         self._stream_ended = trio.Event()
+        self._peers_changed = trio.Event()
         self._derp_map: DerpMap | None = None
         self.resume_token = ""
         "For the next dial: keeps our peer id, so that agents keep their tunnels to us."
@@ -103,7 +111,10 @@ class Controller:
 
     def set_direct(self, direct: bool) -> None:
         """Whether direct paths may be used; off means our endpoints are not told and those of others ignored."""
-        self._direct = direct
+        if direct != self._direct:
+            self._direct = direct
+            if self._coordinated:
+                self._tell_self()
 
     def set_derp_map(self, derp_map: DerpMap) -> None:
         """The map a manifest or a REST answer carried; later ones come over the session by themselves."""
@@ -113,6 +124,21 @@ class Controller:
         """The key of an installed peer."""
         found = self._peers.node_of(peer)
         return PublicKey(found.public_key) if found and self._peers.is_installed(peer) else None
+
+    async def wait_installed(self, peer: UUID) -> PublicKey:
+        """Waits until the node has the peer: its node and, for a source, its word that it has ours are here."""
+        while (key := self.public_key_of(peer)) is None:
+            await self._peers_changed.wait()
+        return key
+
+    async def wait_reachable(self, agent_id: UUID) -> float:
+        """Seconds of the first answer of an agent inside the tunnel, however often it is replaced meanwhile."""
+        while True:
+            await self.wait_installed(agent_id)
+            try:
+                return await self._node.wait_reachable(agent_address(agent_id))
+            except (UnknownPeerError, UnreachableError):
+                await trio.sleep(_REACH_PAUSE)
 
     @property
     def is_coordinated(self) -> bool:
@@ -232,6 +258,8 @@ class Controller:
     def _act(self, actions: Iterable[Action]) -> None:
         from coder.mesh.node import PeerConfig
 
+        self._peers_changed.set()
+        self._peers_changed = trio.Event()
         for action in actions if self._direct else without_endpoints(actions):
             match action:
                 case Install(_, node, keepalive):

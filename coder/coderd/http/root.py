@@ -28,6 +28,12 @@ async def latency_check() -> Response:
     return response
 
 
+@blueprint.route("/derp/latency-check", methods=["GET"], provide_automatic_options=False)
+async def relay_latency_check() -> Response:
+    """For nodes of the overlay, which choose their home relay by it; only the round trip counts."""
+    return Response("", content_type="text/plain; charset=utf-8")
+
+
 @blueprint.get("/api/v2")
 @blueprint.get("/api/v2/")
 async def greeting() -> Response:

@@ -103,19 +103,19 @@ class Coordinator:
         """Whether the peer is here and said how it is reached."""
         return self._core.node_of(peer_id) is not None
 
-    def latencies(self) -> Mapping[UUID, Mapping[str, Any]]:
-        """Agent id -> region name -> `{"preferred": bool, "latency_ms": float}`, as the agents measured."""
+    def latency_of(self, agent_id: UUID) -> Mapping[str, Any] | None:
+        """Region name -> `{"preferred": bool, "latency_ms": float}`, as the agent measured; None while it is away."""
+        node = self._core.node_of(agent_id)
+        if node is None:
+            return None
+        message = tailnet_pb2.Node.FromString(node.body)
         regions = current_map(self._ctx).regions
-        found: dict[UUID, dict[str, Any]] = {}
-        for peer_id, node in self._core.nodes().items():
-            message = tailnet_pb2.Node.FromString(node.body)
-            rows: dict[str, Any] = {}
-            for key, seconds in message.derp_latency.items():
-                region = regions.get(_region_number(key))
-                if region is not None:
-                    preferred = region.region_id == message.preferred_derp
-                    rows[region.region_name] = {"preferred": preferred, "latency_ms": seconds * 1000}
-            found[peer_id] = rows
+        found: dict[str, Any] = {}
+        for key, seconds in message.derp_latency.items():
+            region = regions.get(_region_number(key))
+            if region is not None:
+                preferred = region.region_id == message.preferred_derp
+                found[region.region_name] = {"preferred": preferred, "latency_ms": seconds * 1000}
         return found
 
 
@@ -137,6 +137,14 @@ async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delive
     except RpcClosed:
         pass  # the peer left first
     scope.cancel()
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: the coordinator, until the server stops."""
+    coordinator = ctx.coordinator = Coordinator(ctx)
+    task_status.started()
+    await ctx.stopping.wait()
+    coordinator.close()
 
 
 # ---- conversions

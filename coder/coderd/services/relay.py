@@ -1,0 +1,66 @@
+"""The embedded relay and STUN server of this process. The relay's key survives restarts, so clients know it again.
+
+Frames and queues are the mesh's (`mesh/drivers/derp_server.py`); the HTTP side is `links/relay.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import trio
+
+from coder.base.log import get_logger
+from coder.coderd.store import site
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.drivers.stun import serve_stun
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+
+_KEY = "derp_private_key"
+_log = get_logger("relay")
+
+
+class Relay:
+    """Holds the relay, see `Context.part`; `server` is None where the configuration turned it off."""
+
+    def __init__(self, _ctx: Context) -> None:
+        self.server: DerpServer | None = None
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: makes the relay, and answers STUN when an address for it is configured."""
+    relay: Relay = ctx.part(Relay)
+    if ctx.config.derp_server_enable:
+        raw = await ctx.db.run(_ensure_key)
+        relay.server = DerpServer(PrivateKey(raw))
+    async with trio.open_nursery() as nursery:
+        if ctx.config.stun_address:
+            nursery.start_soon(_answer_stun, ctx.config.stun_address)
+        task_status.started()
+        await ctx.stopping.wait()
+        if relay.server is not None:
+            relay.server.disconnect_all()
+        nursery.cancel_scope.cancel()
+
+
+async def _answer_stun(address: str) -> None:
+    parts = urlsplit(f"//{address}")
+    try:
+        await serve_stun(parts.hostname or "", parts.port or 3478)
+    except OSError as error:
+        # Without it peers behind NAT keep to the relay: slower, and no reason not to start.
+        _log.warn("the STUN server cannot listen", address=address, error=str(error))
+
+
+async def _ensure_key(tx: Tx) -> bytes:
+    stored = await site.get_config(tx, _KEY)
+    if stored is not None:
+        return bytes.fromhex(stored)
+    raw = os.urandom(32)
+    await site.put_config(tx, _KEY, raw.hex())
+    return raw
