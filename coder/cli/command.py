@@ -34,7 +34,7 @@ class Command:
     usage: str = ""
     'Arguments as help shows them, e.g. "<workspace> [command]".'
     min_args: int = 0
-    max_args: int | None = 0
+    max_args: int | None = None
     "None: any number."
     raw_after: int | None = None
     "After this many arguments everything else is taken as it is (a remote command)."

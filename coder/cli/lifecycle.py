@@ -94,7 +94,7 @@ def _now() -> str:
 
 
 _START_OPTIONS = (
-    Option("no_wait", "no-wait", "CODER_START_NO_WAIT", kind="bool", default=False, help="Return at once."),
+    Option("no_wait", "no-wait", kind="bool", default=False, help="Return at once."),
     *parameters.OPTIONS,
     YES,
 )

@@ -234,7 +234,12 @@ def _finish_push(
 
 def _settings(invocation: Invocation) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for option, key in (("default_ttl", "default_ttl_ms"), ("failure_ttl", "failure_ttl_ms")):
+    for option, key in (
+        ("default_ttl", "default_ttl_ms"),
+        ("failure_ttl", "failure_ttl_ms"),
+        ("dormancy", "dormant_ttl_ms"),
+        ("deletion", "delete_ttl_ms"),
+    ):
         if invocation.options.get(option):
             found[key] = int(parse_duration(invocation[option]).total_seconds() * 1000)
     if invocation.options.get("private"):
@@ -300,6 +305,8 @@ CREATE = Command(
         Option("require_active_version", "require-active-version", kind="bool", default=False, help="Force updates."),
         Option("default_ttl", "default-ttl", default="", help="Time after which workspaces stop, like 24h."),
         Option("failure_ttl", "failure-ttl", default="", help="Time after which failed workspaces stop."),
+        Option("dormancy", "dormancy-threshold", default="", help="Unused time after which a workspace is dormant."),
+        Option("deletion", "dormancy-auto-deletion", default="", help="Time after which dormant workspaces go."),
     ),
 )
 LIST = Command(
