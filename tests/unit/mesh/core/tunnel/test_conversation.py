@@ -315,17 +315,15 @@ def test_a_flood_of_handshakes_is_answered_with_cookies_and_then_limited_per_sou
     assert device.stats.cookies_sent > 30
     received = device.receive_untrusted(initiation, pair.a.place, 0.0)
     pair.carry(pair.b, received.replies)
-    fresh = []
-    for i in range(8):
-        sides = pair.a.tunnel._handshaker
-        fresh.append(sides.initiate(1000 + i, WALL + 10 + i, 0.5))
+    handshaker = pair.a.tunnel._handshaker
+    fresh = [handshaker.initiate(1000 + i, WALL + 10 + i, 0.5) for i in range(8)]
     before = device.stats.cookies_sent
     for datagram in fresh:
         device.receive_untrusted(datagram, pair.a.place, 0.5)
     assert device.stats.cookies_sent == before
     assert device.stats.limited == 3
     # a quiet second later nobody is asked for anything
-    device.receive_untrusted(sides.initiate(2000, WALL + 30, 3.0)[:-16] + bytes(16), pair.a.place, 3.0)
+    device.receive_untrusted(handshaker.initiate(2000, WALL + 30, 3.0)[:-16] + bytes(16), pair.a.place, 3.0)
     assert device.stats.cookies_sent == before
 
 
