@@ -1,0 +1,445 @@
+"""Tokens to trees: the structural part (blocks and attributes) and expressions by operator precedence."""
+
+from __future__ import annotations
+
+import textwrap
+
+from coder.domain.hcl.lexer import HclError, Lexer, Token
+from coder.domain.hcl.tree import (
+    Attribute,
+    Binary,
+    Block,
+    Body,
+    Call,
+    Conditional,
+    Directive,
+    Expression,
+    File,
+    ForExpression,
+    Index,
+    Literal,
+    Object,
+    Parentheses,
+    Span,
+    Splat,
+    SplatItem,
+    Template,
+    Tuple,
+    Unary,
+    Variable,
+)
+
+_PRECEDENCE = {
+    "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
+}  # fmt: skip
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
+_MAX_DEPTH = 200
+"Ours: deeper nesting is no template anybody wrote."
+
+
+def parse_file_untrusted(text: str, name: str = "") -> File:
+    """Reads a whole file. Raises HclError."""
+    parser = _Parser(text, name)
+    return File(name, text, parser.body("end"))
+
+
+def parse_expression_untrusted(text: str, name: str = "") -> Expression:
+    """Reads a single expression. Raises HclError."""
+    parser = _Parser(text, name)
+    parser.skip_newlines()
+    found = parser.expression()
+    parser.skip_newlines()
+    parser.expect("end", "Extra characters after expression")
+    return found
+
+
+class _Parser:
+    def __init__(self, text: str, name: str, start: int = 0, end: int | None = None, line: int = 1) -> None:
+        self._text = text
+        self._name = name
+        self._lexer = Lexer(text, name, start, end, line)
+        self._tokens = self._lexer.tokens()
+        self._at = 0
+        self._depth = 0
+
+    # --- tokens
+    def peek(self, ahead: int = 0) -> Token:
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+
+    def take(self) -> Token:
+        token = self.peek()
+        self._at += 1
+        return token
+
+    def accept(self, kind: str) -> bool:
+        if self.peek().kind == kind:
+            self._at += 1
+            return True
+        return False
+
+    def expect(self, kind: str, complaint: str) -> Token:
+        if self.peek().kind != kind:
+            raise self.fail(complaint)
+        return self.take()
+
+    def fail(self, complaint: str) -> HclError:
+        return self._lexer.fail(complaint, self.peek().start)
+
+    def skip_newlines(self) -> None:
+        while self.peek().kind == "newline":
+            self._at += 1
+
+    def span(self, start: Token) -> Span:
+        end = self._tokens[self._at - 1].end if self._at else start.end
+        return Span(start.start, end, start.line)
+
+    # --- structure
+    def body(self, closing: str) -> Body:
+        body = Body()
+        while True:
+            self.skip_newlines()
+            if self.accept(closing):
+                return body
+            name = self.expect("identifier", "Argument or block definition required")
+            if self.accept("="):
+                if name.text in body.attributes:
+                    raise self._lexer.fail(f"The argument {name.text!r} was already set", name.start)
+                body.attributes[name.text] = self.expression()
+                self._end_of_item(closing)
+            else:
+                body.blocks.append(self._block(name))
+                self._end_of_item(closing)
+
+    def _end_of_item(self, closing: str) -> None:
+        if self.peek().kind not in {"newline", "end", closing}:
+            raise self.fail("Missing newline after argument or block")
+
+    def _block(self, name: Token) -> Block:
+        labels: list[str] = []
+        while self.peek().kind in {"identifier", "string"}:
+            token = self.take()
+            labels.append(token.text if token.kind == "identifier" else self._plain_string(token))
+        if not self.accept("{"):
+            raise self.fail("Argument or block definition required" if not labels else "Invalid block definition")
+        span = self.span(name)
+        with_depth = self._enter()
+        body = self.body("}")
+        self._depth = with_depth - 1
+        return Block(name.text, tuple(labels), body, span)
+
+    def _enter(self) -> int:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self.fail("Nested too deeply")
+        return self._depth
+
+    def _plain_string(self, token: Token) -> str:
+        template = self._template(token)
+        if any(not isinstance(part, str) for part in template.parts):
+            raise self._lexer.fail("Template sequences are not allowed here", token.start)
+        return "".join(part for part in template.parts if isinstance(part, str))
+
+    # --- expressions
+    def expression(self) -> Expression:
+        depth = self._enter()
+        try:
+            start = self.peek()
+            condition = self._binary(1)
+            if not self.accept("?"):
+                return condition
+            self.skip_newlines()
+            yes = self.expression()
+            self.skip_newlines()
+            self.expect(":", "Missing false expression in conditional")
+            self.skip_newlines()
+            no = self.expression()
+            return Conditional(self.span(start), condition, yes, no)
+        finally:
+            self._depth = depth - 1
+
+    def _binary(self, lowest: int) -> Expression:
+        start = self.peek()
+        left = self._unary()
+        while True:
+            operator = self.peek().kind
+            precedence = _PRECEDENCE.get(operator, 0)
+            if precedence < lowest:
+                return left
+            self.take()
+            self.skip_newlines()
+            right = self._binary(precedence + 1)
+            left = Binary(self.span(start), operator, left, right)
+
+    def _unary(self) -> Expression:
+        start = self.peek()
+        if start.kind in {"-", "!"}:
+            depth = self._enter()
+            self.take()
+            operand = self._unary()
+            self._depth = depth - 1
+            return Unary(self.span(start), start.kind, operand)
+        return self._traversals(start, self._term())
+
+    def _traversals(self, start: Token, of: Expression) -> Expression:
+        while True:
+            if self.peek().kind == "." and self.peek(1).kind in {"identifier", "number", "*"}:
+                self.take()
+                step = self.take()
+                if step.kind == "*":
+                    return self._splat(start, of, attributes_only=True)
+                of = self._dotted(start, of, step)
+            elif self.peek().kind == "[":
+                if self.peek(1).kind == "*" and self.peek(2).kind == "]":
+                    self._at += 3
+                    return self._splat(start, of, attributes_only=False)
+                self.take()
+                self.skip_newlines()
+                key = self.expression()
+                self.skip_newlines()
+                self.expect("]", "Missing close bracket on index")
+                of = Index(self.span(start), of, key)
+            else:
+                return of
+
+    def _dotted(self, start: Token, of: Expression, step: Token) -> Expression:
+        if step.kind == "identifier":
+            return Attribute(self.span(start), of, step.text)
+        # `a.0.1` arrives as one number
+        for digits in step.text.split("."):
+            key = Literal(Span(step.start, step.end, step.line), int(digits) if digits.isdigit() else 0)
+            of = Index(self.span(start), of, key)
+        return of
+
+    def _splat(self, start: Token, of: Expression, *, attributes_only: bool) -> Expression:
+        item_start = self.peek()
+        each: Expression = SplatItem(self.span(item_start))
+        if attributes_only:
+            while self.peek().kind == "." and self.peek(1).kind == "identifier":
+                self.take()
+                each = Attribute(self.span(item_start), each, self.take().text)
+            return self._traversals(start, Splat(self.span(start), of, each))
+        each = self._traversals(item_start, each)
+        return Splat(self.span(start), of, each)
+
+    def _term(self) -> Expression:
+        token = self.take()
+        match token.kind:
+            case "number":
+                return Literal(self.span(token), _number(token.text))
+            case "string" | "heredoc":
+                return self._template(token)
+            case "(":
+                self.skip_newlines()
+                inner = self._inside_parentheses()
+                return Parentheses(self.span(token), inner)
+            case "[":
+                return self._tuple(token)
+            case "{":
+                return self._object(token)
+            case "identifier":
+                return self._word(token)
+        self._at -= 1
+        raise self.fail("Invalid expression")
+
+    def _inside_parentheses(self) -> Expression:
+        # Inside parentheses line breaks mean nothing, so operators may stand on lines of their own.
+        depth = 1
+        index = self._at
+        kept: list[Token] = []
+        while depth:
+            token = self._tokens[min(index, len(self._tokens) - 1)]
+            if token.kind == "end":
+                raise self.fail("Unbalanced parentheses")
+            depth += {"(": 1, ")": -1}.get(token.kind, 0)
+            kept.append(token)
+            index += 1
+        self._tokens[self._at : index] = _without_loose_newlines(kept)
+        inner = self.expression()
+        self.skip_newlines()
+        self.expect(")", "Unbalanced parentheses")
+        return inner
+
+    def _word(self, token: Token) -> Expression:
+        if token.text in {"true", "false", "null"}:
+            return Literal(self.span(token), {"true": True, "false": False, "null": None}[token.text])
+        name = token.text
+        while self.peek().kind == ":" and self.peek(1).kind == ":" and self.peek(2).kind == "identifier":
+            self._at += 2
+            name += "::" + self.take().text
+        if self.peek().kind == "(":
+            return self._call(token, name)
+        return Variable(self.span(token), name)
+
+    def _call(self, start: Token, name: str) -> Expression:
+        self.take()
+        arguments: list[Expression] = []
+        expand = False
+        self.skip_newlines()
+        while not self.accept(")"):
+            arguments.append(self.expression())
+            self.skip_newlines()
+            expand = self.accept("...")
+            self.skip_newlines()
+            if not self.accept(",") and self.peek().kind != ")":
+                raise self.fail("Missing argument separator")
+            self.skip_newlines()
+        return Call(self.span(start), name, tuple(arguments), expand)
+
+    def _tuple(self, start: Token) -> Expression:
+        self.skip_newlines()
+        if self._is_for():
+            return self._for(start, "]")
+        items: list[Expression] = []
+        while not self.accept("]"):
+            items.append(self.expression())
+            self.skip_newlines()
+            if not self.accept(",") and self.peek().kind != "]":
+                raise self.fail("Missing item separator")
+            self.skip_newlines()
+        return Tuple(self.span(start), tuple(items))
+
+    def _object(self, start: Token) -> Expression:
+        self.skip_newlines()
+        if self._is_for():
+            return self._for(start, "}")
+        items: list[tuple[Expression, Expression]] = []
+        while not self.accept("}"):
+            key = self.expression()
+            if not (self.accept("=") or self.accept(":")):
+                raise self.fail("Missing key/value separator")
+            self.skip_newlines()
+            items.append((key, self.expression()))
+            if self.peek().kind not in {",", "newline", "}"}:
+                raise self.fail("Missing attribute separator")
+            self.accept(",")
+            self.skip_newlines()
+        return Object(self.span(start), tuple(items))
+
+    def _is_for(self) -> bool:
+        return self.peek().text == "for" and self.peek().kind == "identifier" and self.peek(1).kind == "identifier"
+
+    def _for(self, start: Token, closing: str) -> Expression:
+        self.take()
+        names = [self.expect("identifier", "Invalid 'for' expression").text]
+        if self.accept(","):
+            names.append(self.expect("identifier", "Invalid 'for' expression").text)
+        if self.take().text != "in":
+            raise self.fail("Invalid 'for' expression")
+        self.skip_newlines()
+        collection = self.expression()
+        self.skip_newlines()
+        self.expect(":", "Invalid 'for' expression")
+        self.skip_newlines()
+        key: Expression | None = None
+        value = self.expression()
+        self.skip_newlines()
+        if self.accept("=>"):
+            self.skip_newlines()
+            key, value = value, self.expression()
+            self.skip_newlines()
+        grouped = self.accept("...")
+        self.skip_newlines()
+        condition: Expression | None = None
+        if self.peek().kind == "identifier" and self.peek().text == "if":
+            self.take()
+            self.skip_newlines()
+            condition = self.expression()
+            self.skip_newlines()
+        self.expect(closing, "Invalid 'for' expression")
+        key_name = names[0] if len(names) > 1 else ""
+        return ForExpression(self.span(start), key_name, names[-1], collection, key, value, grouped, condition)
+
+    # --- strings
+    def _template(self, token: Token) -> Template:
+        if token.kind == "string":
+            start, end, escapes, indent = token.start + 1, token.end - 1, True, False
+        else:
+            first_line = self._text.index("\n", token.start)
+            start, end, escapes = first_line + 1, self._text.rindex("\n", token.start, token.end) + 1, False
+            indent = token.text.startswith("<<-")
+        parts = self._parts(start, end, escapes=escapes)
+        return Template(Span(token.start, token.end, token.line), tuple(_dedented(parts) if indent else parts))
+
+    def _parts(self, start: int, end: int, *, escapes: bool) -> list[str | Expression]:
+        parts: list[str | Expression] = []
+        text: list[str] = []
+        index = start
+        while index < end:
+            if self._text.startswith(("$${", "%%{"), index):
+                text.append(self._text[index + 1 : index + 3])
+                index += 3
+            elif self._text.startswith(("${", "%{"), index):
+                close = self._lexer.interpolation_end(index + 2)
+                if text:
+                    parts.append("".join(text))
+                    text = []
+                parts.append(self._interpolated(index, close))
+                index = close
+            elif escapes and self._text[index] == "\\":
+                piece, index = self._escape(index)
+                text.append(piece)
+            else:
+                text.append(self._text[index])
+                index += 1
+        if text:
+            parts.append("".join(text))
+        return parts
+
+    def _interpolated(self, start: int, close: int) -> Expression:
+        inside = start + 3 if self._text[start + 2] == "~" else start + 2
+        end = close - 2 if self._text[close - 2] == "~" else close - 1
+        line = self._text.count("\n", 0, start) + 1
+        if self._text[start] == "%":
+            return Directive(Span(start, close, line), self._text[inside:end].strip())
+        parser = _Parser(self._text, self._name, inside, end, line)
+        parser._depth = self._enter()
+        parser.skip_newlines()
+        found = parser.expression()
+        parser.skip_newlines()
+        parser.expect("end", "Extra characters after interpolation expression")
+        self._depth -= 1
+        return found
+
+    def _escape(self, index: int) -> tuple[str, int]:
+        char = self._text[index + 1 : index + 2]
+        if char in _ESCAPES:
+            return _ESCAPES[char], index + 2
+        length = {"u": 4, "U": 8}.get(char)
+        if length:
+            digits = self._text[index + 2 : index + 2 + length]
+            try:
+                return chr(int(digits, 16)), index + 2 + length
+            except (ValueError, OverflowError):
+                pass
+        raise self._lexer.fail("Invalid escape sequence", index)
+
+
+def _without_loose_newlines(tokens: list[Token]) -> list[Token]:
+    """Drops line breaks that are not inside braces of their own (object items end at them)."""
+    kept: list[Token] = []
+    braces = 0
+    for token in tokens:
+        braces += {"{": 1, "}": -1}.get(token.kind, 0)
+        if token.kind != "newline" or braces:
+            kept.append(token)
+    return kept
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.isdigit() else float(text)
+
+
+def _dedented(parts: list[str | Expression]) -> list[str | Expression]:
+    """`<<-` removes the smallest indentation of all lines."""
+    marks = [part if isinstance(part, str) else "\x00" for part in parts]
+    dedented = textwrap.dedent("".join(marks)) if "\x00" not in "".join(p for p in parts if isinstance(p, str)) else ""
+    if not dedented:
+        return parts
+    expressions = iter(part for part in parts if not isinstance(part, str))
+    result: list[str | Expression] = []
+    for index, text in enumerate(dedented.split("\x00")):
+        if index:
+            result.append(next(expressions))
+        if text:
+            result.append(text)
+    return result

@@ -1,0 +1,157 @@
+"""The tree of a parsed file: blocks, attributes, expressions. Plain data, each piece knows where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Half-open range of offsets into the file's text, and the line it starts on (from 1)."""
+
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """A number, a bool or null."""
+
+    value: int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Template(Expression):
+    """A string: texts and interpolated expressions. A plain string has one text or none."""
+
+    parts: tuple[str | Expression | Directive, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Directive(Expression):
+    """`%{ ... }` inside a template, unparsed: keyword and the source of its rest."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple(Expression):
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Object(Expression):
+    items: tuple[tuple[Expression, Expression], ...]
+    "A bare word as key is a Variable; it means its own name unless it stands in parentheses."
+
+
+@dataclass(frozen=True, slots=True)
+class ForExpression(Expression):
+    key_name: str
+    "Empty when only values are named."
+    value_name: str
+    collection: Expression
+    key: Expression | None
+    "None: the result is a tuple."
+    value: Expression
+    grouped: bool
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Expression):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    name: str
+    arguments: tuple[Expression, ...]
+    expand_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expression):
+    """`of.name`."""
+
+    of: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Expression):
+    """`of[key]`; `.0` is read as one too."""
+
+    of: Expression
+    key: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Splat(Expression):
+    """`of.*` or `of[*]`; what follows applies to each element."""
+
+    of: Expression
+    each: Expression
+    "An expression over `SplatItem`."
+
+
+@dataclass(frozen=True, slots=True)
+class SplatItem(Expression):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Parentheses(Expression):
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expression):
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expression):
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Expression):
+    condition: Expression
+    yes: Expression
+    no: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    attributes: dict[str, Expression] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    type: str
+    labels: tuple[str, ...]
+    body: Body
+    span: Span
+    "The header, up to the opening brace."
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    name: str
+    text: str
+    body: Body
+
+    def source(self, span: Span) -> str:
+        """The text of a piece as it was written."""
+        return self.text[span.start : span.end]
