@@ -20,7 +20,8 @@ ROWS = [row for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter=
 LEFT_OUT = {
     ("agent", "devcontainers-project-discovery-enable"), ("agent", "devcontainers-discovery-autostart-enable"),
     ("agent", "socket-server-enabled"), ("agent", "socket-path"), ("agent", "boundary-log-proxy-socket-path"),
-    ("agent", "block-local-port-forwarding"), ("agent", "block-reverse-port-forwarding"), ("agent", "context-config-path"),
+    ("agent", "block-local-port-forwarding"), ("agent", "block-reverse-port-forwarding"),
+    ("agent", "context-config-path"),
     ("list", "shared-with-me"),
     ("agent", "agent-firewall-log-proxy-socket-path"),
     ("server", "disable-chat-sharing"),

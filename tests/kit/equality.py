@@ -1,0 +1,214 @@
+"""Is an answer the recorded one? The equality of tests/data/api/recorded/README.md, as a list of differences.
+
+Placeholders (`<uuid:1>`, `<time:3>`, `{user.alice}` …) keep their meaning in a `Names` table for one whole area.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+_TOKEN = re.compile(r"(<[a-z-]+(?::[^<>]{1,40})?>|\{[A-Za-z_][\w.]*\})")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_SHAPES = {
+    "uuid": _UUID,
+    "time": r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d| \+0000 UTC)",
+    "token": r"[A-Za-z0-9]{10}-[A-Za-z0-9]{22}",
+    "keyid": r"[A-Za-z0-9]{10}",
+    "number": r"-?\d+(?:\.\d+)?",
+    "dur": r"[-\w.µ]+",
+    "today": r"\d{4}-\d\d-\d\d",
+    "today-3": r"\d{4}-\d\d-\d\d",
+}
+_EQUAL_WITHIN_AREA = {"uuid", "token", "name", "keyid", "oauth-secret"}
+_UNORDERED = {
+    "roles", "global_roles", "scopes", "allow_list", "external", "site_permissions", "user_permissions",
+    "organization_permissions", "organization_member_permissions", "stages", "timings", "available",
+}  # fmt: skip
+
+
+@dataclass
+class Names:
+    """What placeholders stood for so far."""
+
+    bound: dict[str, str] = field(default_factory=dict)
+    "Bound names: `user.alice` -> value."
+    seen: dict[str, str] = field(default_factory=dict)
+    "Numbered placeholders: `<uuid:3>` -> value."
+
+    def fill(self, text: str) -> str:
+        """`text` with bound names and repeats put in. Raises KeyError for an unbound name."""
+
+        def put(match: re.Match[str]) -> str:
+            token = match[0]
+            if token.startswith("<repeat:"):
+                char, count = token[8:-1].rsplit(":", 1)
+                return char * int(count)
+            if token.startswith("{"):
+                return self.bound[token[1:-1]]
+            return token
+
+        return _TOKEN.sub(put, text)
+
+    def fill_all(self, value: Any) -> Any:
+        """`fill` for every string inside a JSON value."""
+        if isinstance(value, str):
+            return self.fill(value)
+        if isinstance(value, list):
+            return [self.fill_all(item) for item in value]
+        if isinstance(value, dict):
+            if set(value) == {"$repeat"}:
+                char, count = value["$repeat"]
+                return char * count
+            return {self.fill(key): self.fill_all(item) for key, item in value.items()}
+        return value
+
+
+def differences(expected: Any, actual: Any, names: Names, where: str = "", key: str = "") -> list[str]:
+    """What makes `actual` another answer than `expected`; empty when nothing does."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return _dict_differences(expected, actual, names, where)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return _list_differences(expected, actual, names, where, key)
+    if isinstance(expected, str):
+        return _text_differences(expected, actual, names, where)
+    if isinstance(expected, bool) or isinstance(actual, bool) or expected is None or actual is None:
+        return [] if expected is actual else [f"{where}: {expected!r} became {actual!r}"]
+    if isinstance(expected, int | float) and isinstance(actual, int | float):
+        return [] if expected == actual else [f"{where}: {expected!r} became {actual!r}"]
+    return [f"{where}: {_short(expected)} became {_short(actual)}"]
+
+
+def _dict_differences(expected: dict[str, Any], actual: dict[str, Any], names: Names, where: str) -> list[str]:
+    filled = {_filled_key(key, names): value for key, value in expected.items()}
+    found = [f"{where}/{key}: missing" for key in filled if key not in actual]
+    found += [f"{where}/{key}: not expected" for key in actual if key not in filled]
+    for key, value in filled.items():
+        if key in actual:
+            found += differences(value, actual[key], names, f"{where}/{key}", key)
+    return found
+
+
+def _filled_key(key: str, names: Names) -> str:
+    try:
+        return names.fill(key)
+    except KeyError:
+        return key
+
+
+def _list_differences(expected: list[Any], actual: list[Any], names: Names, where: str, key: str) -> list[str]:
+    if len(expected) != len(actual):
+        return [f"{where}: {len(expected)} items became {len(actual)}"]
+    if key in _UNORDERED and _ordered(expected, actual, _copy(names), where):
+        return _as_sets(expected, actual, names, where)
+    return _ordered(expected, actual, names, where)
+
+
+def _copy(names: Names) -> Names:
+    return Names(dict(names.bound), dict(names.seen))
+
+
+def _ordered(expected: list[Any], actual: list[Any], names: Names, where: str) -> list[str]:
+    found = []
+    for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
+        found += differences(left, right, names, f"{where}/{index}")
+    return found
+
+
+def _as_sets(expected: list[Any], actual: list[Any], names: Names, where: str) -> list[str]:
+    left = list(actual)
+    for item in expected:
+        for candidate in left:
+            trial = _copy(names)
+            if not differences(item, candidate, trial, where):
+                names.seen.update(trial.seen)
+                left.remove(candidate)
+                break
+        else:
+            return [f"{where}: {_short(item)} is missing"]
+    return []
+
+
+def _text_differences(expected: str, actual: Any, names: Names, where: str) -> list[str]:
+    whole = _TOKEN.fullmatch(expected)
+    if whole is not None:
+        return _placeholder_differences(expected, actual, names, where)
+    if not isinstance(actual, str):
+        return [f"{where}: {_short(expected)} became {_short(actual)}"]
+    if expected == actual:
+        return []
+    parts = _TOKEN.split(expected)
+    if len(parts) == 1:
+        return [f"{where}: {_short(expected)} became {_short(actual)}"]
+    pattern = "".join(_part_pattern(part, names) for part in parts)
+    if re.fullmatch(pattern, actual, re.DOTALL):
+        return []
+    return [f"{where}: {_short(expected)} became {_short(actual)}"]
+
+
+def _part_pattern(part: str, names: Names) -> str:
+    if part.startswith("{") and part.endswith("}"):
+        return re.escape(names.bound.get(part[1:-1], part))
+    if part.startswith("<repeat:"):
+        char, count = part[8:-1].rsplit(":", 1)
+        return re.escape(char) + "{" + count + "}"
+    if part.startswith("<") and part.endswith(">"):
+        if part in names.seen:
+            return re.escape(names.seen[part])
+        return _SHAPES.get(part[1:-1].split(":")[0], ".*?")
+    return re.escape(part)
+
+
+def _placeholder_differences(expected: str, actual: Any, names: Names, where: str) -> list[str]:
+    if expected.startswith("{"):
+        name = expected[1:-1]
+        if name not in names.bound:
+            names.bound[name] = str(actual)
+            return []
+        same = str(actual) == names.bound[name]
+        return [] if same else [f"{where}: {expected} = {names.bound[name]!r} became {_short(actual)}"]
+    kind = expected[1:-1].split(":")[0]
+    if kind == "number":
+        good = isinstance(actual, int | float) and not isinstance(actual, bool)
+        return [] if good else [f"{where}: a number became {_short(actual)}"]
+    if not isinstance(actual, str):
+        return [f"{where}: {expected} became {_short(actual)}"]
+    if kind == "repeat":
+        char, count = expected[8:-1].rsplit(":", 1)
+        return [] if actual == char * int(count) else [f"{where}: {expected} became {_short(actual)}"]
+    shape = _SHAPES.get(kind)
+    if shape is not None and not re.fullmatch(shape, actual):
+        return [f"{where}: {expected} became {_short(actual)}"]
+    if kind == "time" and _TIME.fullmatch(actual) is not None:
+        datetime.fromisoformat(actual.replace("Z", "+00:00"))
+    if ":" in expected and kind in _EQUAL_WITHIN_AREA:
+        known = names.seen.setdefault(expected, actual)
+        if known != actual:
+            return [f"{where}: {expected} was {known!r} and became {actual!r}"]
+    return []
+
+
+def pick(pointer: str, document: Any) -> Any:
+    """A JSON pointer; `*` collects from every element of a list."""
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    return _walk(parts, document)
+
+
+def _walk(parts: list[str], node: Any) -> Any:
+    if not parts:
+        return node
+    first, rest = parts[0], parts[1:]
+    if first == "*":
+        return [_walk(rest, item) for item in node] if isinstance(node, list) else []
+    if isinstance(node, list):
+        return _walk(rest, node[int(first)]) if first.isdigit() and int(first) < len(node) else None
+    return _walk(rest, node[first]) if isinstance(node, dict) and first in node else None
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return repr(text if len(text) <= 160 else text[:157] + "...")

@@ -1,0 +1,131 @@
+"""A mesh node (or a relay) as a process that is driven over its standard streams, one JSON object a line.
+
+For tests that put nodes into network namespaces. Run as `python -m tests.kit.mesh_process ROLE …`:
+  relay HOST                     -> {"port": …}, then serves until its input ends
+  node NUMBER HOST PORT [nodirect] -> {"info": …} whenever it changes; then commands:
+      {"peer": info}             install a peer
+      {"serve": PORT}            count and hash what comes in on a TCP port -> {"received": …} every 0.1 s
+      {"send": PORT, "to": N, "bytes": …, "rate": …}   -> {"sent": …, "path": …} every 0.1 s, {"done": …, "sha256": …}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from typing import Any
+
+import trio
+
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.node import Node, NodeConfig, PeerConfig, SelfInfo, open_node
+from tests.kit.mesh import REGION, address, dial_bare, one_region, serve_bare
+
+CHUNK = 16 * 1024
+
+
+def put(**message: Any) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def info_of(info: SelfInfo) -> dict[str, Any]:
+    return {
+        "key": info.public_key.hex(),
+        "disco": info.disco_key.hex(),
+        "addresses": [str(a) for a in info.addresses],
+        "endpoints": [str(e) for e in info.endpoints],
+        "home": info.preferred_derp,
+    }
+
+
+async def relay(host: str) -> None:
+    server = DerpServer(PrivateKey(bytes([9]) * 32))
+    async with trio.open_nursery() as nursery:
+        put(port=await nursery.start(serve_bare, server, host))
+        await trio.to_thread.run_sync(sys.stdin.read)
+        nursery.cancel_scope.cancel()
+
+
+async def node(number: int, host: str, port: int, direct: bool) -> None:
+    config = NodeConfig((address(number),), one_region(host, port), dial_bare, direct=direct)
+    async with open_node(config) as mesh, trio.open_nursery() as nursery:
+        nursery.start_soon(tell, mesh)
+        while line := await trio.to_thread.run_sync(sys.stdin.readline):
+            command = json.loads(line)
+            if "peer" in command:
+                install(mesh, command["peer"])
+            elif "serve" in command:
+                nursery.start_soon(serve, mesh, command["serve"])
+            elif "send" in command:
+                nursery.start_soon(send, mesh, command)
+        nursery.cancel_scope.cancel()
+
+
+async def tell(mesh: Node) -> None:
+    changes = mesh.self_changed()
+    if mesh.self_info.preferred_derp:
+        put(info=info_of(mesh.self_info))
+    async for info in changes:
+        if info.preferred_derp:
+            put(info=info_of(info))
+
+
+def install(mesh: Node, peer: dict[str, Any]) -> None:
+    mesh.set_peer(
+        PeerConfig(
+            PublicKey(bytes.fromhex(peer["key"])),
+            PublicKey(bytes.fromhex(peer["disco"])),
+            tuple(peer["addresses"]),
+            REGION,
+            tuple(peer["endpoints"]),
+        )
+    )
+
+
+async def serve(mesh: Node, port: int) -> None:
+    listener = mesh.tcp_listen(port)
+    stream = await listener.accept()
+    digest = hashlib.sha256()
+    total = 0
+    told = trio.current_time()
+    while data := await stream.receive_some():
+        digest.update(data)
+        total += len(data)
+        if trio.current_time() - told > 0.1:
+            told = trio.current_time()
+            put(received=total)
+    put(finished=total, sha256=digest.hexdigest())
+    await stream.aclose()
+
+
+async def send(mesh: Node, command: dict[str, Any]) -> None:
+    to = address(command["to"])
+    await mesh.wait_reachable(to)
+    stream = await mesh.tcp_connect(to, command["send"])
+    digest = hashlib.sha256()
+    began = trio.current_time()
+    sent = 0
+    told = 0.0
+    number = 0
+    while sent < command["bytes"]:
+        number += 1
+        chunk = number.to_bytes(8, "big") * (CHUNK // 8)
+        digest.update(chunk)
+        await stream.send_all(chunk)
+        sent += len(chunk)
+        await trio.sleep_until(began + sent / command["rate"])
+        if trio.current_time() - told > 0.1:
+            told = trio.current_time()
+            status = mesh.status().peers[0]
+            put(sent=sent, path=status.path, direct=status.direct_bytes, relayed=status.relayed_bytes)
+    await stream.send_eof()
+    await stream.receive_some()
+    put(done=sent, sha256=digest.hexdigest())
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "relay":
+        trio.run(relay, sys.argv[2])
+    else:
+        trio.run(node, int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), "nodirect" not in sys.argv[5:])

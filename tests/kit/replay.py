@@ -1,0 +1,475 @@
+"""Replays the recorded exchanges of one area against a running server and says what differs.
+
+    report = await replay_area(world, "users")
+    report.mismatches  # {n: ["/body/…: … became …"]}
+
+Lines are sent in order, because they build on each other. `{idp_url}` needs a stand-in identity provider, `agents`
+a running agent: their areas are for callers who bring these (`names`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from uuid import uuid4
+
+import httpx
+import trio
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    RejectConnection,
+    RejectData,
+    Request,
+    TextMessage,
+)
+
+from tests.kit.equality import Names, differences, pick
+
+EXCHANGES = Path(__file__).resolve().parent.parent / "data" / "api" / "recorded" / "exchanges"
+POLL_SECONDS = 30.0
+STREAM_SECONDS = 5.0
+_ALWAYS = {"x-content-type-options": "nosniff", "x-coder-build-version": "v2.34.0"}
+
+
+@dataclass
+class Report:
+    """The result of one area."""
+
+    area: str
+    total: int = 0
+    mismatches: dict[int, list[str]] = field(default_factory=dict)
+    licence: int = 0
+    "Lines that only show that a route exists."
+
+    @property
+    def matched(self) -> int:
+        return self.total - len(self.mismatches)
+
+    def lines(self) -> list[str]:
+        """Text for people."""
+        out = [f"{self.area}: {self.matched} of {self.total} match"]
+        for number, found in sorted(self.mismatches.items()):
+            out.append(f"  {number}: " + "; ".join(found[:4]))
+        return out
+
+
+@dataclass
+class Answer:
+    """A response in the form the recordings have."""
+
+    status: int | None
+    headers: dict[str, str]
+    cookies: list[str]
+    body: bytes = b""
+    events: list[Any] | None = None
+    messages: list[Any] | None = None
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def load_area(area: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (EXCHANGES / f"{area}.jsonl").read_text().splitlines() if line]
+
+
+def area_settings(area: str) -> dict[str, Any]:
+    """Server options of an area: environment variables and whether rate limits are on."""
+    found: dict[str, Any] = json.loads((EXCHANGES / "areas.json").read_text())[area]
+    return found
+
+
+async def replay_area(url: str, area: str, names: Mapping[str, str] | None = None) -> Report:
+    """Sends every line of `area` to the server at `url` (its access URL)."""
+    parts = urlsplit(url)
+    table = Names(
+        {
+            "access_url": url,
+            "access_host": parts.netloc,
+            "access_port": str(parts.port or (443 if parts.scheme == "https" else 80)),
+            "access_url_escaped": quote(url, safe=""),
+            "pty.id": str(uuid4()),
+            **(names or {}),
+        }
+    )
+    report = Report(area)
+    async with httpx.AsyncClient(base_url=url, timeout=60, follow_redirects=False) as client:
+        for line in load_area(area):
+            await _replay_line(client, line, table, report)
+    return report
+
+
+async def _replay_line(client: httpx.AsyncClient, line: dict[str, Any], names: Names, report: Report) -> None:
+    number = line["n"]
+    report.total += 1
+    if "wait_s" in line:
+        await trio.sleep(line["wait_s"])
+    try:
+        answer = await _ask(client, line, names)
+    except KeyError as error:
+        report.mismatches[number] = [f"{error} was never bound"]
+        return
+    except (httpx.HTTPError, OSError, trio.BrokenResourceError) as error:
+        report.mismatches[number] = [f"no answer: {error!r}"]
+        return
+    _bind(line.get("bind") or {}, answer, names)
+    if line.get("licence"):
+        report.licence += 1
+        missing = answer.status == 404 and b"Route not found" in answer.body
+        if missing or answer.status == 405 or (answer.status or 500) >= 500:
+            report.mismatches[number] = [f"the route is missing: {answer.status}"]
+        return
+    found = compare(line["response"], answer, names)
+    if found:
+        report.mismatches[number] = found
+
+
+async def _ask(client: httpx.AsyncClient, line: dict[str, Any], names: Names) -> Answer:
+    request = line["request"]
+    poll = line.get("poll")
+    if poll is None:
+        return await _send(client, request, line["response"], names)
+    until = poll["until"] if isinstance(poll["until"], list) else [poll["until"]]
+    wanted = names.fill_all(until)
+    answer = Answer(None, {}, [])
+    with trio.move_on_after(POLL_SECONDS):
+        while True:
+            answer = await _send(client, request, line["response"], names)
+            try:
+                if pick(poll["pointer"], answer.json()) in wanted:
+                    break
+            except ValueError:
+                pass
+            await trio.sleep(0.1)
+    return answer
+
+
+# ---- sending
+
+
+async def _send(client: httpx.AsyncClient, request: dict[str, Any], expected: dict[str, Any], names: Names) -> Answer:
+    path, headers, content = build_request(request, names)
+    if request.get("upgrade") == "websocket":
+        return await _websocket(client, path, headers, request, expected, names)
+    if expected.get("events") is not None:
+        return await _event_stream(client, path, headers, len(expected["events"]))
+    response = await client.request(request["method"], path, headers=headers, content=content)
+    return _answer(response)
+
+
+def _answer(response: httpx.Response) -> Answer:
+    headers = {name.lower(): response.headers[name] for name in response.headers}
+    return Answer(response.status_code, headers, response.headers.get_list("set-cookie"), response.content)
+
+
+def build_request(request: dict[str, Any], names: Names) -> tuple[str, dict[str, str], bytes]:
+    """Path with query, headers and body of a recorded request. Raises KeyError for unbound names."""
+    query = [(names.fill(key), names.fill(value)) for key, value in request.get("query") or ()]
+    headers = {names.fill(key): names.fill(value) for key, value in (request.get("headers") or {}).items()}
+    cookies = {key: names.fill(value) for key, value in (request.get("cookies") or {}).items()}
+    auth = request.get("auth")
+    if auth:
+        token = names.bound[f"token.{auth['as']}"]
+        if auth["by"] == "header":
+            headers["Coder-Session-Token"] = token
+        elif auth["by"] == "bearer":
+            headers["Authorization"] = f"Bearer {token}"
+        elif auth["by"] == "cookie":
+            cookies.setdefault("coder_session_token", token)
+        elif not any(key == "coder_session_token" for key, _ in query):
+            query.append(("coder_session_token", token))
+    if cookies:
+        headers["Cookie"] = "; ".join(f"{key}={value}" for key, value in cookies.items())
+    headers.setdefault("Accept-Encoding", "identity")
+    content = _body(request, headers, names)
+    path = quote(names.fill(request["path"]), safe="/%:@!$&'()*+,;=~-._")
+    return path + (f"?{urlencode(query)}" if query else ""), headers, content
+
+
+def _body(request: dict[str, Any], headers: dict[str, str], names: Names) -> bytes:
+    if "body" in request:
+        headers.setdefault("Content-Type", "application/json")
+        return json.dumps(names.fill_all(request["body"])).encode()
+    if "form" in request:
+        headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
+        return urlencode(names.fill_all(request["form"])).encode()
+    raw = request.get("body_raw")
+    if raw is None:
+        return b""
+    if isinstance(raw, str):
+        return names.fill(raw).encode()
+    (kind, value), *_ = raw.items()
+    if kind == "$zeros":
+        return bytes(value)
+    if kind == "$json":
+        return json.dumps(names.fill_all(value)).encode()
+    return _tar(value) if kind == "$tar" else _zip(value)
+
+
+def _tar(files: dict[str, Any]) -> bytes:
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w") as archive:
+        for name, text in files.items():
+            data = text.encode()
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(data), 0o644
+            archive.addfile(info, io.BytesIO(data))
+    return output.getvalue()
+
+
+def _zip(files: dict[str, Any]) -> bytes:
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return output.getvalue()
+
+
+async def _event_stream(client: httpx.AsyncClient, path: str, headers: dict[str, str], wanted: int) -> Answer:
+    events: list[Any] = []
+    answer = Answer(None, {}, [])
+    with trio.move_on_after(STREAM_SECONDS):
+        async with client.stream("GET", path, headers=headers) as response:
+            answer = Answer(
+                response.status_code,
+                {name.lower(): response.headers[name] for name in response.headers},
+                response.headers.get_list("set-cookie"),
+            )
+            if response.status_code != 200:
+                answer.body = await response.aread()
+                return answer
+            name = ""
+            async for text in response.aiter_lines():
+                if text.startswith("event: "):
+                    name = text[7:]
+                elif text.startswith("data: "):
+                    events.append({"event": name, "data": json.loads(text[6:])})
+                elif text == "" and name == "ping" and (not events or events[-1]["event"] != "ping"):
+                    events.append({"event": "ping"})
+                if len(events) >= wanted:
+                    break
+    answer.events = events
+    return answer
+
+
+async def _websocket(
+    client: httpx.AsyncClient,
+    path: str,
+    headers: dict[str, str],
+    request: dict[str, Any],
+    expected: dict[str, Any],
+    names: Names,
+) -> Answer:
+    host, port = client.base_url.host, client.base_url.port
+    answer = Answer(None, {}, [], messages=[])
+    stream = await trio.open_tcp_stream(host, port or 80)
+    connection = WSConnection(ConnectionType.CLIENT)
+    extra = [(name.encode(), value.encode()) for name, value in headers.items() if name.lower() != "host"]
+    async with stream:
+        await stream.send_all(connection.send(Request(host=f"{host}:{port}", target=path, extra_headers=extra)))
+        with trio.move_on_after(STREAM_SECONDS):
+            while await _websocket_step(stream, connection, answer, request, expected, names):
+                pass
+    return answer
+
+
+async def _websocket_step(
+    stream: trio.SocketStream,
+    connection: WSConnection,
+    answer: Answer,
+    request: dict[str, Any],
+    expected: dict[str, Any],
+    names: Names,
+) -> bool:
+    """Reads once; False when the conversation is over."""
+    data = await stream.receive_some()
+    connection.receive_data(bytes(data) or None)
+    assert answer.messages is not None
+    for event in connection.events():
+        if isinstance(event, AcceptConnection):
+            answer.status = 101
+            for message in request.get("send") or ():
+                if isinstance(message, dict) and set(message) == {"$binary_json"}:
+                    data = json.dumps(names.fill_all(message["$binary_json"])).encode()
+                    await stream.send_all(connection.send(BytesMessage(data)))
+                else:
+                    await stream.send_all(connection.send(TextMessage(json.dumps(names.fill_all(message)))))
+        elif isinstance(event, RejectConnection):
+            answer.status = event.status_code
+            answer.headers = {name.decode().lower(): value.decode() for name, value in event.headers}
+            if not event.has_body:
+                return False
+        elif isinstance(event, RejectData):
+            answer.body += event.data
+            if event.body_finished:
+                return False
+        elif isinstance(event, TextMessage | BytesMessage) and event.message_finished:
+            answer.messages.append(_message(event.data))
+        elif isinstance(event, CloseConnection):
+            return False
+    if answer.status == 101 and len(answer.messages) >= len(expected.get("messages") or ()):
+        return expected.get("ended_by") == "server" and bool(data)
+    return bool(data)
+
+
+def _message(data: Any) -> Any:
+    text = data if isinstance(data, str) else bytes(data).decode(errors="replace")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+# ---- comparing
+
+
+def _bind(wanted: dict[str, str], answer: Answer, names: Names) -> None:
+    for name, source in wanted.items():
+        value = _bound_value(source, answer)
+        if value is None:
+            continue
+        names.bound[name] = value
+        if name.startswith("token."):
+            names.bound["key." + name[6:]] = value.split("-")[0]
+            if name == "token.admin":
+                names.bound["bad.secret"] = value.split("-")[0] + "-" + "B" * 22
+
+
+def _bound_value(source: str, answer: Answer) -> str | None:
+    kind, _, rest = source.partition(":")
+    if kind == "cookie":
+        for cookie in answer.cookies:
+            key, _, value = cookie.split(";")[0].partition("=")
+            if key == rest:
+                return value
+        return None
+    if kind == "header":
+        return answer.headers.get(rest.lower())
+    if kind == "location":
+        found = parse_qs(urlsplit(answer.headers.get("location", "")).query).get(rest)
+        return found[0] if found else None
+    try:
+        document = answer.json()
+    except ValueError:
+        return None
+    if kind == "tfstate":
+        return _state_value(document, rest)
+    value = pick(source, document)
+    return None if value is None else str(value)
+
+
+def _state_value(state: Any, where: str) -> str | None:
+    kind, name, attribute = where.split(".", 2)
+    for item in state.get("resources", ()):
+        if item.get("type") == kind and item.get("name") == name:
+            return str(item["instances"][0]["attributes"].get(attribute))
+    return None
+
+
+def compare(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]:
+    """Status, listed headers, cookies, body or stream. Empty when equal."""
+    if not _status_equal(expected, answer):
+        return [f"status {expected['status']} became {answer.status} {answer.body[:200]!r}"]
+    if expected["status"] == 500 and answer.status != 500:
+        return []  # a value upstream's database refused; any refusal in words is better
+    found = _header_differences(expected.get("headers") or {}, answer, names)
+    for cookie in expected.get("set_cookie") or ():
+        found += _cookie_differences(cookie, answer, names)
+    if expected.get("events") is not None:
+        found += differences(expected["events"], answer.events, names, "events")
+    elif expected.get("messages") is not None:
+        got = (answer.messages or [])[: len(expected["messages"])]
+        found += differences(expected["messages"], got, names, "messages")
+    elif "body" in expected:
+        found += _body_differences(expected["body"], answer, names)
+    return found
+
+
+def _status_equal(expected: dict[str, Any], answer: Answer) -> bool:
+    if expected["status"] == 500:
+        return answer.status in {400, 403, 404, 409, 500}
+    return bool(expected["status"] == answer.status)
+
+
+def _header_differences(expected: dict[str, str], answer: Answer, names: Names) -> list[str]:
+    found = []
+    if answer.status != 101:
+        for name, value in _ALWAYS.items():
+            if f"-{name}" not in expected and name not in expected and answer.headers.get(name) != value:
+                found.append(f"header {name}: {value!r} became {answer.headers.get(name)!r}")
+    for name, value in expected.items():
+        if name.startswith("-"):
+            if name[1:] in answer.headers:
+                found.append(f"header {name[1:]}: should be absent")
+            continue
+        if name == "content-encoding":
+            continue  # the client decides: we ask for none
+        actual = answer.headers.get(name)
+        if name == "vary":
+            value, actual = _words(value) - {"accept-encoding"}, _words(actual or "") - {"accept-encoding"}
+            if value != actual:
+                found.append(f"header vary: {sorted(value)} became {sorted(actual)}")
+            continue
+        if name == "content-security-policy" and actual:
+            actual = "; ".join(sorted(part.strip() for part in actual.split(";")))
+        found += differences(value, actual, names, f"header {name}")
+    return found
+
+
+def _words(text: str) -> set[str]:
+    return {part.strip().lower() for part in text.split(",")}
+
+
+def _cookie_differences(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]:
+    for cookie in answer.cookies:
+        pair, *attributes = [part.strip() for part in cookie.split(";")]
+        name, _, value = pair.partition("=")
+        if name != expected["name"]:
+            continue
+        found = differences(expected["value"], value, names, f"cookie {name}")
+        plain = {part.split("=")[0] if part.startswith("Expires") else part for part in attributes}
+        wanted = {part.split("=")[0] if part.startswith("Expires") else part for part in expected["attributes"]}
+        return found if plain == wanted else [*found, f"cookie {name}: {sorted(wanted)} became {sorted(plain)}"]
+    return [f"cookie {expected['name']}: missing"]
+
+
+def _body_differences(expected: Any, answer: Answer, names: Names) -> list[str]:
+    if expected == "<omitted>":
+        return []
+    if isinstance(expected, dict) and len(expected) == 1:
+        (kind, value), *_ = expected.items()
+        if kind == "$text":
+            return differences(value, answer.body.decode(errors="replace"), names, "body")
+        if kind == "$html":
+            return [] if "text/html" in answer.headers.get("content-type", "") else ["body: no HTML"]
+        if kind == "$binary":
+            return [] if answer.body else ["body: empty"]
+        if kind == "$pick":
+            return _pick_differences(value, answer, names)
+    if expected is None and not answer.body:
+        return []
+    try:
+        document = answer.json()
+    except ValueError:
+        return [f"body: no JSON: {answer.body[:120]!r}"]
+    return differences(expected, document, names, "body")
+
+
+def _pick_differences(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]:
+    try:
+        document = answer.json()
+    except ValueError:
+        return [f"body: no JSON: {answer.body[:120]!r}"]
+    found = []
+    for pointer, value in expected.items():
+        found += differences(value, pick(pointer, document), names, f"body{pointer}")
+    return found

@@ -1,0 +1,89 @@
+"""Killed processes and pulled cables: noticed in time, recovered from by themselves, sessions going on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit.deployment import WORKSPACE, Deployment, open_deployment
+from tests.kit.netns import missing
+
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+SESSION = "for i in $(seq 1 60); do echo line $i; sleep 0.25; done"
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Iterator[Deployment]:
+    with open_deployment() as found:
+        yield found
+
+
+def test_killed_agent_is_seen_at_once_and_comes_back(deployment: Deployment) -> None:
+    assert deployment.agent is not None
+    deployment.kill(deployment.agent)
+    deployment.wait_agent("disconnected", 3)
+    deployment.start_agent()
+    deployment.wait_agent("connected", 10)
+
+
+def test_frozen_agent_is_seen_and_goes_on(deployment: Deployment) -> None:
+    assert deployment.agent is not None
+    deployment.kill(deployment.agent, signal.SIGSTOP)
+    deployment.wait_agent("disconnected", 26)
+    deployment.kill(deployment.agent, signal.SIGCONT)
+    deployment.wait_agent("connected", 4)
+
+
+def test_pulled_cable_is_seen(deployment: Deployment) -> None:
+    deployment.world.unplug("agent")
+    deployment.wait_agent("disconnected", 26)
+    deployment.world.unplug("agent", plugged=True)
+    deployment.wait_agent("connected", 15)
+
+
+@pytest.mark.parametrize("path", ["direct", "relay"])
+def test_killed_server_costs_no_session_and_nothing_committed(deployment: Deployment, path: str) -> None:
+    if path == "relay":
+        deployment.world.drop_udp()
+    try:
+        before = deployment.json("list", "-o", "json")
+        session = subprocess.Popen(
+            deployment.world.argv("client", [*deployment.program(), "ssh", WORKSPACE, SESSION]),
+            env=deployment.env("client"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert session.stdout is not None
+        assert session.stdout.readline() == b"line 1\n"
+        assert deployment.server is not None
+        deployment.kill(deployment.server)
+        kill_postgres(deployment)
+        time.sleep(1)
+        deployment.start_server()
+        deployment.wait_agent("connected", 6)
+        rest, _ = session.communicate(timeout=60)
+        assert session.returncode == 0
+        assert rest.decode().split("\n")[:-1] == [f"line {index}" for index in range(2, 61)]
+        after = deployment.json("list", "-o", "json")
+        assert [row["id"] for row in after] == [row["id"] for row in before]
+    finally:
+        deployment.world.allow_udp()
+
+
+def kill_postgres(deployment: Deployment) -> None:
+    """Every process of the deployment's own database."""
+    subprocess.run(["pkill", "-9", "-f", str(deployment.folder / "srv")], check=False)
+
+
+def test_terminated_roles_leave_nothing(deployment: Deployment) -> None:
+    assert deployment.agent is not None
+    assert deployment.server is not None
+    deployment.kill(deployment.agent, signal.SIGTERM)
+    assert deployment.agent.wait(20) == 0
+    deployment.kill(deployment.server, signal.SIGTERM)
+    assert deployment.server.wait(30) == 0
+    for host in ("srv", "agent"):
+        left = deployment.world.run("core", "ip", "netns", "pids", deployment.world.name(host)).stdout.split()
+        assert left == []

@@ -1,0 +1,152 @@
+"""The main job over real networks: server, agent and client on machines of their own, both sides behind NAT.
+
+Every test runs twice: with UDP allowed (direct path) and with all UDP dropped (relay).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.kit.deployment import URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.netns import missing
+
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+HOST = f"coder.{WORKSPACE}"
+SIZE = 100 << 20
+
+
+@pytest.fixture(scope="module", params=["direct", "relay"])
+def place(request: pytest.FixtureRequest) -> Iterator[tuple[Deployment, str]]:
+    with open_deployment() as deployment:
+        if request.param == "relay":
+            deployment.world.drop_udp()
+        yield deployment, request.param
+
+
+@pytest.fixture
+def deployment(place: tuple[Deployment, str]) -> Deployment:
+    return place[0]
+
+
+def test_ping_reports_the_path(place: tuple[Deployment, str]) -> None:
+    deployment, kind = place
+    done = deployment.coder("ping", WORKSPACE, "-n", "6", "--wait", "500ms")
+    text = done.stdout.decode()
+    assert done.returncode == 0, text + deployment.log_ends()
+    if kind == "direct":
+        assert "p2p via" in text, text + deployment.log_ends()
+    else:
+        assert "proxied via DERP" in text
+        assert "p2p via" not in text
+
+
+def test_agent_listens_nowhere(deployment: Deployment) -> None:
+    done = deployment.world.run("agent", "ss", "-Hltn")
+    assert done.returncode == 0
+    assert done.stdout.strip() == b""
+
+
+def test_command_by_coder_ssh(deployment: Deployment) -> None:
+    done = deployment.coder("ssh", WORKSPACE, "echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout) == (7, b"out\n"), done.stderr
+    assert b"err" in done.stderr
+    assert deployment.coder("ssh", WORKSPACE, "cat", stdin=b"hello\n").stdout == b"hello\n"
+    assert deployment.coder("ssh", WORKSPACE, "--env", "A=b", "echo $A").stdout == b"b\n"
+
+
+def test_command_by_openssh(deployment: Deployment) -> None:
+    done = deployment.ssh(HOST, "uname -s; exit 3")
+    assert (done.returncode, done.stdout) == (3, b"Linux\n"), done.stderr
+    assert deployment.ssh(f"{WORKSPACE}.coder", "true").returncode == 0
+
+
+def test_terminal(deployment: Deployment) -> None:
+    done = deployment.ssh("-tt", HOST, "test -t 0 && stty size")
+    assert done.returncode == 0
+    assert re.search(rb"\d+ \d+", done.stdout)
+
+
+def test_hundred_megabytes_each_way_by_scp(deployment: Deployment) -> None:
+    source = deployment.folder / "source.bin"
+    source.write_bytes(os.urandom(SIZE))
+    wanted = hashlib.sha256(source.read_bytes()).hexdigest()
+    there, back = deployment.folder / "agent" / "there.bin", deployment.folder / "back.bin"
+    up = deployment.ssh(str(source), f"{HOST}:{there}", tool="scp", timeout=300)
+    assert up.returncode == 0, up.stderr
+    assert hashlib.sha256(there.read_bytes()).hexdigest() == wanted
+    down = deployment.ssh(f"{HOST}:{there}", str(back), tool="scp", timeout=300)
+    assert down.returncode == 0, down.stderr
+    assert hashlib.sha256(back.read_bytes()).hexdigest() == wanted
+    for path in (source, there, back):
+        path.unlink()
+
+
+def test_sftp(deployment: Deployment) -> None:
+    local = deployment.folder / "small"
+    local.write_text("content")
+    target = deployment.folder / "agent" / "sftp-target"
+    batch = f"put {local} {target}\nchmod 600 {target}\nls -l {target}\nrm {target}\n"
+    done = deployment.ssh("-b", "-", HOST, tool="sftp", stdin=batch.encode())
+    assert done.returncode == 0, done.stderr
+    assert not target.exists()
+
+
+def test_forwarded_port(deployment: Deployment) -> None:
+    web = deployment.world.spawn(
+        "agent",
+        "python3",
+        "-m",
+        "http.server",
+        "18080",
+        "--bind",
+        "127.0.0.1",
+        "--directory",
+        str(deployment.folder / "agent"),
+    )
+    (deployment.folder / "agent" / "page.txt").write_text("through the tunnel")
+    tunnel = deployment.world.spawn(
+        "client", "ssh", "-F", str(deployment.ssh_config), "-N", "-L", "18081:127.0.0.1:18080", HOST,
+        env=deployment.env("client"),
+    )  # fmt: skip
+
+    def reached() -> bool:
+        done = deployment.world.run("client", "curl", "-fsS", "--max-time", "3", "http://127.0.0.1:18081/page.txt")
+        return done.stdout == b"through the tunnel"
+
+    deployment.wait(reached, 20, "the forwarded port did not answer")
+    for process in (tunnel, web):
+        process.terminate()
+        process.wait(10)
+
+
+def test_twenty_sessions_at_once(deployment: Deployment) -> None:
+    def one(index: int) -> bytes:
+        return deployment.ssh(HOST, f"echo {index}; sleep 1", timeout=180).stdout
+
+    with ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(one, range(20))) == [f"{index}\n".encode() for index in range(20)]
+
+
+def test_external_workspaces_print_what_the_documents_say(deployment: Deployment) -> None:
+    table = deployment.coder("external-workspaces", "list", check=True).stdout.decode().splitlines()
+    assert re.split(r"\s{2,}", table[0]) == [
+        "WORKSPACE", "TEMPLATE", "STATUS", "HEALTHY", "LAST BUILT", "CURRENT VERSION", "OUTDATED",
+    ]  # fmt: skip
+    assert re.split(r"\s{2,}", table[1])[1:4] == ["externally-managed-workspace", "Started", "true"]
+    text = deployment.coder("external-workspaces", "agent-instructions", WORKSPACE, check=True).stdout.decode()
+    assert f"Please run the following command to attach external agent to the workspace {WORKSPACE}:" in text
+    shown = json.loads(
+        deployment.coder("external-workspaces", "agent-instructions", WORKSPACE, "--output=json", check=True).stdout
+    )
+    assert list(shown) == ["workspace_name", "agent_name", "auth_type", "auth_token", "init_script"]
+    assert shown["init_script"] == (
+        f'curl -fsSL "{URL}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="{shown["auth_token"]}" sh'
+    )
+    assert shown["init_script"] in text
