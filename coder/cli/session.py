@@ -56,11 +56,17 @@ def not_logged_in() -> CoderError:
 
 
 def program() -> str:
-    """The path under which a person can start us again; the launcher names itself in CODER_SELF."""
+    """A path under which a person can start us again.
+
+    The launcher names itself in CODER_SELF; from a source checkout it is the entry point beside the interpreter.
+    """
     own = os.environ.get("CODER_SELF")
     if own:
         return own
-    return str(Path(sys.argv[0]).absolute()) if sys.argv and sys.argv[0] else "coder"
+    given = Path(sys.argv[0]).absolute() if sys.argv and sys.argv[0] else Path("coder")
+    if given.name != "__main__.py":
+        return str(given)
+    return str(Path(sys.executable).with_name("coder"))
 
 
 def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = None) -> DialPolicy:

@@ -62,6 +62,8 @@ class Frame:
         request_id = str(uuid4())
         scope["coder_request_id"] = request_id
         headers = scope["headers"]
+        fresh = "" if b"csrf_token=" in _header(headers, b"cookie") else _csrf()
+        scope["coder_csrf"] = fresh  # the page itself must know the token its answer sets
         if self._trusted:
             self._apply_proxy(scope)
         extra = [*_CONSTANT, (b"x-coder-request-id", request_id.encode())]
@@ -76,8 +78,8 @@ class Frame:
                 names = {name.lower() for name, _ in given}
                 given += [pair for pair in extra if pair[0] not in names]
                 given += _VARY
-                if b"csrf_token=" not in _header(headers, b"cookie"):
-                    given.append((b"set-cookie", f"csrf_token={_csrf()}{self._cookie_tail}".encode()))
+                if fresh:
+                    given.append((b"set-cookie", f"csrf_token={fresh}{self._cookie_tail}".encode()))
                 message["headers"] = given
             elif kind == "websocket.accept":
                 status = 101
