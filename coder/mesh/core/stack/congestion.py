@@ -1,0 +1,152 @@
+"""CUBIC: how much may be in flight.
+
+Lives here: the window and its thresholds. Does not live here: when something counts as lost (flight.py, recovery.py).
+Obeys: RFC 9438 (with fast convergence), RFC 5681 (slow start), RFC 9406 (HyStart++), RFC 6928 (initial window).
+Units: bytes for windows, seconds; CUBIC's own variables are in segments, as in the RFC.
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.stack.settings import INITIAL_WINDOW_SEGMENTS
+
+_C = 0.4
+_BETA = 0.7
+_ALPHA = 3 * (1 - _BETA) / (1 + _BETA)
+_MAX_WINDOW = 1 << 30
+_MIN_THRESH = 0.004
+_MAX_THRESH = 0.016
+_SAMPLES = 8
+_CSS_DIVISOR = 4
+_CSS_ROUNDS = 5
+
+
+class Cubic:
+    """One connection's congestion window."""
+
+    __slots__ = (
+        "_css_baseline",
+        "_css_rounds",
+        "_epoch",
+        "_k",
+        "_last_round_rtt",
+        "_max",
+        "_reno",
+        "_round_end",
+        "_round_rtt",
+        "_round_samples",
+        "mss",
+        "ssthresh",
+        "window",
+    )
+
+    def __init__(self, mss: int) -> None:
+        self.mss = mss
+        self.window = INITIAL_WINDOW_SEGMENTS * mss
+        "Bytes that may be in flight."
+        self.ssthresh = _MAX_WINDOW
+        self._max = 0.0
+        self._epoch = -1.0
+        self._k = 0.0
+        self._reno = 0.0
+        self._round_end = 0
+        self._round_rtt = self._last_round_rtt = float("inf")
+        self._round_samples = 0
+        self._css_rounds = 0
+        "Rounds spent in conservative slow start; 0 outside."
+        self._css_baseline = float("inf")
+
+    def acked(self, size: int, now: float, rtt: float) -> None:
+        """`size` bytes were delivered while the window was the limit. `rtt`: smoothed."""
+        if self.window < self.ssthresh:
+            self.window += size // (_CSS_DIVISOR if self._css_rounds else 1)
+            self.window = min(self.window, _MAX_WINDOW)
+            return
+        mss = self.mss
+        segments = self.window / mss
+        if self._epoch < 0:
+            self._begin_epoch(now, segments)
+        elapsed = now - self._epoch
+        target = _C * (elapsed + rtt - self._k) ** 3 + self._max
+        target = min(max(target, segments), 1.5 * segments)
+        self._reno += (_ALPHA if self._reno < self._max else 1.0) * (size / mss) / segments
+        if self._reno > _C * (elapsed - self._k) ** 3 + self._max:
+            grown = max(segments, self._reno)
+        else:
+            grown = segments + (target - segments) / segments * (size / mss)
+        self.window = min(int(grown * mss), _MAX_WINDOW)
+
+    def _begin_epoch(self, now: float, segments: float) -> None:
+        self._epoch = now
+        if segments < self._max:
+            self._k = ((self._max - segments) / _C) ** (1 / 3)
+        else:
+            self._k = 0.0
+            self._max = segments
+        self._reno = segments
+
+    def round_trip(self, rtt: float, acked: int, sent: int) -> None:
+        """A sample in slow start; leaves it when the queue grows (RFC 9406). `acked`, `sent`: SND.UNA, SND.NXT."""
+        if self.window >= self.ssthresh:
+            return
+        if acked >= self._round_end:
+            self._next_round(sent)
+        self._round_rtt = min(self._round_rtt, rtt)
+        self._round_samples += 1
+        if self._round_samples < _SAMPLES:
+            return
+        if self._css_rounds:
+            if self._round_rtt < self._css_baseline:
+                self._css_rounds = 0
+        elif self._last_round_rtt < 1e9:
+            margin = min(max(self._last_round_rtt / 8, _MIN_THRESH), _MAX_THRESH)
+            if self._round_rtt >= self._last_round_rtt + margin:
+                self._css_baseline = self._round_rtt
+                self._css_rounds = 1
+
+    def _next_round(self, sent: int) -> None:
+        self._round_end = sent
+        self._last_round_rtt = self._round_rtt
+        self._round_rtt = float("inf")
+        self._round_samples = 0
+        if self._css_rounds:
+            self._css_rounds += 1
+            if self._css_rounds > _CSS_ROUNDS:
+                self.ssthresh = self.window
+                self._css_rounds = 0
+
+    def lost(self, in_flight: int) -> None:
+        """A loss was found: multiplicative decrease. `in_flight`: bytes outstanding when it was found."""
+        segments = min(self.window, max(in_flight, 2 * self.mss)) / self.mss
+        # Fast convergence: a window that did not get back to the last maximum gives way to others.
+        self._max = segments * (1 + _BETA) / 2 if segments < self._max else segments
+        self._epoch = -1.0
+        self._css_rounds = 0
+        self.ssthresh = max(int(segments * _BETA) * self.mss, 2 * self.mss)
+        self.window = self.ssthresh
+
+    def timed_out(self, in_flight: int) -> None:
+        """A retransmission timeout: begin again with one segment."""
+        self.lost(in_flight)
+        self.window = self.mss
+
+    def idle(self, periods: int) -> None:
+        """Nothing was sent for `periods` retransmission timeouts: the window is stale (RFC 5681 4.1, halved each)."""
+        floor = INITIAL_WINDOW_SEGMENTS * self.mss
+        if self.window > floor:
+            self.ssthresh = max(self.ssthresh, 3 * self.window // 4) if self.ssthresh < _MAX_WINDOW else self.ssthresh
+            self.window = max(self.window >> min(periods, 30), floor)
+        self._epoch = -1.0
+
+    def snapshot(self) -> tuple[int, int, float, float, float]:
+        """What `restore` needs when a loss turns out to be none."""
+        return self.window, self.ssthresh, self._max, self._k, self._epoch
+
+    def restore(self, kept: tuple[int, int, float, float, float]) -> None:
+        """Undo a decrease."""
+        window, self.ssthresh, self._max, self._k, self._epoch = kept
+        self.window = max(self.window, window)
+
+    def resize(self, mss: int) -> None:
+        """The segment size changed."""
+        self.mss = mss
+        self.window = max(self.window, 2 * mss)

@@ -1,0 +1,23 @@
+"""What sockets of the overlay report."""
+
+from __future__ import annotations
+
+from coder.mesh.core.errors import MeshError
+
+_TEXTS = {
+    "reset": "the peer reset the connection",
+    "refused": "the peer refused the connection",
+    "timeout": "the peer did not answer",
+    "aborted": "the connection was aborted here",
+    "unreachable": "the peer is gone",
+    "closed": "the connection is closed for writing",
+    "port_in_use": "the port is in use",
+    "no_ports": "no free port is left",
+}
+
+
+class StackError(MeshError):
+    """`code` is one of reset, refused, timeout, aborted, unreachable, closed, port_in_use, no_ports, impossible."""
+
+    def __init__(self, code: str, message: str = "") -> None:
+        super().__init__(code, message or _TEXTS.get(code, code))

@@ -1,0 +1,261 @@
+"""What is on its way: which ranges were sent when, which arrived out of order, which are lost.
+
+Lives here: the scoreboard (RFC 6675) and RACK's view of time (RFC 8985 sections 6.1, 6.2).
+Does not live here: what to do about a loss (recovery.py).
+
+The unit is a run: a range sent at one moment, which usually is a whole batch of up to 44 segments. Per-segment records
+would cost more than the rest of sending; runs are split only where SACK blocks or losses cut them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+
+class Run:
+    """A range [start, end) sent at `time`."""
+
+    __slots__ = ("again", "end", "lost", "sacked", "start", "time")
+
+    def __init__(self, start: int, end: int, time: float) -> None:
+        self.start = start
+        self.end = end
+        self.time = time
+        self.again = False
+        "Sent more than once."
+        self.sacked = False
+        self.lost = False
+        "Counts as lost and has not been sent again yet."
+
+    def __repr__(self) -> str:
+        marks = "".join(mark for mark, on in (("s", self.sacked), ("l", self.lost), ("r", self.again)) if on)
+        return f"Run({self.start}..{self.end} {marks})"
+
+
+def _end_of(run: Run) -> int:
+    return run.end
+
+
+class Flight:
+    """Runs between SND.UNA and SND.NXT in order of sequence numbers."""
+
+    __slots__ = (
+        "again",
+        "delivered",
+        "furthest",
+        "lost",
+        "rack_end",
+        "rack_rtt",
+        "rack_time",
+        "reordered",
+        "runs",
+        "sacked",
+    )
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.sacked = 0
+        "Bytes that arrived out of order."
+        self.lost = 0
+        "Bytes that count as lost and wait to be sent again."
+        self.again = 0
+        "Retransmissions since the flight was last in order; 0 means RACK has nothing to look for."
+        self.delivered = 0
+        "Bytes that arrived, ever."
+        self.furthest = 0
+        "Highest sequence number known to have arrived."
+        self.reordered = False
+        "Whether a segment sent once ever arrived after a later one."
+        self.rack_time = -1.0
+        self.rack_end = 0
+        self.rack_rtt = 0.0
+
+    def sent(self, start: int, end: int, now: float) -> None:
+        """New data went out."""
+        runs = self.runs
+        if runs:
+            last = runs[-1]
+            if last.time == now and not (last.again or last.sacked or last.lost):
+                last.end = end
+                return
+        runs.append(Run(start, end, now))
+
+    def acknowledge(self, una: int, now: float, echoed: float, shortest: float) -> float:
+        """Everything below `una` arrived. Returns an RTT sample, or -1.
+
+        `echoed`: when the timestamp that came back was sent, or -1 without timestamps; `shortest`: minimum RTT.
+        """
+        sample = -1.0
+        gone = 0
+        for run in self.runs:
+            if run.start >= una:
+                break
+            end = run.end if run.end <= una else una
+            size = end - run.start
+            if run.sacked:
+                self.sacked -= size
+            else:
+                if run.lost:
+                    self.lost -= size
+                self.delivered += size
+                if not run.again:
+                    sample = now - run.time
+                    if end < self.furthest:
+                        self.reordered = True
+                self._rack(run, end, now, echoed, shortest)
+            if run.end > una:
+                run.start = una
+                break
+            gone += 1
+        if gone:
+            del self.runs[:gone]
+        self.furthest = max(self.furthest, una)
+        return sample
+
+    def _rack(self, run: Run, end: int, now: float, echoed: float, shortest: float) -> None:
+        """RFC 8985 6.2 step 2: the most recently sent segment that arrived."""
+        rtt = now - run.time
+        if run.again and (rtt < shortest or 0 <= echoed < run.time):
+            return  # probably the first copy arrived, not the retransmission
+        if run.time > self.rack_time or (run.time == self.rack_time and end > self.rack_end):
+            self.rack_time = run.time
+            self.rack_end = end
+        self.rack_rtt = rtt
+
+    def sack(self, left: int, right: int, now: float, echoed: float, shortest: float) -> int:
+        """[left, right) arrived out of order; returns how many bytes that is news for."""
+        runs = self.runs
+        index = bisect_right(runs, left, key=_end_of)
+        news = 0
+        while index < len(runs):
+            run = runs[index]
+            if run.start >= right:
+                break
+            if run.sacked:
+                index += 1
+                continue
+            if run.start < left:
+                index += 1
+                self.split(index - 1, left)
+                continue
+            if run.end > right:
+                self.split(index, right)
+            size = run.end - run.start
+            news += size
+            if run.lost:
+                self.lost -= size
+                run.lost = False
+            if not run.again and run.end < self.furthest:
+                self.reordered = True
+            self.furthest = max(self.furthest, run.end)
+            self._rack(run, run.end, now, echoed, shortest)
+            run.sacked = True
+            index = self._join(index) + 1
+        self.sacked += news
+        self.delivered += news
+        return news
+
+    def split(self, index: int, at: int) -> None:
+        """Cut the run in two at a sequence number inside it."""
+        run = self.runs[index]
+        rest = Run(at, run.end, run.time)
+        rest.again, rest.sacked, rest.lost = run.again, run.sacked, run.lost
+        run.end = at
+        self.runs.insert(index + 1, rest)
+
+    def _join(self, index: int) -> int:
+        """Merge a sacked run with sacked neighbours; their times no longer matter. Returns the merged run's index."""
+        runs = self.runs
+        run = runs[index]
+        if index + 1 < len(runs) and runs[index + 1].sacked:
+            run.end = runs[index + 1].end
+            del runs[index + 1]
+        if index and runs[index - 1].sacked:
+            runs[index - 1].end = run.end
+            del runs[index]
+            return index - 1
+        return index
+
+    def detect(self, now: float, window: float) -> tuple[int, float]:
+        """Mark what RACK calls lost (RFC 8985 6.2 step 5); `window`: how much reordering is allowed for, seconds.
+
+        Returns (bytes newly lost, seconds until more would be, 0 when nothing is waiting).
+        """
+        news = 0
+        wait = 0.0
+        limit = self.rack_rtt + window
+        time, last = self.rack_time, self.rack_end
+        for run in self.runs:
+            if run.sacked or run.lost or run.time > time or (run.time == time and run.end > last):
+                continue
+            left = run.time + limit - now
+            if left <= 0:
+                run.lost = True
+                news += run.end - run.start
+            elif left > wait:
+                wait = left
+        self.lost += news
+        return news, wait
+
+    def expire(self, now: float, window: float) -> None:
+        """A retransmission timeout: the oldest range is lost, and all that was sent long enough ago (RFC 8985 6.3)."""
+        runs = self.runs
+        if runs and runs[0].sacked:
+            # The receiver forgot what it had reported (RFC 2018 section 8): believe nothing.
+            for run in runs:
+                run.sacked = False
+            self.sacked = 0
+        for index, run in enumerate(runs):
+            if run.sacked or run.lost:
+                continue
+            if index == 0 or run.time + self.rack_rtt + window <= now:
+                run.lost = True
+                self.lost += run.end - run.start
+        self.again += 1
+
+    def lose(self, start: int, end: int) -> int:
+        """Mark [start, end) lost as far as it is neither sacked nor lost; returns the bytes."""
+        news = 0
+        index = bisect_right(self.runs, start, key=_end_of)
+        while index < len(self.runs):
+            run = self.runs[index]
+            if run.start >= end:
+                break
+            if not (run.sacked or run.lost):
+                if run.start < start:
+                    self.split(index, start)
+                    index += 1
+                    continue
+                if run.end > end:
+                    self.split(index, end)
+                run.lost = True
+                news += run.end - run.start
+            index += 1
+        self.lost += news
+        return news
+
+    def forgive(self) -> None:
+        """Nothing is lost after all (a spurious timeout)."""
+        for run in self.runs:
+            run.lost = False
+        self.lost = 0
+
+    def resend(self, limit: int, now: float) -> tuple[int, int] | None:
+        """Take the first lost range, at most `limit` bytes of it, as sent again now; None when nothing is lost."""
+        for index, run in enumerate(self.runs):
+            if not run.lost:
+                continue
+            if run.end - run.start > limit:
+                self.split(index, run.start + limit)
+            run.lost = False
+            run.again = True
+            run.time = now
+            self.again += 1
+            self.lost -= run.end - run.start
+            return run.start, run.end
+        return None
+
+    def clear(self) -> None:
+        """Forget everything outstanding."""
+        self.runs.clear()
+        self.sacked = self.lost = self.again = 0

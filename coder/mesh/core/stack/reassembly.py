@@ -1,0 +1,160 @@
+"""Bytes that arrived: in order for the application, out of order until the hole is filled.
+
+Lives here: ordering, overlap, what to report in SACK blocks, what a reader gets.
+Does not live here: windows and acknowledgements (arrival.py, emission.py).
+Obeys: RFC 2018 section 4 (blocks, most recent first), RFC 2883 (duplicates).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+_SMALL = 512
+"""Payloads below this are copied together: a view of a one-byte segment would pin three hundred bytes of packet."""
+
+Piece = bytes | bytearray | memoryview
+
+
+class Reassembly:
+    """Absolute sequence numbers; `next` is RCV.NXT as far as data goes."""
+
+    __slots__ = ("_pieces", "_starts", "blocks", "next", "parts", "unread", "waiting")
+
+    def __init__(self, start: int) -> None:
+        self.next = start
+        self.parts: list[Piece] = []
+        "In order, unread; the hot path appends views directly."
+        self.unread = 0
+        self._starts: list[int] = []
+        self._pieces: list[Piece] = []
+        self.waiting = 0
+        "Bytes held out of order."
+        self.blocks: list[tuple[int, int]] = []
+        "Ranges held out of order, the one that changed last first."
+
+    def insert(self, seq: int, data: Piece) -> int:
+        """Take bytes at `seq`, already cut to the window; returns how many became readable."""
+        late = self.next - seq
+        if late > 0:
+            data = data[late:]
+            seq = self.next
+        if not data:
+            return 0
+        if seq > self.next:
+            self._hold(seq, data)
+            return 0
+        self.deliver(data)
+        return len(data) + (self._drain() if self._starts else 0)
+
+    def deliver(self, data: Piece) -> None:
+        """Append in-order bytes."""
+        size = len(data)
+        if size < _SMALL:
+            last = self.parts[-1] if self.parts else None
+            if isinstance(last, bytearray) and len(last) < 16 * _SMALL:
+                last += data
+            else:
+                self.parts.append(bytearray(data))
+        else:
+            self.parts.append(data)
+        self.next += size
+        self.unread += size
+
+    def _hold(self, seq: int, data: Piece) -> None:
+        starts, pieces = self._starts, self._pieces
+        index = bisect_right(starts, seq)
+        if index:  # cut what the piece before already has
+            covered = starts[index - 1] + len(pieces[index - 1]) - seq
+            if covered > 0:
+                data = data[covered:]
+                seq += covered
+        end = seq + len(data)
+        # Pieces behind that this one covers whole go; one it covers in part cuts it.
+        stop = index
+        while stop < len(starts) and starts[stop] + len(pieces[stop]) <= end:
+            self.waiting -= len(pieces[stop])
+            stop += 1
+        if stop < len(starts) and starts[stop] < end:
+            data = data[: starts[stop] - seq]
+        if not data:
+            self._note(seq, seq)
+            return
+        if len(data) < _SMALL:
+            data = bytes(data)
+        starts[index:stop] = [seq]
+        pieces[index:stop] = [data]
+        self.waiting += len(data)
+        self._note(seq, seq + len(data))
+
+    def _note(self, left: int, right: int) -> None:
+        """Put the range [left, right), joined with what it touches, in front of the blocks."""
+        keep = []
+        for block in self.blocks:
+            if block[1] < left or block[0] > right:
+                keep.append(block)
+            else:
+                left = min(left, block[0])
+                right = max(right, block[1])
+        if right > left:
+            keep.insert(0, (left, right))
+        self.blocks = keep
+
+    def _drain(self) -> int:
+        before = self.next
+        starts, pieces = self._starts, self._pieces
+        used = 0
+        for seq, piece in zip(starts, pieces, strict=True):
+            if seq > self.next:
+                break
+            used += 1
+            self.waiting -= len(piece)
+            late = self.next - seq
+            if late < len(piece):
+                self.deliver(piece[late:] if late else piece)
+        if used:
+            del starts[:used]
+            del pieces[:used]
+            self.blocks = [block for block in self.blocks if block[1] > self.next]
+        return self.next - before
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces are held out of order."""
+        return len(self._starts)
+
+    def read(self, limit: int) -> bytes:
+        """Up to `limit` bytes, joined."""
+        parts = self.parts
+        if self.unread <= limit:
+            out = b"".join(parts)
+            parts.clear()
+            self.unread = 0
+            return out
+        size = 0
+        count = 0
+        for part in parts:
+            size += len(part)
+            count += 1
+            if size >= limit:
+                break
+        taken = parts[:count]
+        surplus = size - limit
+        if surplus > 0:
+            last = taken[-1]
+            cut = len(last) - surplus
+            taken[-1] = last[:cut]
+            # The rest stays a view of the same packet: nothing is copied twice.
+            parts[count - 1 : count] = [last[cut:]]
+            count -= 1
+        del parts[:count]
+        out = b"".join(taken)
+        self.unread -= len(out)
+        return out
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.parts.clear()
+        self._starts.clear()
+        self._pieces.clear()
+        self.blocks = []
+        self.unread = self.waiting = 0

@@ -1,0 +1,80 @@
+"""The eleven states of TCP (ten: listening is an object of its own) as a table and one function.
+
+Lives here: which fact leads from which state to which. Does not live here: what is sent on the way (emission.py).
+Obeys: RFC 9293 section 3.3.2, with one reading: a connection leaves ESTABLISHED for FIN_WAIT_1 when the FIN is first
+sent, not when the application asks for it; queued data keeps it ESTABLISHED.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from coder.mesh.core.stack.errors import StackError
+
+
+class State(Enum):
+    """RFC 9293 section 3.3.2."""
+
+    CLOSED = "closed"
+    SYN_SENT = "syn-sent"
+    SYN_RECEIVED = "syn-received"
+    ESTABLISHED = "established"
+    FIN_WAIT_1 = "fin-wait-1"
+    FIN_WAIT_2 = "fin-wait-2"
+    CLOSE_WAIT = "close-wait"
+    CLOSING = "closing"
+    LAST_ACK = "last-ack"
+    TIME_WAIT = "time-wait"
+
+
+class Fact(Enum):
+    """What can happen to a connection."""
+
+    CONNECT_CALLED = "connect called"
+    SYN_ACCEPTED = "syn accepted"
+    """A SYN arrived for a listener (or a fallback said yes), or crossed ours."""
+    HANDSHAKE_DONE = "handshake done"
+    """Our SYN was acknowledged and the peer's is known."""
+    FIN_SENT = "fin sent"
+    FIN_ACKED = "fin acked"
+    FIN_ARRIVED = "fin arrived"
+    """In order: everything before it has arrived too."""
+    QUIET_TIME_OVER = "quiet time over"
+    DIED = "died"
+    """Reset by the peer, aborted here, or given up."""
+
+
+_S, _F = State, Fact
+
+TABLE: dict[tuple[State, Fact], State] = {
+    (_S.CLOSED, _F.CONNECT_CALLED): _S.SYN_SENT,
+    (_S.CLOSED, _F.SYN_ACCEPTED): _S.SYN_RECEIVED,
+    (_S.SYN_SENT, _F.HANDSHAKE_DONE): _S.ESTABLISHED,
+    (_S.SYN_SENT, _F.SYN_ACCEPTED): _S.SYN_RECEIVED,  # simultaneous open
+    (_S.SYN_RECEIVED, _F.HANDSHAKE_DONE): _S.ESTABLISHED,
+    (_S.ESTABLISHED, _F.FIN_SENT): _S.FIN_WAIT_1,
+    (_S.ESTABLISHED, _F.FIN_ARRIVED): _S.CLOSE_WAIT,
+    (_S.FIN_WAIT_1, _F.FIN_ACKED): _S.FIN_WAIT_2,
+    (_S.FIN_WAIT_1, _F.FIN_ARRIVED): _S.CLOSING,  # simultaneous close
+    (_S.FIN_WAIT_2, _F.FIN_ARRIVED): _S.TIME_WAIT,
+    (_S.CLOSE_WAIT, _F.FIN_SENT): _S.LAST_ACK,
+    (_S.CLOSING, _F.FIN_ACKED): _S.TIME_WAIT,
+    (_S.LAST_ACK, _F.FIN_ACKED): _S.CLOSED,
+    (_S.TIME_WAIT, _F.QUIET_TIME_OVER): _S.CLOSED,
+    (_S.FIN_WAIT_2, _F.QUIET_TIME_OVER): _S.CLOSED,  # ours: nobody reads any more and the peer never finishes
+} | {(state, _F.DIED): _S.CLOSED for state in _S}
+
+SENDING = frozenset({_S.ESTABLISHED, _S.CLOSE_WAIT})
+"""States in which new data may be sent."""
+SYNCHRONIZED = frozenset(_S) - {_S.CLOSED, _S.SYN_SENT, _S.SYN_RECEIVED}
+"""States in which both sides know each other's sequence numbers."""
+RECEIVING = frozenset({_S.ESTABLISHED, _S.FIN_WAIT_1, _S.FIN_WAIT_2})
+"""States in which the peer may still send data."""
+
+
+def step(state: State, fact: Fact) -> State:
+    """The state after a fact; StackError("impossible") when the table has no row."""
+    after = TABLE.get((state, fact))
+    if after is None:
+        raise StackError("impossible", f"a TCP connection cannot take '{fact.value}' in state {state.value}")
+    return after
