@@ -79,11 +79,17 @@ class LoopThread:
         state = _Crossing()
 
         def start() -> None:
-            state.task = loop.create_task(make())
-            state.task.add_done_callback(finished)
+            try:
+                state.task = loop.create_task(make())
+            except Exception as error:
+                deliver(outcome.Error(error))  # else the caller would wait for ever
+            else:
+                state.task.add_done_callback(finished)
 
         def finished(done: asyncio.Task[T]) -> None:
-            result = outcome.capture(done.result)
+            deliver(outcome.capture(done.result))
+
+        def deliver(result: outcome.Outcome[T]) -> None:
             try:
                 token.run_sync_soon(trio.lowlevel.reschedule, task, outcome.Value(result))
             except trio.RunFinishedError:
@@ -303,8 +309,9 @@ class Listeners:
             if connection is None or channel in self._listening:
                 return  # without a connection: the reconnect listens on every known channel
             self._listening.add(channel)
+            notice = self._on_notice()  # here, not on the loop: it needs trio's token
             try:
-                await self._database.call(lambda: _add_listener(connection, channel, self._on_notice()))
+                await self._database.call(lambda: _add_listener(connection, channel, notice))
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 _log.warn("listening failed, waiting for the reconnect", channel=channel)
 
