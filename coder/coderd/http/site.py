@@ -111,7 +111,7 @@ async def _index() -> Response:
 async def _bootstrap(ctx: Context) -> dict[str, str]:
     """Values the page would ask for first. The user's only when a valid session came along."""
     values: dict[str, Any] = {
-        "csrf-token": request.cookies.get("csrf_token") or str(request.scope.get("coder_csrf", "")),  # type: ignore[typeddict-item]
+        "csrf-token": request.cookies.get("csrf_token") or str(request.scope.get("coder_csrf", "")),
         "build-info": {"version": BUILD_VERSION, "dashboard_url": ctx.access_url},
         "experiments": list(ctx.config.experiments),
     }
