@@ -62,7 +62,7 @@ SITE_ROLES: dict[str, Role] = {
             "owner",
             "Owner",
             site=grants(
-                f"{_ALL} assign_role:* ai_gateway_key:create,read,delete boundary_log:read usage_event:* "
+                f"{_ALL} assign_role:* ai_gateway_key:create,read,delete boundary_log:read "
                 f"prebuilt_workspace:update,delete user_skill:read,delete {_WORKSPACE} {_DORMANT}"
             ),
         ),

@@ -163,6 +163,7 @@ async def _send(client: httpx.AsyncClient, request: dict[str, Any], expected: di
     if expected.get("events") is not None:
         return await _event_stream(client, path, headers, len(expected["events"]))
     response = await client.request(request["method"], path, headers=headers, content=content)
+    client.cookies.clear()  # every line says itself which cookies it sends
     return _answer(response)
 
 

@@ -179,7 +179,8 @@ def new_application(name: str) -> Application:
     app = Application(name, static_folder=None)
     app.config["RESPONSE_TIMEOUT"] = None
     app.config["BODY_TIMEOUT"] = None
-    app.config["MAX_CONTENT_LENGTH"] = 1 << 20
+    # Readers count for themselves (`http/json.read_bytes`): one limit for all would be wrong for most.
+    app.config["MAX_CONTENT_LENGTH"] = None
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.strict_slashes = False

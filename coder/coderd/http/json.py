@@ -18,7 +18,6 @@ from uuid import UUID
 
 import msgspec
 from quart import Response, request
-from werkzeug.exceptions import RequestEntityTooLarge
 
 from coder.api import codec
 from coder.coderd.services.errors import Invalid, InvalidFields, TooLarge
@@ -43,13 +42,14 @@ async def read_body(kind: type[T], required: Sequence[str] = (), *, allow_empty:
 
 
 async def read_bytes(limit: int) -> bytes:
-    """The whole body, at most `limit` bytes. Raises TooLarge."""
-    request.max_content_length = limit
-    try:
-        data = await request.get_data(cache=False)
-    except RequestEntityTooLarge as error:
-        raise TooLarge("Request body too large.", f"The limit is {limit} bytes.") from error
-    return data if isinstance(data, bytes) else data.encode()
+    """The whole body, at most `limit` bytes. Raises TooLarge as soon as more has come."""
+    pieces, size = [], 0
+    async for piece in request.body:
+        size += len(piece)
+        if size > limit:
+            raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow_empty: bool = False) -> T:

@@ -163,12 +163,12 @@ async def get_token_by_name(tx: Tx, user_id: UUID, name: str) -> KeyRow | None:
 
 
 async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | None) -> list[tuple[KeyRow, str]]:
-    """Tokens with their owners' names, oldest first. `expired_before` leaves out what expired before then."""
+    """Tokens with their owners' names, by token name. `expired_before` leaves out what expired before then."""
     statement = (
         select(*_KEY_COLUMNS, users.c.username)
         .join(users, users.c.id == api_keys.c.user_id)
         .where(api_keys.c.login_type == "token")
-        .order_by(api_keys.c.created_at)
+        .order_by(api_keys.c.token_name.collate("C"))
     )
     if user_id is not None:
         statement = statement.where(api_keys.c.user_id == user_id)
