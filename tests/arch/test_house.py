@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,47 @@ def test_files_and_functions_stay_readable(path: Path) -> None:
         and (node.end_lineno or 0) - node.lineno > LONGEST_FUNCTION
     ]
     assert not long
+
+
+SSH_CORNERS = ("coder/agent/ssh/*", "coder/client/shell.py", "coder/net/ssh_transport.py")
+WHO_MAY_IMPORT = {
+    # import-linter sees whole external packages only, and follows chains; this is about the line that says "import"
+    "asyncio": ("coder/coderd/store/database.py", "coder/agent/agent.py", *SSH_CORNERS),
+    "trio_asyncio": ("coder/agent/agent.py", *SSH_CORNERS),
+    "uvloop": ("coder/coderd/store/database.py",),
+    "asyncssh": SSH_CORNERS,
+    "asyncpg": ("coder/coderd/store/database.py",),
+    "sqlalchemy.ext.asyncio": ("coder/coderd/store/database.py", "coder/coderd/store/migrations/env.py"),
+    "sqlalchemy": ("coder/coderd/store/*",),
+    "alembic": ("coder/coderd/store/migrate.py", "coder/coderd/store/migrations/*"),
+    "quart": ("coder/coderd/http/*", "coder/coderd/apps/*"),
+    "hypercorn": ("coder/coderd/http/*",),
+    "nacl": ("coder/mesh/core/crypto/box.py",),
+}
+"""Files (shell patterns, `*` crosses folders) that may name a package or module in an import."""
+
+
+def imported_by(path: Path) -> set[str]:
+    """Everything any import statement of a file names, at any depth: `from a.b import c` gives a.b and a.b.c."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+@pytest.mark.parametrize("module", WHO_MAY_IMPORT)
+def test_foreign_packages_stay_behind_their_doors(module: str) -> None:
+    trespassers = [
+        where
+        for path in SOURCES
+        if any(name == module or name.startswith(module + ".") for name in imported_by(path))
+        and not any(fnmatch(where := path.relative_to(ROOT).as_posix(), door) for door in WHO_MAY_IMPORT[module])
+    ]
+    assert not trespassers
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
-from sqlalchemy.exc import IntegrityError
 
 from coder.base.ids import new_uuid
 from coder.coderd.services import archives
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Invalid, NotFound
 from coder.coderd.store import files as store
+from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.files import FileRow
 from coder.domain.policy import Resource, Subject
 

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from sqlalchemy.exc import IntegrityError
-
 from coder.api.keys import APIKey, APIKeyWithOwner
 from coder.base.ids import random_name
 from coder.coderd.services.authentication import hash_secret
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.errors import Conflict, Invalid, NotFound
 from coder.coderd.store import keys as key_store
+from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.keys import KeyRow
 from coder.domain import scopes
 from coder.domain.policy import Resource, Subject

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from msgspec import UNSET
-from sqlalchemy.exc import IntegrityError
 
 from coder.api.organizations import Organization, OrganizationMember, OrganizationMemberWithUserData
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.errors import Forbidden, Invalid, NotFound
 from coder.coderd.services.users import slim_roles
 from coder.coderd.store import organizations as store
+from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.organizations import MemberRow, OrganizationRow
 from coder.domain.policy import Resource, Subject, allowed_organizations
 from coder.domain.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES

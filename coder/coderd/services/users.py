@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from msgspec import UNSET
-from sqlalchemy.exc import IntegrityError
 
 from coder.api.users import MinimalUser, SlimRole, User
 from coder.base.ids import new_uuid
@@ -19,6 +18,7 @@ from coder.coderd.services.passwords import check_strength, hash_password, verif
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import users as user_store
+from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.users import UserRow
 from coder.domain.names import is_name
 from coder.domain.policy import Resource, Subject
