@@ -68,7 +68,9 @@ async def workspace_world(*, agent_fields: dict[str, Any] | None = None, **setti
         path = f"/api/v2/workspaces/{made.json()['id']}"
 
         async def running() -> Any:
-            found = (await world.get(path)).json()
+            answer = await world.get(path)
+            assert answer.status_code == 200, answer.text
+            found = answer.json()
             return found if found["latest_build"]["status"] == "running" else None
 
         workspace = await eventually(running)

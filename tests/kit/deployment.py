@@ -82,7 +82,8 @@ class Deployment:
     def start_server(self) -> None:
         self.server = self.world.spawn(
             "srv", *self.program(), "server", "--http-address", f"{SERVER}:3000", "--access-url", URL,
-            "--cache-dir", str(self.folder / "cache"), env=self.env("srv"), log=str(self.folder / "server.log"),
+            "--cache-dir", str(self.folder / "cache"), "--stun-address", f"{SERVER}:3478",
+            "--derp-server-stun-addresses", "disable", env=self.env("srv"), log=str(self.folder / "server.log"),
         )  # fmt: skip
         self.wait(self.answers, 60, "the server did not answer")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 
 import trio
+import trio.testing
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
@@ -84,6 +85,9 @@ async def node_pair(
             open_node(NodeConfig((address(1),), **config)) as one,  # type: ignore[arg-type]
             open_node(NodeConfig((address(2),), **config)) as two,  # type: ignore[arg-type]
         ):
+            for node in (one, two):
+                while not node.self_info.preferred_derp or (direct and not node.self_info.endpoints):
+                    await trio.testing.wait_all_tasks_blocked()
             introduce(one, two, endpoints=endpoints)
             introduce(two, one, endpoints=endpoints)
             yield Pair(one, two, relay)

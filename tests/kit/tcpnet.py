@@ -12,7 +12,6 @@ from heapq import heappop, heappush
 from random import Random
 
 from coder.mesh.core.stack.interface import Stack, TcpSettings, TcpSocket
-from coder.mesh.core.stack.settings import DEFAULT_BURST_LIMIT
 from coder.mesh.core.wire.batch import TxBuf
 
 A = bytes.fromhex("fd7a115ca1e000000000000000000001")
@@ -84,6 +83,8 @@ class World:
         self.filter: Callable[[Stack, bytes], bool] = lambda _sender, _packet: True
         "Whether a packet gets onto the link; sees everything that is sent."
         self.on_step: Callable[[], None] = lambda: None
+        self.wake_at: list[float] = []
+        "Moments at which an application wants to be looked at, in order."
 
     def other(self, stack: Stack) -> Stack:
         return self.b if stack is self.a else self.a
@@ -119,6 +120,9 @@ class World:
         times = [t for t in (self.a.next_wake(), self.b.next_wake()) if t is not None]
         if self.wire:
             times.append(self.wire[0][0])
+        while self.wake_at and self.wake_at[0] <= self.now:
+            del self.wake_at[0]
+        times += self.wake_at[:1]
         if not times:
             return False
         self.now = max(self.now, min(times))
@@ -173,7 +177,7 @@ class Transfer:
         self.read = 0
         self.finish = True
 
-    def step(self) -> None:
+    def step(self, reading: bool = True) -> None:
         """Write what is taken, read what is there."""
         while self.written < len(self.data):
             size = self.random.randint(1, self.chunk)
@@ -183,7 +187,7 @@ class Transfer:
                 break
         if self.finish and self.written == len(self.data) and not self.sender.write_closed:
             self.sender.shutdown_write()
-        while self.receiver.unread:
+        while reading and self.receiver.unread:
             piece = self.receiver.read_nowait(self.random.randint(1, self.chunk))
             assert piece == self.data[self.read : self.read + len(piece)], "bytes out of place"
             self.read += len(piece)
@@ -192,6 +196,3 @@ class Transfer:
     def done(self) -> bool:
         """Whether every byte and the end arrived."""
         return self.read == len(self.data) and (self.receiver.eof or not self.finish)
-
-
-BURST = DEFAULT_BURST_LIMIT

@@ -1,0 +1,144 @@
+"""A template and workspaces for tests, built by a daemon the test plays.
+
+    async with workspace_world() as (world, answers):
+        workspace = await new_workspace(world, "ws")
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import trio
+
+from coder.rpc.proto import provisioner_pb2 as pb
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import Answers, agent, ended, new_template, resource, working_daemon
+
+TOKEN = "11111111-2222-4333-8444-555555555555"
+"""The token every start of a test workspace gives its agent."""
+
+
+def parameters() -> list[pb.RichParameter]:
+    """The parameters of the recorded template `full`."""
+    return [
+        pb.RichParameter(
+            name="region",
+            display_name="Region",
+            type="string",
+            default_value="eu",
+            order=1,
+            form_type=pb.RADIO,
+            options=[pb.RichParameterOption(name="Europe", value="eu"), pb.RichParameterOption(name="US", value="us")],
+        ),
+        pb.RichParameter(
+            name="cpu",
+            type="number",
+            mutable=True,
+            default_value="2",
+            order=2,
+            form_type=pb.INPUT,
+            validation_min=1,
+            validation_max=8,
+            validation_monotonic="increasing",
+        ),
+        pb.RichParameter(name="debug", type="bool", mutable=True, ephemeral=True, default_value="false", order=3),
+    ]
+
+
+def full_agent(token: str = TOKEN, **rest: Any) -> pb.Agent:
+    """An agent with an app, a script and a metadata item."""
+    return agent(
+        token=token,
+        env={"STAGE": "test"},
+        apps=[
+            pb.App(slug="web", display_name="Web", url="http://localhost:9099", sharing_level=pb.AUTHENTICATED,
+                   healthcheck=pb.Healthcheck(url="http://localhost:9099/healthz", interval=5, threshold=3)),
+            pb.App(slug="pub", url="http://localhost:9100", subdomain=True, sharing_level=pb.PUBLIC),
+        ],
+        scripts=[pb.Script(display_name="Startup Script", icon="/emojis/25b6-fe0f.png", script="echo start",
+                           run_on_start=True, log_path="coder-startup-script.log")],
+        metadata=[pb.Agent.Metadata(key="load", display_name="Load", script="echo 1", interval=5, timeout=1)],
+        **rest,
+    )  # fmt: skip
+
+
+def build_answer(job: Any) -> dict[str, Any]:
+    """A start makes a box with an agent and a disk; the disk stays when the workspace stops; a delete leaves nothing."""
+    transition = job.workspace_build.metadata.workspace_transition
+    disk = resource("disk")
+    disk.metadata.add(key="size", value="10 GB")
+    if transition == pb.DESTROY:
+        return {"state": b"", "resources": []}
+    if transition == pb.STOP:
+        return {"state": b'{"stopped":true}', "resources": [disk]}
+    return {"state": b'{"version":4}', "resources": [resource("box", agents=[full_agent()]), disk]}
+
+
+def external_answer(job: Any) -> dict[str, Any]:
+    """A workspace whose machine somebody attaches by hand."""
+    if job.workspace_build.metadata.workspace_transition != pb.START:
+        return {"state": b"{}", "resources": []}
+    return {"state": b"{}", "resources": [resource("main", "coder_external_agent", agents=[agent(token=TOKEN)])]}
+
+
+@contextlib.asynccontextmanager
+async def workspace_world(answers: Answers | None = None, **settings: Any) -> AsyncIterator[tuple[World, Answers]]:
+    """A server with the template `full`, and a daemon that builds its workspaces."""
+    chosen = answers or Answers(
+        import_=lambda job: {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": parameters()},
+        build=build_answer,
+    )
+    async with running_coderd(first_user=True, **settings) as world, _daemon(world, chosen) as scope:
+        world.extra["daemon"] = scope  # cancel it, and jobs wait
+        template = await new_template(world, "full")
+        with trio.fail_after(20):
+            await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+        world.extra["template"] = template
+        yield world, chosen
+
+
+@contextlib.asynccontextmanager
+async def _daemon(world: World, answers: Answers) -> AsyncIterator[trio.CancelScope]:
+    async def run(task_status: trio.TaskStatus[trio.CancelScope]) -> None:
+        with trio.CancelScope() as scope:
+            async with working_daemon(world, answers):
+                task_status.started(scope)
+                await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        yield await nursery.start(run)
+        nursery.cancel_scope.cancel()
+
+
+async def create(world: World, name: str, *, user: str = "me", **body: Any) -> Any:
+    """The answer to creating a workspace, whatever it is."""
+    wanted = {"name": name, "template_id": world.extra["template"]["id"], **body}
+    token = wanted.pop("token", None)
+    return await world.post(f"/api/v2/users/{user}/workspaces", wanted, token=token)
+
+
+async def new_workspace(world: World, name: str = "ws", **body: Any) -> Any:
+    """A workspace whose first build ended."""
+    answer = await create(world, name, **body)
+    assert answer.status_code == 201, answer.text
+    return await settled(world, answer.json()["id"])
+
+
+async def build(world: World, workspace_id: str, transition: str, **body: Any) -> Any:
+    """Queues a build and waits for its end; returns the workspace."""
+    answer = await world.post(f"/api/v2/workspaces/{workspace_id}/builds", {"transition": transition, **body})
+    assert answer.status_code == 201, answer.text
+    return await settled(world, workspace_id)
+
+
+async def settled(world: World, workspace_id: str) -> Any:
+    """The workspace once its latest job ended."""
+    with trio.fail_after(20):
+        while True:
+            answer = await world.get(f"/api/v2/workspaces/{workspace_id}", params={"include_deleted": "true"})
+            assert answer.status_code == 200, answer.text
+            if answer.json()["latest_build"]["job"]["status"] not in {"pending", "running", "canceling"}:
+                return answer.json()
+            await trio.sleep(0.01)
