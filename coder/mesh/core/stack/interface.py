@@ -118,6 +118,7 @@ class Stack:
 
         TCP data that was not fetched by `emit` comes out here too, as single packets.
         """
+        self._flush_events()
         if self._ready:
             if self._spare is None:
                 self._spare = TxBuf(self.mtu)
@@ -127,7 +128,8 @@ class Stack:
         out = list(self._out.items())
         self._out.clear()
         self._awake = False
-        self._flush_events()
+        if self.pending:  # a connection gave up while it was asked
+            self._wake()
         return out
 
     @property

@@ -49,7 +49,7 @@ class SendQueue:
         if gone:
             del chunks[:gone]
             del bases[:gone]
-        self.start = max(self.start, upto)
+        self.start = max(self.start, min(upto, self.end))  # the acknowledgement of a FIN is one more
 
     def at(self, seq: int) -> tuple[bytes, int]:
         """(chunk holding `seq`, sequence number of its first byte); an empty chunk at `end`."""

@@ -1,0 +1,99 @@
+"""TCP over seeded networks: every byte arrives once and in order, nothing stalls, memory stays bounded."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from coder.mesh.core.stack.interface import TcpSettings, TcpSocket
+from tests.kit.tcpnet import Link, Transfer, World
+
+SEEDS = range(70)
+SOAK_SEEDS = range(1000, 3000)
+
+
+def random_link(random: Random) -> Link:
+    """Some network, mostly a bad one."""
+    link = Link(delay=random.choice([0.0001, 0.002, 0.02, 0.15]) * (0.5 + random.random()))
+    link.loss = random.choice([0, 0, 0.001, 0.01, 0.05, 0.2]) * random.random()
+    link.reorder = random.choice([0, 0, 0.01, 0.3]) * random.random()
+    link.jitter = link.delay * random.choice([0.1, 0.5, 2])
+    link.duplicate = random.choice([0, 0, 0.01, 0.1])
+    link.rate = random.choice([0, 0, 125e3, 1.25e6, 12.5e6])
+    link.queue = random.choice([8 << 10, 64 << 10, 1 << 20])
+    return link
+
+
+def random_settings(random: Random) -> TcpSettings:
+    return TcpSettings(
+        receive_buffer=random.choice([4 << 10, 64 << 10, 1 << 20, 4 << 20]),
+        send_buffer=random.choice([64 << 10, 4 << 20]),
+        send_buffer_start=random.choice([16 << 10, 512 << 10]),
+        skip_checksums=random.random() < 0.5,
+        max_write=random.choice([1, 4096, 256 << 10]),
+    )
+
+
+def check_bounds(socket: TcpSocket, settings: TcpSettings, peer: TcpSettings) -> None:
+    """No buffer grows beyond what was allowed."""
+    largest = max(settings.send_buffer, settings.send_buffer_start)
+    assert len(socket.queue) <= largest + settings.max_write
+    assert socket.rx.unread + socket.rx.waiting <= settings.receive_buffer + 65_536
+    assert socket.snd_nxt - socket.snd_una <= max(peer.receive_buffer, 65_536) + 1
+    flight = socket.flight
+    assert flight.sacked == sum(run.end - run.start for run in flight.runs if run.sacked)
+    assert flight.lost == sum(run.end - run.start for run in flight.runs if run.lost)
+    assert len(flight.runs) <= 4 + (socket.snd_nxt - socket.snd_una) // 8
+
+
+def converse(seed: int) -> None:
+    random = Random(seed)
+    there, back = random_link(random), random_link(random)
+    if random.random() < 0.3:
+        start = random.random() * 2
+        length = random.choice([0.3, 3, 30])
+        there.blackouts = back.blackouts = [(100 + start, 100 + start + length)]
+    settings = [random_settings(random), random_settings(random)]
+    world = World(seed, there, back, *settings)
+    if random.random() < 0.5:
+        world.a.burst_limit = world.b.burst_limit = 100_000
+    mine, theirs = world.connect()
+    size = random.choice([1, 3000, 300_000, 1_500_000])
+    if max(there.loss, back.loss) > 0.03 or 0 < min(there.rate, back.rate) < 1e6:
+        size = min(size, 300_000)
+    data = random.randbytes(size)
+    chunk = random.choice([100, 5000, 65_536]) if size < 500_000 else 65_536
+    transfers = [
+        Transfer(mine, theirs, data, random, chunk),
+        Transfer(theirs, mine, data[: random.randint(0, size)], random, chunk),
+    ]
+    pauses = [world.now + random.random() * 3 for _ in transfers] if random.random() < 0.4 else [0.0, 0.0]
+
+    def step() -> None:
+        for transfer, since in zip(transfers, pauses, strict=True):
+            # Some readers sleep for two seconds: the window closes and has to be opened again.
+            transfer.step(reading=not since <= world.now < since + 2)
+        check_bounds(mine, settings[0], settings[1])
+        check_bounds(theirs, settings[1], settings[0])
+
+    world.on_step = step
+    world.wake_at = sorted(since + 2 for since in pauses if since)
+    world.run(lambda: all(transfer.done for transfer in transfers))
+    world.on_step = lambda: None
+    world.run(lambda: mine.closed and theirs.closed)
+    assert mine.error is None
+    assert theirs.error is None
+    assert not world.a.sockets
+    assert not world.b.sockets
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_conversation(seed: int) -> None:
+    converse(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK_SEEDS)
+def test_conversation_soak(seed: int) -> None:
+    converse(seed)
