@@ -22,6 +22,7 @@ from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.peermap import PeerMap
 from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendPing
 from coder.mesh.core.paths.relays import RelayRoutes
+from coder.mesh.core.paths.selector import State
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.events import HandshakeCompleted
 from coder.mesh.core.tunnel.peer import Tunnel
@@ -92,6 +93,8 @@ class Peer:
     """Transaction and origin of the last ping answered: repeats are not answered again."""
     relayed_bytes: int = 0
     direct_bytes: int = 0
+    seen_state: State = State.RELAYED
+    """Of its selector, when the stack was last told."""
 
 
 class Endpoint:
@@ -152,11 +155,13 @@ class Endpoint:
         peer.tunnel.set_persistent_keepalive(PERSISTENT_KEEPALIVE if config.keepalive else 0.0, now)
         self._do(peer, peer.paths.set_endpoints(config.endpoints if self.direct else (), now), now)
 
-    def remove_peer(self, key: bytes) -> None:
-        """Forget a peer; nothing happens when there is none."""
+    def remove_peer(self, key: bytes, now: float) -> None:
+        """Forget a peer, its connections die; nothing happens when there is none."""
         peer = self.peers.pop(key, None)
         if peer is None:
             return
+        for address in peer.tunnel.allowed:
+            self.stack.reset_peer(address, now)
         others = self._by_disco[peer.config.disco_key]
         others.remove(peer)
         if not others:
@@ -171,6 +176,13 @@ class Endpoint:
         """The peer that owns an overlay address (16 bytes)."""
         tunnel = self.device.tunnel_to(address)
         return None if tunnel is None else self.peers.get(tunnel.remote)
+
+    def relay_returned(self, region: int, now: float) -> None:
+        """A relay is connected again: what was lost meanwhile should be repeated soon."""
+        for peer in self.peers.values():
+            _, by_relay = peer.paths.route(now)
+            if by_relay and self.routes.region(peer.config.public_key, peer.config.home_derp) == region:
+                self.path_changed(peer, now)
 
     def ping(self, peer: Peer, token: int, now: float) -> None:
         """Send disco pings somebody waits for; answers come to `Sink.ping_answered` with the token (not 0)."""
@@ -190,7 +202,7 @@ class Endpoint:
         self._endpoints_fresh_until = 0.0
         for peer in self.peers.values():
             peer.paths.reset()
-            self._agenda.set(peer, peer.paths.next_wake())
+            self._settle(peer, now)
             if peer.paths.active(now):
                 self._do(peer, peer.paths.on_send(now), now)
 
@@ -313,7 +325,7 @@ class Endpoint:
                 continue
             if source is not None:
                 self._by_address.learn(source, peer)
-            self._agenda.set(peer, peer.paths.next_wake())
+            self._settle(peer, now)
             if isinstance(answer, PingAnswered):
                 self.sink.ping_answered(answer, peer.config.public_key, origin if source is None else 0)  # type: ignore[arg-type]
             return
@@ -331,7 +343,20 @@ class Endpoint:
                 self._relay(peer, [sealed])
             else:
                 self.sink.udp([sealed], action.to)
+        self._settle(peer, now)
+
+    def _settle(self, peer: Peer, now: float) -> None:
+        """After a change of a peer's paths: when to look again, and what the stack should know."""
         self._agenda.set(peer, peer.paths.next_wake())
+        state = peer.paths.selector.state
+        if state is not peer.seen_state:
+            peer.seen_state = state
+            self.path_changed(peer, now)
+
+    def path_changed(self, peer: Peer, now: float) -> None:
+        """What was sent lately may be lost: let the stack find out now instead of by its timers."""
+        for address in peer.tunnel.allowed:
+            self.stack.path_changed(address, now)
 
     def _call(self, peer: Peer, now: float) -> None:
         if not self._speaks_disco(peer):
@@ -405,7 +430,7 @@ class Endpoint:
 
     def _sending_failed(self, peer: Peer, address: Address, now: float) -> None:
         peer.paths.on_sending_failed(address, now)
-        self._agenda.set(peer, peer.paths.next_wake())
+        self._settle(peer, now)
 
     def _note_sent(self, peer: Peer, now: float) -> None:
         paths = peer.paths

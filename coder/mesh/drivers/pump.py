@@ -182,6 +182,9 @@ class Pump:
 
     def relay_connected(self, region: int, connected: bool) -> None:
         """A connection was made or lost."""
-        if not connected:
+        if connected:
+            self.endpoint.relay_returned(region, self._clock())
+            self.kick()
+        else:
             self.endpoint.routes.forget_region(region)
         self._events.on_relay_connected(region, connected)

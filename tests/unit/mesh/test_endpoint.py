@@ -21,6 +21,8 @@ class FakeStack:
 
     def __init__(self) -> None:
         self.received: list[bytes] = []
+        self.changes: list[bytes] = []
+        self.resets: list[bytes] = []
         self.queue: list[tuple[bytes, list[bytes]]] = []
         self.bulk: list[tuple[bytes, list[bytes]]] = []
 
@@ -43,6 +45,12 @@ class FakeStack:
 
     def next_wake(self) -> float | None:
         return None
+
+    def path_changed(self, destination: bytes, now: float) -> None:
+        self.changes.append(destination)
+
+    def reset_peer(self, destination: bytes, now: float) -> None:
+        self.resets.append(destination)
 
     def on_timer(self, now: float) -> None:
         pass
@@ -376,8 +384,9 @@ def test_removed_peers_leave_nothing_behind() -> None:
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(1.0)
-    one.endpoint.remove_peer(two.key)
-    one.endpoint.remove_peer(two.key)
+    one.endpoint.remove_peer(two.key, world.now)
+    one.endpoint.remove_peer(two.key, world.now)
+    assert one.stack.resets == [two.overlay]
     assert one.endpoint.next_wake() is None
     assert not one.endpoint._by_address.by_address
     assert one.endpoint.peer_of(two.overlay) is None

@@ -1,0 +1,293 @@
+"""What applications see of the overlay: listeners, dialling, forwarding of unlistened ports, UDP, in-tunnel pings.
+
+Lives here: the waiting around the stack's non-waiting verbs. One connection as a stream is `streams.py`.
+Obeys derp-disco-stun.md sections 7 (TSMP) and 9 (forwarding: the SYN is answered only after the dial worked).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable
+from ipaddress import IPv6Address
+
+import trio
+
+from coder.mesh.core.stack.connection import TcpSocket
+from coder.mesh.core.stack.datagrams import UdpDatagram, UdpSocket
+from coder.mesh.core.stack.interface import Stack
+from coder.mesh.core.stack.listening import Listener, PendingConnection
+from coder.mesh.core.stack.notices import Notice, TsmpPong
+from coder.mesh.core.wire import tsmp
+from coder.mesh.drivers.streams import TcpStream
+
+Forward = Callable[[int], Awaitable[trio.abc.HalfCloseableStream | None]]
+"""Port -> the stream to join an overlay connection to, or None to refuse it."""
+UdpForward = Callable[["UdpFlow"], Awaitable[None]]
+"""Serves one flow of datagrams to an unbound port; the flow is over when it returns."""
+
+FORWARD_BUFFER = 256 * 1024
+MAX_FLOWS = 1024
+FLOW_QUEUE = 256
+PING_LIFE = 10.0
+"""Seconds an unanswered in-tunnel ping is remembered."""
+
+_STREAM_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
+
+
+class TcpListener(trio.abc.Listener[TcpStream]):
+    """A listened port."""
+
+    def __init__(self, listener: Listener, kick: Callable[[], None]) -> None:
+        self._listener = listener
+        self._kick = kick
+        self._waiting = trio.lowlevel.ParkingLot()
+        listener.on_event = self._on_event
+
+    def _on_event(self, _: Listener) -> None:
+        self._waiting.unpark_all()
+
+    @property
+    def port(self) -> int:
+        """The overlay port."""
+        return self._listener.port
+
+    async def accept(self) -> TcpStream:
+        """The next connection whose handshake is done."""
+        await trio.lowlevel.checkpoint()
+        while True:
+            if self._listener.closed:
+                raise trio.ClosedResourceError
+            socket = self._listener.accept_nowait()
+            if socket is not None:
+                return TcpStream(socket, self._kick)
+            await self._waiting.park()
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        self.close()
+        await trio.lowlevel.checkpoint()
+
+    def close(self) -> None:
+        """`aclose` without the checkpoint."""
+        self._listener.close()
+        self._waiting.unpark_all()
+        self._kick()
+
+
+class UdpPort:
+    """A bound UDP port."""
+
+    def __init__(self, socket: UdpSocket, kick: Callable[[], None]) -> None:
+        self._socket = socket
+        self._kick = kick
+        self._waiting = trio.lowlevel.ParkingLot()
+        socket.on_event = self._on_event
+
+    def _on_event(self, _: UdpSocket) -> None:
+        self._waiting.unpark_all()
+
+    @property
+    def port(self) -> int:
+        """The overlay port."""
+        return self._socket.port
+
+    async def receive(self) -> UdpDatagram:
+        """The next datagram."""
+        await trio.lowlevel.checkpoint()
+        while True:
+            if self._socket.closed:
+                raise trio.ClosedResourceError
+            datagram = self._socket.receive_nowait()
+            if datagram is not None:
+                return datagram
+            await self._waiting.park()
+
+    def send(self, payload: bytes, address: IPv6Address, port: int) -> None:
+        """Send a datagram; like all UDP it may get lost."""
+        self._socket.send_nowait(payload, address.packed, port)
+        self._kick()
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._socket.close()
+        self._waiting.unpark_all()
+
+
+class UdpFlow:
+    """Datagrams between a peer's port and an unbound port of ours."""
+
+    def __init__(self, overlay: Overlay, first: UdpDatagram) -> None:
+        self.port = first.port
+        """The port of ours the peer wants."""
+        self.key = (first.source, first.source_port, first.port)
+        self._overlay = overlay
+        self._first = first
+        self._queue: deque[bytes] = deque(maxlen=FLOW_QUEUE)
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    def arrived(self, payload: bytes) -> None:
+        """Queue a datagram; the oldest goes when nobody reads."""
+        self._queue.append(payload)
+        self._waiting.unpark_all()
+
+    async def receive(self) -> bytes:
+        """The peer's next datagram."""
+        await trio.lowlevel.checkpoint()
+        while not self._queue:
+            await self._waiting.park()
+        return self._queue.popleft()
+
+    def send(self, payload: bytes) -> None:
+        """Send a datagram back, from the port the peer wrote to."""
+        first = self._first
+        self._overlay.send_udp(first.destination, first.port, first.source, first.source_port, payload)
+
+
+class Pong:
+    """An in-tunnel ping that waits for its answer."""
+
+    def __init__(self) -> None:
+        self.event = trio.Event()
+        self.latency = 0.0
+        self.sent: dict[bytes, float] = {}
+
+
+class Overlay:
+    """The application's side of the stack."""
+
+    def __init__(self, stack: Stack, kick: Callable[[], None], nursery: trio.Nursery) -> None:
+        self._stack = stack
+        self._kick = kick
+        self._nursery = nursery
+        self._forward: Forward | None = None
+        self._udp_forward: UdpForward | None = None
+        self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
+        self._pongs: dict[bytes, Pong] = {}
+        stack.on_notice = self._on_notice
+
+    def close(self) -> None:
+        """Reset whatever is open."""
+        self._stack.set_tcp_fallback(None)
+        self._stack.set_udp_fallback(None)
+        self._stack.close(trio.current_time())
+
+    # -- TCP --------------------------------------------------------------------------------------------------------
+    async def tcp_connect(self, destination: bytes, port: int) -> TcpStream:
+        """Connect; UnreachableError when refused or unanswered."""
+        socket = self._stack.tcp_connect(destination, port, trio.current_time())
+        stream = TcpStream(socket, self._kick)
+        self._kick()
+        try:
+            await stream.wait_connected()
+        except BaseException:
+            stream.abort()
+            raise
+        return stream
+
+    def tcp_listen(self, port: int) -> TcpListener:
+        """Listen; StackError (port_in_use) when the port is taken."""
+        return TcpListener(self._stack.tcp_listen(port), self._kick)
+
+    def set_tcp_forward(self, forward: Forward | None) -> None:
+        """See Node.set_tcp_forward."""
+        self._forward = forward
+        self._stack.set_tcp_fallback(None if forward is None else self._on_syn)
+
+    def _on_syn(self, pending: PendingConnection) -> None:
+        self._nursery.start_soon(self._decide, pending)
+
+    async def _decide(self, pending: PendingConnection) -> None:
+        target = None
+        try:
+            if self._forward is not None:
+                target = await self._forward(pending.port)
+        except _STREAM_ERRORS:
+            target = None
+        socket: TcpSocket | None = None
+        if target is None:
+            pending.reset()
+        else:
+            socket = pending.accept()
+        self._kick()
+        if target is not None and socket is not None:
+            await join(TcpStream(socket, self._kick), target)
+        elif target is not None:
+            await trio.aclose_forcefully(target)
+
+    # -- UDP --------------------------------------------------------------------------------------------------------
+    def udp_bind(self, port: int) -> UdpPort:
+        """Bind; StackError (port_in_use, no_ports)."""
+        return UdpPort(self._stack.udp_bind(port), self._kick)
+
+    def send_udp(self, source: bytes, source_port: int, destination: bytes, port: int, payload: bytes) -> None:
+        """Send from any of our addresses and ports."""
+        self._stack.udp_send(source, source_port, destination, port, payload)
+        self._kick()
+
+    def set_udp_forward(self, forward: UdpForward | None) -> None:
+        """See Node.set_udp_forward."""
+        self._udp_forward = forward
+        self._stack.set_udp_fallback(None if forward is None else self._on_datagram)
+
+    def _on_datagram(self, datagram: UdpDatagram) -> None:
+        key = (datagram.source, datagram.source_port, datagram.port)
+        flow = self._flows.get(key)
+        if flow is None:
+            if len(self._flows) >= MAX_FLOWS:
+                return
+            flow = self._flows[key] = UdpFlow(self, datagram)
+            self._nursery.start_soon(self._serve_flow, flow)
+        flow.arrived(datagram.payload)
+
+    async def _serve_flow(self, flow: UdpFlow) -> None:
+        try:
+            if self._udp_forward is not None:
+                await self._udp_forward(flow)
+        except _STREAM_ERRORS:
+            pass  # the local end is gone: the next datagram begins a new flow
+        finally:
+            del self._flows[flow.key]
+
+    # -- in-tunnel pings --------------------------------------------------------------------------------------------
+    def expect_pong(self) -> Pong:
+        """Something to wait for; see `send_ping` and `forget_pong`."""
+        return Pong()
+
+    def send_ping(self, destination: bytes, pong: Pong) -> None:
+        """Ask the peer that owns the address."""
+        token = os.urandom(tsmp.TOKEN_SIZE)
+        now = trio.current_time()
+        pong.sent[token] = now
+        self._pongs[token] = pong
+        self._stack.tsmp_ping(destination, token)
+        self._kick()
+
+    def forget_pong(self, pong: Pong) -> None:
+        """Stop waiting."""
+        for token in pong.sent:
+            self._pongs.pop(token, None)
+
+    def _on_notice(self, notice: Notice) -> None:
+        pong = self._pongs.pop(notice.token, None) if isinstance(notice, TsmpPong) else None
+        if pong is not None and isinstance(notice, TsmpPong):
+            pong.latency = trio.current_time() - pong.sent[notice.token]
+            pong.event.set()
+
+
+async def join(one: trio.abc.HalfCloseableStream, two: trio.abc.HalfCloseableStream) -> None:
+    """Copy both ways until both directions ended or one broke; both streams are closed then."""
+    async with one, two:
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_copy, one, two)
+                nursery.start_soon(_copy, two, one)
+        except* _STREAM_ERRORS:
+            if isinstance(one, TcpStream):
+                one.abort()  # the peer should learn that its connection broke, not that it ended
+
+
+async def _copy(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableStream) -> None:
+    while data := await source.receive_some(FORWARD_BUFFER):
+        await sink.send_all(data)
+    await sink.send_eof()

@@ -1,0 +1,176 @@
+"""Overlay connections as trio streams.
+
+Lives here: waiting. Sockets of the stack never wait; here tasks sleep until the stack's callback says that something
+changed. Only application tasks are woken, and only those that can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from coder.mesh.core.stack.connection import TcpSocket, TcpStats
+from coder.mesh.core.stack.errors import StackError
+from coder.mesh.errors import UnreachableError
+
+WRITE_SLICE = 256 * 1024
+"""Bytes handed to the stack at once; larger writes would be cut by it, which copies."""
+READ_LIMIT = 1 << 20
+
+
+class TcpStream(trio.abc.HalfCloseableStream):
+    """A connection to or from a peer."""
+
+    def __init__(self, socket: TcpSocket, kick: Callable[[], None]) -> None:
+        self._socket = socket
+        self._kick = kick
+        self._changed_read = trio.lowlevel.ParkingLot()
+        self._changed_write = trio.lowlevel.ParkingLot()
+        self._is_sending = False
+        self._is_receiving = False
+        self._is_closed = False
+        socket.on_event = self._on_event
+
+    def __repr__(self) -> str:
+        return f"<TcpStream {self._socket!r}>"
+
+    @property
+    def stats(self) -> TcpStats:
+        """The connection in figures."""
+        return self._socket.stats
+
+    @property
+    def remote(self) -> tuple[bytes, int]:
+        """(16-byte overlay address, port) of the peer."""
+        return self._socket.remote, self._socket.remote_port
+
+    @property
+    def local_port(self) -> int:
+        """Our port."""
+        return self._socket.local_port
+
+    def set_keepalive(self, idle: float | None, interval: float = 75.0, probes: int = 9) -> None:
+        """Probe a silent peer; None switches off."""
+        self._socket.set_keepalive(idle, interval, probes)
+        self._kick()
+
+    def _on_event(self, socket: TcpSocket) -> None:
+        if self._changed_read and socket.readable:
+            self._changed_read.unpark_all()
+        if self._changed_write and socket.writable:
+            self._changed_write.unpark_all()
+
+    async def wait_connected(self) -> None:
+        """Wait until the handshake is done; UnreachableError when it fails."""
+        socket = self._socket
+        while not socket.connected:
+            if socket.error is not None or socket.closed:
+                raise UnreachableError(str(socket.error or "the connection was closed")) from socket.error
+            await self._changed_write.park()
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Queue all bytes; waits while the send buffer is full."""
+        if self._is_sending:
+            raise trio.BusyResourceError("another task is sending")
+        self._is_sending = True
+        try:
+            await trio.lowlevel.checkpoint()
+            if len(data) <= WRITE_SLICE:
+                await self._send(data if type(data) is bytes else bytes(data))
+                return
+            view = memoryview(data)
+            for at in range(0, len(view), WRITE_SLICE):
+                await self._send(bytes(view[at : at + WRITE_SLICE]))
+        finally:
+            self._is_sending = False
+
+    async def _send(self, data: bytes) -> None:
+        socket = self._socket
+        while data:
+            self._check_open()
+            try:
+                taken = socket.write_nowait(data)
+            except StackError as error:
+                raise trio.BrokenResourceError(error.message) from error
+            if taken:
+                self._kick()
+            if taken == len(data):
+                return
+            data = data[taken:]
+            if not socket.writable:
+                await self._changed_write.park()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until the send buffer has room."""
+        await trio.lowlevel.checkpoint()
+        self._check_open()
+        while not self._socket.writable:
+            self._socket.awaits_writable = True
+            await self._changed_write.park()
+            self._check_open()
+
+    async def send_eof(self) -> None:
+        """Finish our direction."""
+        await trio.lowlevel.checkpoint()
+        if self._is_sending:
+            raise trio.BusyResourceError("another task is sending")
+        self._check_open()
+        self._socket.shutdown_write()
+        self._kick()
+
+    # -- receiving --------------------------------------------------------------------------------------------------
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """The next bytes; empty at the end."""
+        if self._is_receiving:
+            raise trio.BusyResourceError("another task is receiving")
+        self._is_receiving = True
+        try:
+            socket = self._socket
+            if socket.readable:
+                await trio.lowlevel.checkpoint()
+            while True:
+                self._check_open()
+                try:
+                    data = socket.read_nowait(READ_LIMIT if max_bytes is None else max_bytes)
+                except StackError as error:
+                    raise trio.BrokenResourceError(error.message) from error
+                if data:
+                    if socket.acks_owed:  # reading opened the window wide enough to tell the peer
+                        self._kick()
+                    return data
+                if socket.eof or (socket.closed and socket.error is None):
+                    return b""
+                await self._changed_read.park()
+        finally:
+            self._is_receiving = False
+
+    # -- closing ----------------------------------------------------------------------------------------------------
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError
+
+    async def aclose(self) -> None:
+        """Close; what is queued is still delivered."""
+        self.close()
+        await trio.lowlevel.checkpoint()
+
+    def close(self) -> None:
+        """`aclose` without the checkpoint."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._socket.close()
+        self._wake()
+
+    def abort(self) -> None:
+        """Reset the connection."""
+        self._is_closed = True
+        self._socket.abort()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed_read.unpark_all()
+        self._changed_write.unpark_all()
+        self._kick()

@@ -1,0 +1,513 @@
+"""The front door of the mesh: open a node, install peers, dial, listen, ping.
+
+Lives here: the public verbs and the composition of core and drivers. A node knows peers only by what `set_peer` says;
+who tells it (a coordinator, a test) is not its business.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, IPv6Network
+from itertools import count
+from typing import Literal
+
+import trio
+
+from coder.mesh.core import endpoint as core
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.endpoint import Endpoint
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.core.paths.probing import SESSION_ACTIVE, PingAnswered
+from coder.mesh.core.stack.interface import Stack
+from coder.mesh.core.wire.address import Endpoint as UdpAddress
+from coder.mesh.core.wire.address import parse_endpoint_untrusted
+from coder.mesh.drivers.derp_client import RelayPool, RelayStatus
+from coder.mesh.drivers.netcheck import Netcheck
+from coder.mesh.drivers.overlay import Forward, Overlay, TcpListener, UdpFlow, UdpForward, UdpPort
+from coder.mesh.drivers.pump import Pump
+from coder.mesh.drivers.streams import TcpStream
+from coder.mesh.drivers.transport import DerpDialer, DerpTransport, LatencyProbe
+from coder.mesh.errors import NodeClosedError, UnknownPeerError, UnreachableError
+
+__all__ = [
+    "DerpDialer",
+    "DerpMap",
+    "DerpNode",
+    "DerpRegion",
+    "DerpTransport",
+    "LatencyProbe",
+    "Node",
+    "NodeConfig",
+    "PeerConfig",
+    "PeerStatus",
+    "PingResult",
+    "SelfInfo",
+    "TcpListener",
+    "TcpStream",
+    "UdpFlow",
+    "UdpPort",
+    "open_node",
+]
+
+PING_TIMEOUT = 5.0
+FIRST_REACH = 0.05
+LAST_REACH = 30.0
+
+
+@dataclass(frozen=True)
+class NodeConfig:
+    """How a node is made."""
+
+    addresses: tuple[IPv6Address, ...]
+    """Its own overlay addresses; the first is the source of what it dials."""
+    derp_map: DerpMap
+    derp_dialer: DerpDialer
+    private_key: PrivateKey | None = None
+    """None: a fresh one, as every process has."""
+    mtu: int = 1280
+    direct: bool = True
+    """Whether UDP paths may be used at all."""
+    listen_port: int = 0
+    """UDP port, 0: any."""
+    latency_probe: LatencyProbe | None = None
+    """None: the dialer's `probe` method, if it has one; else regions are not measured."""
+    trace: Callable[[str, Mapping[str, object]], None] | None = None
+    """Told of what happens on paths: a fact's name and its fields."""
+
+
+@dataclass(frozen=True)
+class PeerConfig:
+    """What the coordinator says about a peer."""
+
+    public_key: PublicKey
+    disco_key: PublicKey
+    allowed_ips: tuple[str | IPv6Address | IPv6Network, ...]
+    """Its overlay addresses, /128 each; others are refused."""
+    home_derp: int = 0
+    endpoints: tuple[str | Address, ...] = ()
+    """`ip:port`, `[v6]:port` or pairs; unreadable ones are left out."""
+    keepalive: bool = False
+
+
+@dataclass(frozen=True)
+class SelfInfo:
+    """What peers need to know about this node."""
+
+    public_key: PublicKey
+    disco_key: PublicKey
+    preferred_derp: int
+    """Home region; 0 while unknown."""
+    derp_latency: Mapping[str, float]
+    """`<region>-v4` -> seconds."""
+    endpoints: tuple[UdpAddress, ...]
+    forced_websocket: Mapping[int, str]
+    """Region -> why its connection uses a WebSocket."""
+    addresses: tuple[IPv6Address, ...]
+
+
+@dataclass(frozen=True)
+class PingResult:
+    """The answer to a disco ping."""
+
+    latency_s: float
+    via: Literal["direct", "relay"]
+    endpoint: str
+    """Empty when relayed."""
+    region: int
+    """0 when direct."""
+    region_code: str = ""
+
+
+@dataclass(frozen=True)
+class PeerStatus:
+    """One peer, for people."""
+
+    public_key: PublicKey
+    addresses: tuple[IPv6Address, ...]
+    path: Literal["relayed", "direct", "doubtful"]
+    endpoint: str
+    region: int
+    latency_s: float | None
+    last_handshake: float | None
+    """On the node's clock (trio.current_time)."""
+    rx_bytes: int
+    tx_bytes: int
+    direct_bytes: int
+    relayed_bytes: int
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """The node, for people."""
+
+    self_info: SelfInfo
+    udp_ports: tuple[int, int]
+    """IPv4, IPv6; 0 when the family is missing."""
+    udp_works: bool
+    """Whether a STUN server ever answered in the last round."""
+    mapping_varies: bool | None
+    relays: tuple[RelayStatus, ...]
+    peers: tuple[PeerStatus, ...]
+    dropped_strangers: int
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+class Node:
+    """A running node; made by `open_node`."""
+
+    def __init__(self, config: NodeConfig, nursery: trio.Nursery) -> None:
+        self._config = config
+        self._nursery = nursery
+        self._private = config.private_key or PrivateKey.generate(os.urandom)
+        self._disco_private = PrivateKey.generate(os.urandom)
+        self._pump = Pump(self)
+        if config.direct:
+            self._pump.open_sockets(config.listen_port)
+        addresses = [address.packed for address in config.addresses]
+        self._stack = Stack(addresses, os.urandom, config.mtu)
+        self._stack.burst_limit = self._pump.burst_bytes
+        self.endpoint = self._pump.endpoint = Endpoint(
+            self._private,
+            self._disco_private,
+            self._stack,
+            self._pump,
+            os.urandom,
+            wall_offset=time.time() - trio.current_time(),
+            mtu=config.mtu,
+            direct=config.direct,
+        )
+        self._relays = self._pump.relays = RelayPool(
+            nursery, config.derp_dialer, self._private, config.derp_map, self._pump
+        )
+        self._netcheck = Netcheck(
+            config.derp_map,
+            config.latency_probe or getattr(config.derp_dialer, "probe", None),
+            lambda datagram, to: self._pump.udp([datagram], to),
+            self._ports,
+            direct=config.direct,
+            seed=int.from_bytes(self._private.public[:8], "big"),
+            is_active=self._is_active,
+            on_home=self._set_home,
+            on_endpoints=self._set_endpoints,
+            on_rebind=self._rebind,
+        )
+        self._overlay = Overlay(self._stack, self._pump.kick, nursery)
+        self._watchers: dict[trio.MemorySendChannel[SelfInfo], trio.MemoryReceiveChannel[SelfInfo]] = {}
+        self._info = self._make_info()
+        self._pings: dict[int, tuple[trio.Event, list[PingResult]]] = {}
+        self._tokens = count(1)
+        self._is_closed = False
+
+    # -- what we are ------------------------------------------------------------------------------------------------
+    @property
+    def self_info(self) -> SelfInfo:
+        """What to tell the coordinator."""
+        return self._info
+
+    def self_changed(self) -> trio.MemoryReceiveChannel[SelfInfo]:
+        """A channel of new values of `self_info`; only the latest unread one is kept. Close it when done."""
+        send, receive = trio.open_memory_channel[SelfInfo](1)
+        self._watchers[send] = receive
+        return receive
+
+    def _make_info(self) -> SelfInfo:
+        latencies = {f"{region}-v4": seconds for region, seconds in self._netcheck.latencies.items()}
+        return SelfInfo(
+            public_key=self._private.public,
+            disco_key=self._disco_private.public,
+            preferred_derp=self._netcheck.home,
+            derp_latency=latencies,
+            endpoints=tuple(UdpAddress(*address) for address in self._netcheck.endpoints),
+            forced_websocket=self._relays.forced_websockets(),
+            addresses=self._config.addresses,
+        )
+
+    def _tell(self) -> None:
+        info = self._make_info()
+        if info == self._info:
+            return
+        self._info = info
+        for send, receive in list(self._watchers.items()):
+            try:
+                try:
+                    send.send_nowait(info)
+                except trio.WouldBlock:
+                    receive.receive_nowait()  # the reader has not come yet: it gets the newer value instead
+                    send.send_nowait(info)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                del self._watchers[send]
+                send.close()
+
+    # -- peers ------------------------------------------------------------------------------------------------------
+    def set_derp_map(self, derp_map: DerpMap) -> None:
+        """Use another relay map."""
+        self._relays.set_map(derp_map)
+        self._netcheck.set_map(derp_map)
+
+    def set_peer(self, config: PeerConfig) -> None:
+        """Install a peer or change it; a session with the same key goes on. CryptoError when the key is unusable."""
+        self.endpoint.set_peer(
+            core.PeerConfig(
+                config.public_key,
+                config.disco_key,
+                tuple(_overlay_address(ip) for ip in config.allowed_ips),
+                config.home_derp,
+                _readable_endpoints(config.endpoints),
+                config.keepalive,
+            ),
+            trio.current_time(),
+        )
+        self._pump.kick()
+
+    def remove_peer(self, public_key: PublicKey) -> None:
+        """Forget a peer; nothing happens when there is none."""
+        self.endpoint.remove_peer(public_key, trio.current_time())
+        self._pump.kick()
+
+    def peers(self) -> list[PublicKey]:
+        """Keys of the installed peers."""
+        return [peer.config.public_key for peer in self.endpoint.peers.values()]
+
+    def last_handshake(self, public_key: PublicKey) -> float | None:
+        """When the last WireGuard handshake with a peer completed (trio.current_time); None: never."""
+        peer = self.endpoint.peers.get(public_key)
+        return peer.tunnel.stats.last_handshake if peer else None
+
+    # -- traffic ----------------------------------------------------------------------------------------------------
+    async def tcp_connect(self, address: IPv6Address, port: int) -> TcpStream:
+        """Connect to a peer's TCP port. UnknownPeerError, UnreachableError (refused or no answer)."""
+        self._peer(address)
+        return await self._overlay.tcp_connect(address.packed, port)
+
+    def tcp_listen(self, port: int) -> TcpListener:
+        """Accept connections of peers to a port of ours. OSError when the port is taken."""
+        return self._overlay.tcp_listen(port)
+
+    def set_tcp_forward(self, forward: Forward | None) -> None:
+        """Decide what becomes of connections to ports nobody listens on.
+
+        `forward(port)` dials somewhere and returns the stream to join to, or None to refuse; the peer's SYN is answered
+        only then. Without a forward such connections are reset.
+        """
+        self._overlay.set_tcp_forward(forward)
+
+    def udp_bind(self, port: int = 0) -> UdpPort:
+        """A UDP port of ours (0: any). OSError when it is taken."""
+        return self._overlay.udp_bind(port)
+
+    def set_udp_forward(self, forward: UdpForward | None) -> None:
+        """Serve datagrams to ports nobody bound: `forward(flow)` runs once per peer's port and port of ours."""
+        self._overlay.set_udp_forward(forward)
+
+    # -- reachability -----------------------------------------------------------------------------------------------
+    async def wait_reachable(self, address: IPv6Address) -> float:
+        """Return the round trip of the first answered in-tunnel ping (seconds). UnknownPeerError."""
+        peer = self._peer(address)
+        began = trio.current_time()
+        answered = self._overlay.expect_pong()
+        try:
+            delay = FIRST_REACH
+            while True:
+                self._overlay.send_ping(address.packed, answered)
+                with trio.move_on_after(delay):
+                    await answered.event.wait()
+                    return answered.latency
+                if self.endpoint.peers.get(peer.config.public_key) is not peer:
+                    raise UnreachableError(
+                        f"the peer of {address} was removed after {trio.current_time() - began:.1f} s"
+                    )
+                delay = min(2 * delay, LAST_REACH)
+        finally:
+            self._overlay.forget_pong(answered)
+
+    async def ping(self, target: IPv6Address | PublicKey, timeout: float = PING_TIMEOUT) -> PingResult:
+        """Disco-ping a peer by the path in use (relay and candidates when none is trusted): the first answer.
+
+        UnknownPeerError; UnreachableError when nothing came back in time.
+        """
+        peer = self.endpoint.peers.get(target) if isinstance(target, PublicKey) else self._peer(target)
+        if peer is None:
+            raise UnknownPeerError(f"no peer has the key {target}")
+        token = next(self._tokens)
+        waiting = self._pings[token] = (trio.Event(), [])
+        try:
+            self.endpoint.ping(peer, token, trio.current_time())
+            self._pump.kick()
+            with trio.move_on_after(timeout):
+                await waiting[0].wait()
+                return waiting[1][0]
+        finally:
+            del self._pings[token]
+        raise UnreachableError(f"{target} did not answer a ping within {timeout:g} s")
+
+    def status(self) -> NodeStatus:
+        """How everything stands."""
+        return NodeStatus(
+            self_info=self._info,
+            udp_ports=self._ports(),
+            udp_works=self._netcheck.mappings.udp_works,
+            mapping_varies=self._netcheck.mappings.varies,
+            relays=tuple(self._relays.status()),
+            peers=tuple(self.peer_status(key) for key in self.peers()),
+            dropped_strangers=self.endpoint.dropped_strangers,
+        )
+
+    def peer_status(self, public_key: PublicKey) -> PeerStatus:
+        """How a peer is reached at present. UnknownPeerError."""
+        peer = self.endpoint.peers.get(public_key)
+        if peer is None:
+            raise UnknownPeerError(f"no peer has the key {public_key}")
+        selector = peer.paths.selector
+        best = selector.best
+        stats = peer.tunnel.stats
+        return PeerStatus(
+            public_key=public_key,
+            addresses=tuple(IPv6Address(ip) for ip in peer.tunnel.allowed),
+            path=selector.state.value,
+            endpoint=str(UdpAddress(*best.address)) if best else "",
+            region=self.endpoint.routes.region(public_key, peer.config.home_derp),
+            latency_s=best.latency if best else peer.paths.relay_latency,
+            last_handshake=stats.last_handshake,
+            rx_bytes=stats.rx_bytes,
+            tx_bytes=stats.tx_bytes,
+            direct_bytes=peer.direct_bytes,
+            relayed_bytes=peer.relayed_bytes,
+        )
+
+    def _peer(self, address: IPv6Address) -> core.Peer:
+        if self._is_closed:
+            raise NodeClosedError
+        peer = self.endpoint.peer_of(address.packed)
+        if peer is None:
+            raise UnknownPeerError(f"no peer has the address {address}")
+        return peer
+
+    # -- PumpEvents and netcheck ------------------------------------------------------------------------------------
+    def on_stun(self, datagram: bytes) -> None:
+        """A STUN message arrived."""
+        self._netcheck.on_stun_untrusted(datagram)
+
+    def on_ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
+        """Somebody may wait for it."""
+        self._trace("pong", peer=peer.hex(), latency=answer.latency, to=answer.to, region=region)
+        waiting = self._pings.get(answer.token)
+        if waiting is None:
+            return
+        if answer.to is None:
+            known = self._netcheck.derp_map.regions.get(region)
+            result = PingResult(answer.latency, "relay", "", region, known.region_code if known else "")
+        else:
+            result = PingResult(answer.latency, "direct", str(UdpAddress(*answer.to)), 0)
+        waiting[1].append(result)
+        waiting[0].set()
+
+    def on_wants_endpoints(self) -> None:
+        """A peer waits for our addresses."""
+        self._netcheck.refresh_endpoints()
+
+    def on_peer_alive(self, peer: PublicKey) -> None:
+        """A handshake completed."""
+        self._trace("handshake", peer=peer.hex())
+
+    def on_relay_connected(self, region: int, connected: bool) -> None:
+        """A relay connection was made or lost."""
+        self._trace("relay", region=region, connected=connected)
+        self._tell()
+
+    def _set_home(self, region: int) -> None:
+        self._relays.set_home(region)
+        self._tell()
+
+    def _set_endpoints(self, endpoints: list[Address], fresh_for: float) -> None:
+        self.endpoint.set_own_endpoints(endpoints, trio.current_time(), fresh_for)
+        self._pump.kick()
+        self._tell()
+
+    def _rebind(self) -> None:
+        self._trace("rebind")
+        self.endpoint.rebind(trio.current_time())
+        self._pump.kick()
+
+    def _ports(self) -> tuple[int, int]:
+        import socket
+
+        return self._pump.port(socket.AF_INET), self._pump.port(socket.AF_INET6)
+
+    def _is_active(self) -> bool:
+        now = trio.current_time()
+        return any(
+            peer.paths.last_send is not None and now - peer.paths.last_send < SESSION_ACTIVE
+            for peer in self.endpoint.peers.values()
+        )
+
+    def _trace(self, fact: str, **fields: object) -> None:
+        if self._config.trace is not None:
+            self._config.trace(fact, fields)
+
+    # -- life -------------------------------------------------------------------------------------------------------
+    def _start(self) -> None:
+        self._nursery.start_soon(self._pump.run)
+        self._nursery.start_soon(self._relays.close_idle)
+        self._nursery.start_soon(self._netcheck.run)
+
+    def _close(self) -> None:
+        self._is_closed = True
+        self._overlay.close()
+        self._pump.kick()
+        self._pump.close_sockets()
+        for send in self._watchers:
+            send.close()
+
+
+@asynccontextmanager
+async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
+    """A node that works until the block is left; connections still open then are aborted.
+
+    UdpUnavailableError when direct paths are wanted and no UDP socket can be opened.
+    """
+    failure: BaseException | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            node = Node(config, nursery)
+            try:
+                node._start()
+                yield node
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                node._close()
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # A nursery wraps what the caller's own block raised; the caller expects it as it was.
+        if failure is not None and len(group.exceptions) == 1:
+            raise failure from failure.__cause__
+        raise
+
+
+def _overlay_address(ip: str | IPv6Address | IPv6Network) -> bytes:
+    if isinstance(ip, IPv6Address):
+        return ip.packed
+    network = IPv6Network(ip)
+    if network.prefixlen != 128:
+        raise ValueError(f"a peer has single addresses, not {network}")
+    return network.network_address.packed
+
+
+def _readable_endpoints(endpoints: tuple[str | Address, ...]) -> tuple[Address, ...]:
+    found: list[Address] = []
+    for text in endpoints:
+        if not isinstance(text, str):
+            found.append(text)
+            continue
+        try:
+            found.append(parse_endpoint_untrusted(text))
+        except WireError:
+            continue  # a newer form of address: the others still help
+    return tuple(found)

@@ -1,0 +1,168 @@
+"""When measurements run and who is told, with a jumping clock and a scripted network."""
+
+from collections.abc import Callable
+from typing import Any
+
+import trio
+import trio.testing
+
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.core.wire import stun
+from coder.mesh.core.wire.address import Endpoint
+from coder.mesh.drivers.netcheck import Netcheck
+
+
+def region(number: int, *, stun_only: bool = False) -> DerpRegion:
+    node = DerpNode(f"{number}a", number, "127.0.0.1", stun_port=3478 if stun_only else -1, stun_only=stun_only)
+    return DerpRegion(number, f"r{number}", f"Region {number}", (node,))
+
+
+def map_of(*regions: DerpRegion) -> DerpMap:
+    return DerpMap({r.region_id: r for r in regions})
+
+
+class Scene:
+    """A Netcheck and everything it talks to."""
+
+    def __init__(self, derp_map: DerpMap, latencies: dict[int, float] | None = None, *, direct: bool = True) -> None:
+        self.latencies = latencies or {}
+        self.probed: list[tuple[float, int]] = []
+        self.homes: list[int] = []
+        self.endpoints: list[tuple[list[Address], float]] = []
+        self.rebinds = 0
+        self.asked: list[float] = []
+        self.active = True
+        self.seen_as: Address | None = ("203.0.113.9", 4242)
+        self.netcheck = Netcheck(
+            derp_map,
+            self.probe if latencies is not None else None,
+            self.send,
+            lambda: (41000, 0),
+            direct=direct,
+            seed=1,
+            is_active=lambda: self.active,
+            on_home=self.homes.append,
+            on_endpoints=lambda found, fresh: self.endpoints.append((found, fresh)),
+            on_rebind=self.rebound,
+        )
+
+    def rebound(self) -> None:
+        self.rebinds += 1
+
+    async def probe(self, where: DerpRegion, node: DerpNode, /) -> float:
+        self.probed.append((trio.current_time(), where.region_id))
+        latency = self.latencies.get(where.region_id)
+        if latency is None:
+            raise OSError("no answer")
+        await trio.sleep(latency)
+        return latency
+
+    def send(self, datagram: bytes, to: Address) -> None:
+        self.asked.append(trio.current_time())
+        if self.seen_as:
+            request = stun.parse_request_untrusted(datagram)
+            answer = stun.BindingResponse(request.tx_id, Endpoint(*self.seen_as)).encode()
+            self.netcheck.on_stun_untrusted(answer)
+
+
+async def run(scene: Scene, script: Callable[[], Any]) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.netcheck.run)
+        await script()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_single_relay_is_home_before_anything_was_measured(autojump_clock: trio.testing.MockClock) -> None:
+    scene = Scene(map_of(region(1), region(2, stun_only=True)), {1: 2.0})
+
+    async def script() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        assert scene.homes == [1]
+        await trio.sleep(3)
+        assert scene.netcheck.latencies == {1: 2.0}
+
+    await run(scene, script)
+
+
+async def test_the_nearest_of_several_relays_is_home(autojump_clock: trio.testing.MockClock) -> None:
+    scene = Scene(map_of(region(1), region(2), region(3)), {1: 0.09, 2: 0.03})
+
+    async def script() -> None:
+        await trio.sleep(1)
+        assert scene.netcheck.home == 2
+        assert scene.netcheck.latencies == {1: 0.09, 2: 0.03}
+        scene.netcheck.set_map(map_of(region(1), region(3)))
+        await trio.sleep(1)
+        assert scene.netcheck.home == 1
+        before = len(scene.probed)
+        await trio.sleep(301)
+        assert len(scene.probed) == before + 2, "measured again after five minutes"
+
+    await run(scene, script)
+
+
+async def test_without_a_probe_some_relay_is_chosen(autojump_clock: trio.testing.MockClock) -> None:
+    scene = Scene(map_of(region(1), region(2)))
+
+    async def script() -> None:
+        await trio.sleep(0.1)
+        assert scene.netcheck.home == 2
+        scene.netcheck.set_map(map_of())
+        assert scene.netcheck.home == 0
+
+    await run(scene, script)
+
+
+async def test_local_addresses_are_known_at_once_and_stun_adds_its_own(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    scene = Scene(map_of(region(1), region(2, stun_only=True)), {})
+
+    async def script() -> None:
+        await trio.sleep(0.1)
+        first, last = scene.endpoints[0][0], scene.endpoints[-1][0]
+        assert scene.seen_as not in first
+        assert last[0] == scene.seen_as
+        assert ("203.0.113.9", 41000) in last, "the mapped address with our own port, for static forwards"
+        assert set(first) < set(last)
+        assert scene.netcheck.mappings.udp_works
+        asked = len(scene.asked)
+        await trio.sleep(60)
+        assert asked + 2 <= len(scene.asked) <= asked + 3, "every 20 to 26 seconds while somebody is active"
+        scene.active = False
+        await trio.sleep(27)
+        asked = len(scene.asked)
+        await trio.sleep(300)
+        assert len(scene.asked) == asked
+        scene.netcheck.refresh_endpoints()
+        await trio.sleep(0.1)
+        assert len(scene.asked) == asked + 1
+
+    await run(scene, script)
+
+
+async def test_servers_that_do_not_answer_delay_nobody(autojump_clock: trio.testing.MockClock) -> None:
+    scene = Scene(map_of(region(1), region(2, stun_only=True)), {})
+    scene.seen_as = None
+
+    async def script() -> None:
+        scene.endpoints.clear()
+        began = trio.current_time()
+        while not scene.endpoints:
+            await trio.sleep(0.05)
+        assert trio.current_time() - began < 0.7
+
+    await run(scene, script)
+
+
+async def test_direct_paths_off_means_no_endpoints(autojump_clock: trio.testing.MockClock) -> None:
+    scene = Scene(map_of(region(1), region(2, stun_only=True)), {}, direct=False)
+
+    async def script() -> None:
+        await trio.sleep(30)
+        assert scene.endpoints == []
+        assert scene.asked == []
+        assert scene.homes[-1] == 1
+
+    await run(scene, script)

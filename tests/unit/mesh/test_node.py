@@ -1,0 +1,269 @@
+"""Two whole nodes in one process: real sockets on loopback, a relay in memory."""
+
+import hashlib
+import os
+from ipaddress import IPv6Address
+
+import pytest
+import trio
+
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.core.stack.errors import StackError
+from coder.mesh.drivers.overlay import UdpFlow
+from coder.mesh.drivers.pipe import pipe_pair
+from coder.mesh.errors import UnknownPeerError, UnreachableError
+from coder.mesh.node import Node, NodeConfig, PeerConfig, TcpStream, open_node
+from tests.kit.mesh import REGION, Pair, address, dial_bare, node_pair, one_region
+
+BIG = 10_000_000
+
+
+async def connect(pair: Pair, port: int) -> tuple[TcpStream, TcpStream]:
+    """(one's end, two's end) of a connection from one to two."""
+    listener = pair.two.tcp_listen(port)
+    ours = await pair.one.tcp_connect(pair.addresses[1], port)
+    theirs = await listener.accept()
+    await listener.aclose()
+    return ours, theirs
+
+
+async def transfer(source: TcpStream, sink: TcpStream, size: int) -> None:
+    """Send `size` random bytes and finish that direction; both ends must agree."""
+    sent, received = hashlib.sha256(), hashlib.sha256()
+
+    async def send() -> None:
+        left = size
+        while left:
+            chunk = os.urandom(min(left, 300_000))
+            sent.update(chunk)
+            await source.send_all(chunk)
+            left -= len(chunk)
+        await source.send_eof()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        total = 0
+        while data := await sink.receive_some():
+            received.update(data)
+            total += len(data)
+    assert total == size
+    assert sent.digest() == received.digest()
+
+
+async def become_direct(node: Node, to: IPv6Address) -> None:
+    with trio.fail_after(5):
+        while (await node.ping(to)).via != "direct":
+            await trio.sleep(0.01)
+
+
+async def test_ten_megabytes_each_way_over_the_relay_alone() -> None:
+    with trio.fail_after(60):
+        async with node_pair(direct=False) as pair:
+            ours, theirs = await connect(pair, 80)
+            await transfer(ours, theirs, BIG)
+            await transfer(theirs, ours, BIG)
+            answer = await pair.one.ping(pair.addresses[1])
+            assert (answer.via, answer.region, answer.region_code) == ("relay", REGION, "coder")
+            (status,) = pair.one.status().peers
+            assert status.path == "relayed"
+            assert status.direct_bytes == 0
+            assert status.relayed_bytes > BIG
+            assert pair.one.self_info.endpoints == ()
+
+
+async def test_ten_megabytes_each_way_over_the_direct_path() -> None:
+    with trio.fail_after(60):
+        async with node_pair() as pair:
+            ours, theirs = await connect(pair, 80)
+            await ours.send_all(b"the first byte does not wait for any probing")
+            assert await theirs.receive_some()
+            await become_direct(pair.one, pair.addresses[1])
+            await become_direct(pair.two, pair.addresses[0])
+            await transfer(ours, theirs, BIG)
+            await transfer(theirs, ours, BIG)
+            (status,) = pair.two.status().peers
+            assert status.path == "direct"
+            assert status.direct_bytes > BIG
+            assert status.relayed_bytes < 1_000_000
+
+
+async def test_reachability_and_who_is_who() -> None:
+    with trio.fail_after(20):
+        async with node_pair() as pair:
+            assert await pair.one.wait_reachable(pair.addresses[1]) < 5
+            assert pair.one.last_handshake(pair.two.self_info.public_key) is not None
+            assert pair.one.peers() == [pair.two.self_info.public_key]
+            answer = await pair.one.ping(pair.two.self_info.public_key)
+            assert answer.latency_s < 5
+            with pytest.raises(UnknownPeerError):
+                await pair.one.tcp_connect(address(77), 80)
+            with pytest.raises(UnknownPeerError):
+                await pair.one.wait_reachable(address(77))
+            with pytest.raises(UnknownPeerError):
+                await pair.one.ping(PrivateKey(bytes([7]) * 32).public)
+            pair.two.remove_peer(pair.one.self_info.public_key)
+            with pytest.raises(UnreachableError):
+                await pair.one.ping(pair.addresses[1], timeout=0.3)
+            pair.one.remove_peer(pair.two.self_info.public_key)
+            assert pair.one.peers() == []
+
+
+async def test_a_removed_peer_ends_the_wait_for_it() -> None:
+    with trio.fail_after(20):
+        async with node_pair() as pair:
+            pair.two.remove_peer(pair.one.self_info.public_key)
+            async with trio.open_nursery() as nursery:
+
+                async def wait() -> None:
+                    with pytest.raises(UnreachableError):
+                        await pair.one.wait_reachable(pair.addresses[1])
+
+                nursery.start_soon(wait)
+                await trio.sleep(0.1)
+                pair.one.remove_peer(pair.two.self_info.public_key)
+
+
+async def test_refused_ports_and_half_closed_streams() -> None:
+    with trio.fail_after(20):
+        async with node_pair() as pair:
+            with pytest.raises(UnreachableError):
+                await pair.one.tcp_connect(pair.addresses[1], 9)
+            ours, theirs = await connect(pair, 80)
+            await ours.send_all(b"question")
+            await ours.send_eof()
+            assert await theirs.receive_some() == b"question"
+            assert await theirs.receive_some() == b""
+            await theirs.send_all(b"answer")
+            await theirs.aclose()
+            assert await ours.receive_some() == b"answer"
+            assert await ours.receive_some() == b""
+            await ours.aclose()
+            with pytest.raises(trio.ClosedResourceError):
+                await ours.send_all(b"x")
+            ours, theirs = await connect(pair, 80)
+            ours.abort()
+            with pytest.raises(trio.BrokenResourceError):
+                await theirs.receive_some()
+            with pytest.raises(StackError):
+                pair.one.tcp_listen(81), pair.one.tcp_listen(81)
+
+
+async def test_a_slow_reader_slows_its_writer() -> None:
+    with trio.fail_after(30):
+        async with node_pair() as pair:
+            ours, theirs = await connect(pair, 80)
+            with trio.move_on_after(1.0):
+                while True:
+                    await ours.send_all(bytes(200_000))
+            assert ours.stats.sent < 20_000_000
+            got = 0
+            while got < ours.stats.sent:
+                got += len(await theirs.receive_some(100_000))
+
+
+async def test_unlistened_ports_are_forwarded() -> None:
+    with trio.fail_after(20):
+        async with node_pair() as pair:
+            dialled = []
+
+            async def forward(port: int) -> trio.abc.HalfCloseableStream | None:
+                dialled.append(port)
+                if port == 8080:
+                    near, far = pipe_pair()
+                    nursery.start_soon(echo, far)
+                    return near
+                if port == 8081:
+                    raise OSError("connection refused")
+                return None
+
+            async def echo(stream: trio.abc.HalfCloseableStream) -> None:
+                while data := await stream.receive_some():
+                    await stream.send_all(data.upper())
+                await stream.send_eof()
+
+            pair.two.set_tcp_forward(forward)
+            async with trio.open_nursery() as nursery:
+                stream = await pair.one.tcp_connect(pair.addresses[1], 8080)
+                await stream.send_all(b"hello")
+                assert await stream.receive_some() == b"HELLO"
+                await stream.send_eof()
+                assert await stream.receive_some() == b""
+                for refused in (8081, 8082):
+                    with pytest.raises(UnreachableError):
+                        await pair.one.tcp_connect(pair.addresses[1], refused)
+            assert dialled == [8080, 8081, 8082]
+
+
+async def test_udp_sockets_and_forwards() -> None:
+    with trio.fail_after(20):
+        async with node_pair() as pair:
+            served = pair.two.udp_bind(53)
+            asking = pair.one.udp_bind()
+            asking.send(b"bound?", pair.addresses[1], 53)
+            datagram = await served.receive()
+            assert datagram.payload == b"bound?"
+            served.send(b"yes", IPv6Address(datagram.source), datagram.source_port)
+            assert (await asking.receive()).payload == b"yes"
+
+            async def forward(flow: UdpFlow) -> None:
+                while (payload := await flow.receive()) != b"bye":
+                    flow.send(b"%d:" % flow.port + payload)
+
+            pair.two.set_udp_forward(forward)
+            for payload in (b"one", b"two"):
+                asking.send(payload, pair.addresses[1], 5353)
+                answer = await asking.receive()
+                assert (answer.payload, answer.source_port) == (b"5353:" + payload, 5353)
+            asking.send(b"bye", pair.addresses[1], 5353)
+            asking.close()
+            with pytest.raises(trio.ClosedResourceError):
+                await asking.receive()
+
+
+async def test_self_info_changes_are_told_latest_first() -> None:
+    with trio.fail_after(20):
+        async with node_pair() as pair:
+            with pair.one.self_changed() as changes:
+                while not pair.one.self_info.endpoints:
+                    await changes.receive()
+                info = pair.one.self_info
+                assert info.preferred_derp == REGION
+                assert info.addresses == (address(1),)
+                assert all(endpoint.port in pair.one.status().udp_ports for endpoint in info.endpoints)
+            pair.one.set_derp_map(type(pair.one._config.derp_map)())
+            assert pair.one.self_info.preferred_derp == 0
+
+
+async def test_connections_survive_a_relay_that_restarts() -> None:
+    with trio.fail_after(30):
+        async with node_pair(direct=False) as pair:
+            ours, theirs = await connect(pair, 80)
+            for number in range(3):
+                pair.relay.disconnect_all()
+                await ours.send_all(b"still here %d" % number)
+                assert await theirs.receive_some() == b"still here %d" % number
+
+
+async def test_peers_without_useful_words_are_still_peers() -> None:
+    with trio.fail_after(20):
+        async with node_pair(endpoints=False) as pair:
+            info = pair.two.self_info
+            pair.one.set_peer(
+                PeerConfig(
+                    info.public_key,
+                    info.disco_key,
+                    (f"{pair.addresses[1]}/128",),
+                    REGION,
+                    ("not an endpoint", "192.0.2.1:99999"),
+                    keepalive=True,
+                )
+            )
+            await pair.one.wait_reachable(pair.addresses[1])
+            with pytest.raises(ValueError, match="single addresses"):
+                pair.one.set_peer(PeerConfig(info.public_key, info.disco_key, ("fd7a::/64",), REGION))
+
+
+async def test_an_error_in_the_block_comes_out_as_it_was() -> None:
+    with pytest.raises(KeyError):
+        async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)):
+            raise KeyError("mine")
