@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, Select, and_, bindparam, func, select, update
+from sqlalchemy import JSON, Select, and_, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 
 from coder.coderd.store.metadata import Uuid
@@ -326,7 +326,7 @@ _last_run = (
 _SCRIPTS = (
     select(*_SCRIPT_COLUMNS, _last_run.c.exit_code, _last_run.c.status)
     .select_from(workspace_agent_scripts)
-    .outerjoin(_last_run, func.true())
+    .outerjoin(_last_run, true())
     .where(workspace_agent_scripts.c.agent_id == func.any(_IDS))
     .order_by(workspace_agent_scripts.c.position)
 )
