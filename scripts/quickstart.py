@@ -74,7 +74,7 @@ class Walk:
                     str(self.binary), "server", "--http-address", self.address, "--access-url", self.url,
                     "--derp-server-stun-addresses", "disable",  # everything here is one machine
                 ],
-                env={**self.env, "CODER_BINARY_DIR": str(self.binary.parent)},
+                env=self.env,
                 stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         stack.callback(stop, server, "server")
