@@ -460,7 +460,6 @@ class Node:
         self._is_closed = True
         self._overlay.close()
         self._pump.kick()
-        self._pump.close_sockets()
         for send in self._watchers:
             send.close()
 
@@ -472,6 +471,7 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
     UdpUnavailableError when direct paths are wanted and no UDP socket can be opened.
     """
     failure: BaseException | None = None
+    node: Node | None = None
     try:
         async with trio.open_nursery() as nursery:
             node = Node(config, nursery)
@@ -489,6 +489,10 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
         if failure is not None and len(group.exceptions) == 1:
             raise failure from failure.__cause__
         raise
+    finally:
+        # Not before: a task may be waiting for the sockets.
+        if node is not None:
+            node._pump.close_sockets()
 
 
 def _overlay_address(ip: str | IPv6Address | IPv6Network) -> bytes:

@@ -1,7 +1,7 @@
 """A template and workspaces for tests, built by a daemon the test plays.
 
-    async with workspace_world() as (world, answers):
-        workspace = await new_workspace(world, "ws")
+async with workspace_world() as (world, answers):
+    workspace = await new_workspace(world, "ws")
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from coder.coderd.services.job_queue import JobQueue
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import Answers, agent, ended, new_template, resource, working_daemon
@@ -110,6 +111,14 @@ async def _daemon(world: World, answers: Answers) -> AsyncIterator[trio.CancelSc
     async with trio.open_nursery() as nursery:
         yield await nursery.start(run)
         nursery.cancel_scope.cancel()
+
+
+async def without_daemon(world: World) -> None:
+    """Sends the daemon away: jobs wait from here on."""
+    world.extra["daemon"].cancel()
+    with trio.fail_after(10):
+        while world.ctx.part(JobQueue)._groups:
+            await trio.sleep(0.01)
 
 
 async def create(world: World, name: str, *, user: str = "me", **body: Any) -> Any:

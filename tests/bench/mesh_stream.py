@@ -1,0 +1,242 @@
+"""One TCP stream between two mesh nodes in two processes on loopback: throughput, and CPU time per packet of each side.
+
+`run(seconds, path)` is what `scripts/bench` calls; run the file itself for a quick look:
+    python -m tests.bench.mesh_stream [--seconds 5] [--path direct|relay]
+The nodes exchange keys and addresses over their standard streams; with `relay` a third process forwards, and its own
+CPU time is reported as well. CPU time is user and system of the whole process, start-up excluded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import trio
+
+PORT = 5201
+CHUNK = 256 * 1024
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Figures of one run."""
+
+    mbit_per_second: float
+    bytes: int
+    seconds: float
+    sender: dict[str, Any]
+    """cpu_seconds, packets, us_per_packet and the connection's own counters."""
+    receiver: dict[str, Any]
+    relay_cpu_seconds: float
+    path: str
+
+
+def run(seconds: float = 5.0, path: str = "direct") -> Result:
+    """Transfer for so many seconds; `path` is direct or relay."""
+    processes: list[subprocess.Popen[str]] = []
+    try:
+        relay = _spawn(processes, "relay", "0", path)
+        relay_port = _read(relay)["port"]
+        receiver = _spawn(processes, "receiver", str(relay_port), path)
+        sender = _spawn(processes, "sender", str(relay_port), path, str(seconds))
+        infos = [_read(receiver), _read(sender)]
+        _write(receiver, infos[1])
+        _write(sender, infos[0])
+        sent = _read(sender)
+        received = _read(receiver)
+        _write(relay, {"end": True})
+        relayed = _read(relay)
+        for process in processes:
+            process.wait(10)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    return Result(
+        mbit_per_second=received["bytes"] * 8 / received["seconds"] / 1e6,
+        bytes=received["bytes"],
+        seconds=received["seconds"],
+        sender=sent,
+        receiver=received,
+        relay_cpu_seconds=relayed["cpu_seconds"],
+        path=sent["path"],
+    )
+
+
+def _spawn(processes: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(  # the command is this file itself
+        [sys.executable, "-m", "tests.bench.mesh_stream", "--role", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    processes.append(process)
+    return process
+
+
+def _read(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"a process of the benchmark ended early with status {process.wait()}")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
+def _write(process: subprocess.Popen[str], message: dict[str, Any]) -> None:
+    assert process.stdin is not None
+    _put(process.stdin, message)
+
+
+def _put(stream: IO[str], message: dict[str, Any]) -> None:
+    stream.write(json.dumps(message) + "\n")
+    stream.flush()
+
+
+async def _hear() -> dict[str, Any]:
+    line = await trio.to_thread.run_sync(sys.stdin.readline)
+    message: dict[str, Any] = json.loads(line)
+    return message
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+# -- the processes
+async def _relay() -> None:
+    from coder.mesh.core.crypto.keys import PrivateKey
+    from coder.mesh.drivers.derp_server import DerpServer
+    from tests.kit.mesh import serve_bare
+
+    server = DerpServer(PrivateKey.generate(os.urandom))
+    async with trio.open_nursery() as nursery:
+        _put(sys.stdout, {"port": await nursery.start(serve_bare, server)})
+        began = _cpu()
+        await _hear()
+        _put(sys.stdout, {"cpu_seconds": _cpu() - began, "packets": server.counters.sent})
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _node(number: int, relay_port: int, path: str) -> AsyncIterator[Any]:
+    from coder.mesh.node import NodeConfig, open_node
+    from tests.kit.mesh import address, dial_bare, one_region
+
+    config = NodeConfig((address(number),), one_region("127.0.0.1", relay_port), dial_bare, direct=path == "direct")
+    async with open_node(config) as node:
+        while not node.self_info.preferred_derp:
+            await trio.sleep(0.01)
+        ports = node.status().udp_ports
+        _put(
+            sys.stdout,
+            {
+                "key": node.self_info.public_key.hex(),
+                "disco": node.self_info.disco_key.hex(),
+                "endpoint": f"127.0.0.1:{ports[0]}" if path == "direct" else "",
+            },
+        )
+        yield node
+
+
+async def _meet(node: Any, number: int) -> None:
+    from coder.mesh.core.crypto.keys import PublicKey
+    from coder.mesh.node import PeerConfig
+    from tests.kit.mesh import REGION, address
+
+    peer = await _hear()
+    endpoints = (peer["endpoint"],) if peer["endpoint"] else ()
+    node.set_peer(
+        PeerConfig(
+            PublicKey(bytes.fromhex(peer["key"])),
+            PublicKey(bytes.fromhex(peer["disco"])),
+            (address(number),),
+            REGION,
+            endpoints,
+        )
+    )
+
+
+async def _sender(relay_port: int, path: str, seconds: float) -> None:
+    from tests.kit.mesh import address
+
+    chunk = os.urandom(CHUNK)
+    async with _node(1, relay_port, path) as node:
+        await _meet(node, 2)
+        await node.wait_reachable(address(2))
+        stream = await node.tcp_connect(address(2), PORT)
+        await stream.send_all(b"warm up")
+        await stream.receive_some(1)
+        while path == "direct" and (await node.ping(address(2))).via != "direct":
+            await trio.sleep(0.05)
+        cpu, began = _cpu(), time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            await stream.send_all(chunk)
+        await stream.send_eof()
+        await stream.receive_some(1)
+        result = {"cpu_seconds": _cpu() - cpu, "path": node.status().peers[0].path, **_counters(stream)}
+        result["us_per_packet"] = result["cpu_seconds"] / max(result["segments_out"], 1) * 1e6
+        _put(sys.stdout, result)
+        await stream.aclose()
+
+
+async def _receiver(relay_port: int, path: str) -> None:
+    async with _node(2, relay_port, path) as node:
+        listener = node.tcp_listen(PORT)
+        await _meet(node, 1)
+        stream = await listener.accept()
+        assert await stream.receive_some(7) == b"warm up"
+        await stream.send_all(b"k")
+        total = len(await stream.receive_some())
+        cpu, began = _cpu(), time.perf_counter()
+        while data := await stream.receive_some():
+            total += len(data)
+        seconds = time.perf_counter() - began
+        result = {"cpu_seconds": _cpu() - cpu, "bytes": total, "seconds": seconds, **_counters(stream)}
+        result["us_per_packet"] = result["cpu_seconds"] / max(result["segments_in"], 1) * 1e6
+        _put(sys.stdout, result)
+        await stream.aclose()
+        await trio.sleep(0.1)
+
+
+def _counters(stream: Any) -> dict[str, Any]:
+    stats = stream.stats
+    return {name: getattr(stats, name) for name in ("segments_out", "segments_in", "retransmitted", "timeouts", "mss")}
+
+
+def main() -> None:
+    """The command line; `--role` is for the processes of a run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--path", choices=("direct", "relay"), default="direct")
+    parser.add_argument("--profile", default="", help="a role to profile; the table goes to stderr")
+    parser.add_argument("--role", nargs="+")
+    arguments = parser.parse_args()
+    if not arguments.role:
+        print(json.dumps(run(arguments.seconds, arguments.path).__dict__, indent=1))
+        return
+    role, port, path, *rest = arguments.role
+    if role == "relay":
+        trio.run(_relay)
+    elif role == "sender":
+        trio.run(_sender, int(port), path, float(rest[0]))
+    else:
+        trio.run(_receiver, int(port), path)
+
+
+if __name__ == "__main__":
+    main()
