@@ -1,0 +1,51 @@
+"""Our TCP against the Linux kernel's, through a TUN device in a network namespace."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HELPER = Path(__file__).with_name("kernel_peer.py")
+
+
+def why_not() -> str:
+    """The reason this machine cannot run these tests, or nothing."""
+    if not shutil.which("unshare") or not shutil.which("ip"):
+        return "needs unshare and ip"
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        return "needs access to /dev/net/tun"
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
+        return "needs the right to make network namespaces"
+    return ""
+
+
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(why_not()), reason=why_not() or "runs")]
+
+
+def run(scenario: str) -> dict[str, object]:
+    command = ["unshare", "--net", sys.executable, str(HELPER), scenario]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("scenario", ["upload", "download", "both", "both-active", "harmed", "harmed-passive", "jumbo"])
+def test_transfer(scenario: str) -> None:
+    result = run(scenario)
+    assert result["up_ok"], result
+    assert result["down_ok"], result
+    assert result["over"], result
+    assert result["error"] == "None", result
+
+
+@pytest.mark.parametrize("scenario", ["refused", "datagrams"])
+def test_answers(scenario: str) -> None:
+    result = run(scenario)
+    assert result, result
+    assert all(result.values()), result
