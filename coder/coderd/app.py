@@ -38,7 +38,11 @@ _log = get_logger("coderd")
 ProvisionerFactory = Callable[[Context], Awaitable[None]]
 """Runs the built-in provisioner daemons until cancelled; comes from the CLI, so that the wings stay apart."""
 
-PART_MODULES: tuple[str, ...] = ("coder.coderd.services.relay", "coder.coderd.services.coordinator")
+PART_MODULES: tuple[str, ...] = (
+    "coder.coderd.services.relay",
+    "coder.coderd.services.coordinator",
+    "coder.coderd.services.agent_dialer",
+)
 """Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
 
 LINK_MODULES: tuple[str, ...] = (

@@ -47,9 +47,9 @@ class MuxStream(trio.abc.HalfCloseableStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         await trio.lowlevel.checkpoint()
         while not self._chunks:
-            self._check_open()
-            if self._eof:
+            if self._eof and not self._closed:
                 return b""
+            self._check_open()
             await self._wait_change()
         self._check_open(reading=True)
         data = self._chunks.popleft()
@@ -141,6 +141,7 @@ class Mux:
         self._drained = trio.Event()
         self._may_open = trio.Event()
         self._closed = trio.Event()
+        self._write_scope = trio.CancelScope(shield=True)
         self._pings: dict[int, trio.Event] = {}
         self._half_closed: dict[int, float] = {}
         self.reason = ""
@@ -305,10 +306,12 @@ class Mux:
             self._half_closed.pop(stream, None)
 
     async def _write(self) -> None:
-        while not self._closed.is_set():
-            await self._output_ready.wait()
-            self._output_ready = trio.Event()
-            await self._flush()
+        # Shielded: a cancelled block still says what it has to say, see the end of `open_mux`.
+        with self._write_scope:
+            while not self._closed.is_set():
+                await self._output_ready.wait()
+                self._output_ready = trio.Event()
+                await self._flush()
 
     async def _flush(self) -> None:
         """Writes what is queued. Ends the session when the transport does not take it in time."""
@@ -371,6 +374,7 @@ async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator
                     with trio.move_on_after(_FLUSH_TIMEOUT, shield=True):
                         await mux._finish()
                     mux.close("the session was closed here")
+                    mux._write_scope.cancel()
                     nursery.cancel_scope.cancel()
         finally:
             with trio.move_on_after(_FLUSH_TIMEOUT, shield=True):

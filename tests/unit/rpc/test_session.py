@@ -314,3 +314,18 @@ async def test_calls_without_yamux_one_after_another_on_one_stream():
         nursery.start_soon(serve_calls, right, a_banner(get))
         reply = await call_unary(left, BANNER, agent_pb2.GetServiceBannerRequest(), agent_pb2.ServiceBanner)
         assert reply.message == "plain"
+
+
+async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock):
+    left, right = trio.testing.memory_stream_pair()
+    async with mux.open_mux(right, client=False) as there:
+        with trio.move_on_after(1):
+            async with mux.open_mux(left, client=True) as here:
+                stream = await here.open_stream()
+                other = await there.accept()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    stream.abandon()
+        assert trio.current_time() == pytest.approx(1)
+        assert await other.receive_some() == b""

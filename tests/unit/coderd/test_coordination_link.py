@@ -1,0 +1,165 @@
+"""Clients on the real links, and the whole overlay: agent, client and server reach each other through the relay."""
+
+from __future__ import annotations
+
+import contextlib
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from coder.base.secret import Secret
+from coder.client.link import open_link
+from coder.coderd.services import resume_tokens
+from coder.mesh.node import NodeConfig, open_node
+from coder.net.dial import DialPolicy
+from coder.net.errors import HttpError
+from coder.rpc.errors import RpcClosed
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import open_session
+from coder.tailnet import derpmap
+from coder.tailnet.addresses import agent_addresses, node_id
+from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN, open_controller
+from coder.tailnet.relay import RelayDialer
+from tests.kit.agents import connected_agent, dial_link, workspace_world
+
+Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
+
+
+@contextlib.asynccontextmanager
+async def running_agent(scene, *, direct=False):
+    """An agent with a real node: echoes on port 7, coordinates for as long as the block lasts."""
+    policy = DialPolicy(scene.world.url, token=Secret(scene.token))
+    from coder.coderd.services.derp_map import current_map
+
+    relay = RelayDialer(policy)
+    config = NodeConfig(
+        addresses=agent_addresses(scene.agent_id),
+        derp_map=derpmap.with_embedded(current_map(scene.world.ctx), scene.world.url),
+        derp_dialer=relay,
+        direct=direct,
+    )
+
+    async def echo(stream):
+        async for data in stream:
+            await stream.send_all(data)
+        await stream.aclose()
+
+    async def coordinate(controller, session):
+        with contextlib.suppress(RpcClosed):
+            await controller.run(session)
+
+    number = node_id(scene.agent_id)
+    async with (
+        open_node(config) as node,
+        open_controller(node, "destination", number=number, server_url=scene.world.url, direct=direct) as controller,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(trio.serve_listeners, echo, [node.tcp_listen(7)])
+        async with connected_agent(scene) as agent:
+            nursery.start_soon(coordinate, controller, agent.session)
+            yield controller
+            nursery.cancel_scope.cancel()
+
+
+async def exchange(stream) -> None:
+    await stream.send_all(b"over the mesh")
+    received = b""
+    while len(received) < 13:
+        received += await stream.receive_some(100)
+    assert received == b"over the mesh"
+    await stream.aclose()
+
+
+async def test_server_and_client_reach_an_agent():
+    async with workspace_world() as scene, running_agent(scene):
+        with trio.fail_after(15):
+            await exchange(await scene.world.ctx.agent_dialer.dial(scene.agent_id, 7))
+        policy = DialPolicy(scene.world.url, token=Secret(scene.world.token))
+        async with open_link(policy, str(scene.agent_id), direct=False) as link:
+            with trio.fail_after(15):
+                await link.wait_reachable()
+                await exchange(await link.connect(7))
+        shown = (await scene.agent())["latency"]
+        assert shown["Coder Embedded Relay"]["preferred"]
+
+
+async def test_refusals_of_the_coordinate_link():
+    async with workspace_world() as scene:
+        path = f"/api/v2/workspaceagents/{scene.agent_id}/coordinate"
+        _, stranger = await scene.world.member()
+        for where, token, status, message, fields in [
+            (f"{path}?version=2.0", "", 401, None, []),
+            (f"{path}", scene.world.token, 400, "Unknown or unsupported API version", ["version"]),
+            (f"{path}?version=1.0", scene.world.token, 400, "Unknown or unsupported API version", ["version"]),
+            (f"{path}?version=2.0&resume_token=bad", scene.world.token, 401, "Invalid resume token", ["resume_token"]),
+            (f"{path}?version=2.0", stranger, 404, None, []),
+            (f"/api/v2/workspaceagents/{uuid4()}/coordinate?version=2.0", scene.world.token, 404, None, []),
+            ("/api/v2/tailnet?version=2.99", scene.world.token, 400, "Unknown or unsupported API version", ["version"]),
+        ]:
+            with pytest.raises(HttpError) as caught:
+                await dial_link(scene.world, where, token=token)
+            error = caught.value
+            assert error.status == status, where
+            assert [item["field"] for item in error.validations] == fields
+            if message:
+                assert error.message == message
+
+
+async def test_resume_tokens_keep_the_peer_id():
+    async with workspace_world() as scene:
+        path = f"/api/v2/workspaceagents/{scene.agent_id}/coordinate?version=2.0"
+        ids = []
+        token = ""
+        for _ in range(2):
+            websocket = await dial_link(scene.world, path + token, token=scene.world.token)
+            async with open_session(websocket, role="client") as session:
+                answer = await session.call(
+                    REFRESH_RESUME_TOKEN,
+                    tailnet_pb2.RefreshResumeTokenRequest(),
+                    tailnet_pb2.RefreshResumeTokenResponse,
+                )
+            assert answer.refresh_in.seconds == 12 * 3600
+            ids.append(await resume_tokens.read_untrusted(scene.world.ctx, answer.token))
+            token = f"&resume_token={answer.token}"
+        assert ids[0] == ids[1]
+
+
+async def test_clients_may_not_reach_for_other_agents():
+    async with workspace_world() as scene:
+        path = f"/api/v2/workspaceagents/{scene.agent_id}/coordinate?version=2.0"
+        websocket = await dial_link(scene.world, path, token=scene.world.token)
+        other = uuid4()
+        async with (
+            open_session(websocket, role="client") as session,
+            session.open_stream(COORDINATE, Request, Response) as stream,
+        ):
+            await stream.send(Request(add_tunnel=Request.Tunnel(id=other.bytes)))
+            answer = await stream.receive()
+            assert answer.error == f"authorization: invalid agent id, expected {scene.agent_id}, got {other}"
+            with pytest.raises(trio.EndOfChannel):
+                await stream.receive()
+
+
+async def test_workspace_updates_begin_with_a_snapshot():
+    async with workspace_world() as scene:
+        websocket = await dial_link(scene.world, "/api/v2/tailnet?version=2.3", token=scene.world.token)
+        pb = tailnet_pb2
+        async with (
+            open_session(websocket, role="client") as session,
+            session.open_stream(
+                "/coder.tailnet.v2.Tailnet/WorkspaceUpdates", pb.WorkspaceUpdatesRequest, pb.WorkspaceUpdate
+            ) as stream,
+        ):
+            await stream.send(pb.WorkspaceUpdatesRequest(workspace_owner_id=UUID(scene.world.user_id).bytes))
+            await stream.close_send()
+            first = await stream.receive()
+            assert [(w.name, w.status) for w in first.upserted_workspaces] == [("dev", pb.Workspace.RUNNING)]
+            assert [a.id for a in first.upserted_agents] == [scene.agent_id.bytes]
+            path = f"/api/v2/workspaces/{scene.workspace['id']}/builds"
+            made = await scene.world.post(path, {"transition": "stop"})
+            assert made.status_code == 201
+            seen = []
+            while pb.Workspace.STOPPED not in seen:
+                update = await stream.receive()
+                seen += [w.status for w in update.upserted_workspaces]
