@@ -15,7 +15,6 @@ from typing import Any
 import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
@@ -23,7 +22,7 @@ from hypercorn.typing import ConnectionState
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.config import ServerConfig
-from coder.coderd.http.hypercorn_fixes import PatientServer, server_config
+from coder.coderd.http.hypercorn_fixes import OneWriteH11, PatientServer, server_config
 
 _log = get_logger("http.listener")
 
@@ -45,7 +44,7 @@ class LinkRequested(Exception):
         self.trailing = trailing
 
 
-class LinkAwareH11(H11Protocol):
+class LinkAwareH11(OneWriteH11):
     """HTTP/1.1 that steps aside for links."""
 
     is_link: IsLink
