@@ -100,7 +100,6 @@ def _start(invocation: Invocation) -> int:
 
 async def _serve(invocation: Invocation) -> None:
     from coder.net.http1 import HttpClient
-    from coder.provisionerd.daemon import run_external_daemon
 
     with_token = not (invocation["key"] or invocation["psk"])
     policy = session.dial_policy(invocation, token=None if with_token else "")
@@ -110,7 +109,42 @@ async def _serve(invocation: Invocation) -> None:
             await http.request("GET", "/api/v2/users/me")  # a bad token is told at once, not retried for ever
     name = invocation["name"] or socket.gethostname().split(".")[0]
     connect = partial(_connect, policy, organization, name, invocation)
-    await run_external_daemon(connect, name=name, work_dir=_cache(invocation["cache_dir"]))
+    await _run_until_signal(connect, name, _cache(invocation["cache_dir"]))
+
+
+async def _run_until_signal(connect: Any, name: str, cache: Path) -> None:
+    """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once."""
+    import signal
+
+    import trio
+
+    from coder.provisionerd.config import DaemonConfig, Shutdown
+    from coder.provisionerd.daemon import run_daemon
+
+    shutdown = Shutdown()
+
+    async def watch(scope: trio.CancelScope) -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                if shutdown.draining:
+                    scope.cancel()
+                elif number == signal.SIGTERM:
+                    shutdown.drain()
+                else:
+                    shutdown.cancel_job()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch, nursery.cancel_scope)
+        await run_daemon(connect, DaemonConfig(name=name, work_dir=cache / "work"), _executors(cache), shutdown)
+        nursery.cancel_scope.cancel()
+
+
+def _executors(cache: Path) -> Any:
+    from coder.base.config import process_environment
+    from coder.provisionerd.config import TerraformConfig
+    from coder.provisionerd.executors.terraform import executor_kinds
+
+    return executor_kinds(TerraformConfig(cache_dir=cache / "terraform", environment=process_environment()))
 
 
 @asynccontextmanager
@@ -152,17 +186,19 @@ async def builtin_daemons(context: Context) -> None:
     import trio
 
     from coder.coderd.links.provisioners import connect_built_in
-    from coder.provisionerd.daemon import run_builtin_daemon
+    from coder.provisionerd.config import DaemonConfig
+    from coder.provisionerd.daemon import run_daemon
 
     config = context.config
     host = socket.gethostname().split(".")[0]
+    cache = _cache(str(config.cache_dir))
+    executors = _executors(cache)
     async with trio.open_nursery() as nursery:
         for index in range(config.provisioner_daemons):
             name = f"{host}-{index}"
             connect = partial(connect_built_in, context, name, list(config.provisioner_types))
-            nursery.start_soon(
-                partial(run_builtin_daemon, connect, name=name, work_dir=_cache(str(config.cache_dir)) / str(index))
-            )
+            work = DaemonConfig(name=name, work_dir=cache / f"work-{index}")
+            nursery.start_soon(partial(run_daemon, connect, work, executors))
 
 
 _START_OPTIONS = (
