@@ -20,7 +20,7 @@ import trio
 from coder.mesh.core import endpoint as core
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.endpoint import Endpoint
-from coder.mesh.core.errors import WireError
+from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.probing import SESSION_ACTIVE, PingAnswered
@@ -171,7 +171,7 @@ class Node:
             self._pump.open_sockets(config.listen_port)
         addresses = [address.packed for address in config.addresses]
         self._stack = Stack(addresses, os.urandom, config.mtu)
-        self._stack.burst_limit = self._pump.burst_bytes
+        self._stack.burst_limit = min(self._pump.burst_bytes, int(__import__('os').environ.get('BURST','4000000')))
         self.endpoint = self._pump.endpoint = Endpoint(
             self._private,
             self._disco_private,
@@ -250,20 +250,27 @@ class Node:
         self._relays.set_map(derp_map)
         self._netcheck.set_map(derp_map)
 
-    def set_peer(self, config: PeerConfig) -> None:
-        """Install a peer or change it; a session with the same key goes on. CryptoError when the key is unusable."""
-        self.endpoint.set_peer(
-            core.PeerConfig(
+    def set_peer(self, config: PeerConfig) -> bool:
+        """Install a peer or change it; a session with the same key goes on.
+
+        False when it cannot be one: its key is unusable, or it claims more than single addresses. What a coordinator
+        says about others must not be able to stop us, hence no exception.
+        """
+        try:
+            peer = core.PeerConfig(
                 config.public_key,
                 config.disco_key,
                 tuple(_overlay_address(ip) for ip in config.allowed_ips),
                 config.home_derp,
                 _readable_endpoints(config.endpoints),
                 config.keepalive,
-            ),
-            trio.current_time(),
-        )
+            )
+            self.endpoint.set_peer(peer, trio.current_time())
+        except (CryptoError, ValueError) as error:
+            self._trace("peer refused", peer=config.public_key.hex(), reason=str(error))
+            return False
         self._pump.kick()
+        return True
 
     def remove_peer(self, public_key: PublicKey) -> None:
         """Forget a peer; nothing happens when there is none."""
@@ -431,6 +438,7 @@ class Node:
 
     def _rebind(self) -> None:
         self._trace("rebind")
+        self._relays.check()
         self.endpoint.rebind(trio.current_time())
         self._pump.kick()
 

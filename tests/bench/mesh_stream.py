@@ -3,12 +3,14 @@
 `run(seconds, path)` is what `scripts/bench` calls; run the file itself for a quick look:
     python -m tests.bench.mesh_stream [--seconds 5] [--path direct|relay]
 The nodes exchange keys and addresses over their standard streams; with `relay` a third process forwards, and its own
-CPU time is reported as well. CPU time is user and system of the whole process, start-up excluded.
+CPU time is reported as well. CPU time is user and system of the whole process, start-up excluded. With MESH_PROFILE=PREFIX in the environment each
+process leaves a profile for pstats in PREFIX.<role>.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import resource
@@ -223,13 +225,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--path", choices=("direct", "relay"), default="direct")
-    parser.add_argument("--profile", default="", help="a role to profile; the table goes to stderr")
     parser.add_argument("--role", nargs="+")
     arguments = parser.parse_args()
     if not arguments.role:
         print(json.dumps(run(arguments.seconds, arguments.path).__dict__, indent=1))
         return
     role, port, path, *rest = arguments.role
+    profile_to = os.environ.get("MESH_PROFILE", "")
+    if profile_to:
+        import cProfile
+
+        profiler = cProfile.Profile()
+        profiler.enable()
+        atexit.register(lambda: profiler.dump_stats(f"{profile_to}.{role}"))
     if role == "relay":
         trio.run(_relay)
     elif role == "sender":

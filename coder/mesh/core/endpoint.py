@@ -88,7 +88,8 @@ class Peer:
     config: PeerConfig
     tunnel: Tunnel
     paths: PeerPaths
-    box: SharedBox | None = None
+    box: SharedBox | None
+    """None: the peer speaks no disco."""
     last_ping: tuple[bytes, Address | int] | None = None
     """Transaction and origin of the last ping answered: repeats are not answered again."""
     relayed_bytes: int = 0
@@ -135,18 +136,19 @@ class Endpoint:
 
     # -- peers ------------------------------------------------------------------------------------------------------
     def set_peer(self, config: PeerConfig, now: float) -> None:
-        """Install or update a peer. CryptoError when its key is unusable."""
+        """Install or update a peer. CryptoError when its WireGuard key is unusable."""
         peer = self.peers.get(config.public_key)
         if peer is None:
             tunnel = self.device.add_peer(config.public_key, now, allowed=config.allowed_ips)
-            peer = Peer(config, tunnel, PeerPaths(self._random, direct=self.direct))
+            box = self._box(config.disco_key)
+            peer = Peer(config, tunnel, PeerPaths(self._random, direct=self.direct), box)
             self.peers[config.public_key] = peer
             self._by_disco.setdefault(config.disco_key, []).append(peer)
         elif config.disco_key != peer.config.disco_key:
             # The same WireGuard key with a new disco key: the process restarted, its paths are gone.
             self._by_disco[peer.config.disco_key].remove(peer)
             self._by_disco.setdefault(config.disco_key, []).append(peer)
-            peer.box = None
+            peer.box = self._box(config.disco_key)
             peer.paths = PeerPaths(self._random, direct=self.direct)
             self._by_address.forget(peer)
         if config.allowed_ips != peer.tunnel.allowed:
@@ -286,9 +288,9 @@ class Endpoint:
         try:
             sender = disco.sender_untrusted(datagram)
             peers = self._by_disco.get(sender)
-            if not peers:
+            if not peers or peers[0].box is None:
                 return
-            message = disco.open_untrusted(self._box(peers[0]), datagram)
+            message = disco.open_untrusted(peers[0].box, datagram)
         except (WireError, CryptoError):
             return
         peer = peers[0]
@@ -336,9 +338,9 @@ class Endpoint:
             if not isinstance(action, SendPing):
                 self._call(peer, now)
                 continue
-            if not self._speaks_disco(peer):
-                continue
             sealed = self._seal(peer, disco.Ping(action.tx, self.public_key))
+            if not sealed:
+                continue
             if action.to is None:
                 self._relay(peer, [sealed])
             else:
@@ -359,7 +361,7 @@ class Endpoint:
             self.stack.path_changed(address, now)
 
     def _call(self, peer: Peer, now: float) -> None:
-        if not self._speaks_disco(peer):
+        if peer.box is None:
             return
         if now < self._endpoints_fresh_until:
             self._relay(peer, [self._seal(peer, disco.CallMeMaybe(self._own_endpoints))])
@@ -369,16 +371,19 @@ class Endpoint:
             if was_empty:
                 self.sink.wants_endpoints()
 
-    def _speaks_disco(self, peer: Peer) -> bool:
-        return not peer.config.disco_key.is_zero
-
-    def _box(self, peer: Peer) -> SharedBox:
-        if peer.box is None:
-            peer.box = SharedBox(self._disco_private, peer.config.disco_key)
-        return peer.box
+    def _box(self, key: PublicKey) -> SharedBox | None:
+        if key.is_zero:
+            return None
+        try:
+            return SharedBox(self._disco_private, key)
+        except CryptoError:
+            return None  # an unusable key: the peer is reached by relay, like one that speaks no disco
 
     def _seal(self, peer: Peer, message: disco.Message) -> bytes:
-        return disco.seal(self._box(peer), self.disco_key, self._random(NONCE_SIZE), message)
+        """A disco packet; empty for a peer that speaks no disco."""
+        if peer.box is None:
+            return b""
+        return disco.seal(peer.box, self.disco_key, self._random(NONCE_SIZE), message)
 
     # -- sending ----------------------------------------------------------------------------------------------------
     def flush(self, now: float) -> None:

@@ -28,6 +28,7 @@ from coder.mesh.errors import RelayError
 
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 120.0
+PING_TIMEOUT = 3.0
 FIRST_RETRY = 0.1
 LAST_RETRY = 2.5
 """Ours: upstream waits up to 5 s. A relay that restarts should not be noticed by people at a shell."""
@@ -97,6 +98,11 @@ class _Connection:
         self.forced_websocket = ""
         self.dropped = 0
         self.restart_in = 0.0
+        self.heard = object()
+        """Replaced whenever something arrives."""
+        self.attempt: trio.CancelScope | None = None
+        self.hurry = trio.Event()
+        """Set to end a pause between attempts."""
 
     def push(self, packets: int, frames: bytes) -> None:
         self.used = trio.current_time()
@@ -127,6 +133,15 @@ class _Connection:
             parts.append(frames)
         return b"".join(parts)
 
+    async def check(self) -> None:
+        """Ping the relay; break the connection when nothing comes back."""
+        asked = self.heard
+        self.put_control(derp.Ping(self.pool.random(8)).encode())
+        await trio.sleep(PING_TIMEOUT)
+        if self.heard is asked and self.attempt is not None:
+            self.problem = "the relay did not answer"
+            self.attempt.cancel()
+
     # -- the connection's life --------------------------------------------------------------------------------------
     async def run(self) -> None:
         with self.scope:
@@ -134,8 +149,9 @@ class _Connection:
             while True:
                 began = trio.current_time()
                 try:
-                    await self._live()
-                    self.problem = "the relay closed the connection"
+                    with trio.CancelScope() as self.attempt:
+                        await self._live()
+                        self.problem = "the relay closed the connection"
                 except* _NETWORK_ERRORS as group:
                     self.problem = explain(group)
                 self._lost()
@@ -143,7 +159,9 @@ class _Connection:
                     break
                 if trio.current_time() - began > STEADY:
                     delay = FIRST_RETRY
-                await trio.sleep(max(self.restart_in, delay * (0.5 + random() / 2)))
+                self.hurry = trio.Event()
+                with trio.move_on_after(max(self.restart_in, delay * (0.5 + random() / 2))):
+                    await self.hurry.wait()
                 self.restart_in = 0.0
                 delay = min(2 * delay, LAST_RETRY)
         self._lost()
@@ -209,6 +227,7 @@ class _Connection:
             with trio.fail_after(READ_TIMEOUT):
                 if not await inbox.more():
                     return
+            self.heard = object()
 
     def _digest(self, buffer: bytearray, shared: SharedBox) -> None:
         """Handle every whole frame, packets in runs of one peer."""
@@ -308,10 +327,13 @@ class RelayPool:
             if old.regions.get(number) != derp_map.regions.get(number):
                 self._connections[number].scope.cancel()
 
-    def reconnect(self) -> None:
-        """Our network changed: what is connected hangs in the air."""
+    def check(self) -> None:
+        """Our network may have changed: connections that do not answer a ping within three seconds are made anew."""
         for connection in self._connections.values():
-            connection.scope.cancel()
+            if connection.connected:
+                self._nursery.start_soon(connection.check)
+            else:
+                connection.hurry.set()
 
     def forced_websockets(self) -> dict[int, str]:
         """Region -> why its connection uses a WebSocket."""

@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from random import uniform
+from time import time
 
 import trio
 
@@ -29,6 +30,9 @@ from coder.mesh.drivers.stun import StunRound
 from coder.mesh.drivers.transport import LatencyProbe
 
 PROBE_TIMEOUT = 5.0
+CLOCK_TICK = 5.0
+SLEPT = 20.0
+"""Seconds wall time must be ahead to mean sleep, not an adjusted clock."""
 FIRST_ANSWER_WAIT = 0.5
 """Ours: a peer that waits for our addresses is told the local ones after this time, the rest when it is known."""
 NO_STUN_FRESH = 3600.0
@@ -106,6 +110,7 @@ class Netcheck:
         """Measure for ever."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_home)
+            nursery.start_soon(self._watch_clock)
             if self._direct:
                 self._publish()
                 nursery.start_soon(self._keep_endpoints)
@@ -186,11 +191,26 @@ class Netcheck:
         fresh_for = ENDPOINTS_FRESH if self.derp_map.stun_servers() else NO_STUN_FRESH
         self._on_endpoints(self.endpoints, fresh_for)
 
+    async def _watch_clock(self) -> None:
+        """The machine slept when wall time went on and ours did not: whatever we knew of the network is old."""
+        offset = time() - trio.current_time()
+        while True:
+            await trio.sleep(CLOCK_TICK)
+            now = time() - trio.current_time()
+            if now - offset > SLEPT:
+                self._on_rebind()
+                self._measure_now.set()
+                self._ask_now.set()
+            offset = now
+
     async def _watch_interfaces(self) -> None:
         while True:
-            self._local = await wait_addresses_changed(self._local)
+            before = self._local
+            self._local = await wait_addresses_changed(before)
             self.mappings.start_round()
-            self._on_rebind()
+            # An address more breaks nothing; one less may be the one every path began at.
+            if not set(before) <= set(self._local):
+                self._on_rebind()
             self._publish()
             self._measure_now.set()
             self._ask_now.set()

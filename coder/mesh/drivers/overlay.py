@@ -202,7 +202,7 @@ class Overlay:
         try:
             if self._forward is not None:
                 target = await self._forward(pending.port)
-        except _STREAM_ERRORS:
+        except Exception:  # a forward is an application's: its mistakes refuse a connection, they do not end the node
             target = None
         socket: TcpSocket | None = None
         if target is None:

@@ -7,7 +7,7 @@ from ipaddress import IPv6Address
 import pytest
 import trio
 
-from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.drivers.overlay import UdpFlow
 from coder.mesh.drivers.pipe import pipe_pair
@@ -259,8 +259,10 @@ async def test_peers_without_useful_words_are_still_peers() -> None:
                 )
             )
             await pair.one.wait_reachable(pair.addresses[1])
-            with pytest.raises(ValueError, match="single addresses"):
-                pair.one.set_peer(PeerConfig(info.public_key, info.disco_key, ("fd7a::/64",), REGION))
+            good, bad = info.public_key, PublicKey(bytes(32))
+            assert not pair.one.set_peer(PeerConfig(good, info.disco_key, ("fd7a::/64",), REGION))
+            assert not pair.one.set_peer(PeerConfig(bad, info.disco_key, ("fd7a::7",), REGION))
+            assert pair.one.peers() == [good]
 
 
 async def test_an_error_in_the_block_comes_out_as_it_was() -> None:

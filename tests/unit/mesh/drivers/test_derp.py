@@ -321,4 +321,12 @@ async def test_a_silent_relay_is_left_after_two_minutes(autojump_clock: trio.tes
         await sides[-1].send_all(derp.HEADER.pack(derp.RECV_PACKET, 1 << 31))
         await trio.sleep(1)
         assert inbox.states[3:] == [(1, False), (1, True)]
+        pool.check()
+        await trio.sleep(2)
+        await sides[-1].send_all(derp.Pong(bytes(8)).encode())
+        await trio.sleep(2)
+        assert inbox.states[5:] == [], "it answered"
+        pool.check()
+        await trio.sleep(4)
+        assert inbox.states[5:] == [(1, False), (1, True)], "it did not"
         nursery.cancel_scope.cancel()

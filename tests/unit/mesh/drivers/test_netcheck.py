@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -164,5 +165,27 @@ async def test_direct_paths_off_means_no_endpoints(autojump_clock: trio.testing.
         assert scene.endpoints == []
         assert scene.asked == []
         assert scene.homes[-1] == 1
+
+    await run(scene, script)
+
+
+async def test_a_machine_that_slept_begins_anew(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asleep = 0.0
+    monkeypatch.setattr("coder.mesh.drivers.netcheck.time", lambda: 1.7e9 + trio.current_time() + asleep)
+    scene = Scene(map_of(region(1)), {1: 0.1})
+
+    async def script() -> None:
+        nonlocal asleep
+        await trio.sleep(60)
+        assert scene.rebinds == 0
+        asleep = 3600.0
+        probed = len(scene.probed)
+        await trio.sleep(6)
+        assert scene.rebinds == 1
+        assert len(scene.probed) == probed + 1
+        await trio.sleep(60)
+        assert scene.rebinds == 1
 
     await run(scene, script)
