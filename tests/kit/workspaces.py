@@ -66,7 +66,7 @@ def full_agent(token: str = TOKEN, **rest: Any) -> pb.Agent:
 
 
 def build_answer(job: Any) -> dict[str, Any]:
-    """A start makes a box with an agent and a disk; the disk stays when the workspace stops; a delete leaves nothing."""
+    """A start makes a box with an agent and a disk; the disk outlives a stop, nothing a delete."""
     transition = job.workspace_build.metadata.workspace_transition
     disk = resource("disk")
     disk.metadata.add(key="size", value="10 GB")

@@ -36,6 +36,12 @@ BLUEPRINTS: tuple[str, ...] = (
     "templates",
     "template_versions",
     "provisioners",
+    "workspaces",
+    "builds",
+    "agents",
+    "terminals",
+    "init_script",
+    "binaries",
     # last: takes what nobody else wants
     "site",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -44,8 +44,8 @@ class AgentScene:
     workspace_name: str = ""
     owner_username: str = ""
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT
-    latency: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)
-    "Agent id -> region name -> `{latency_ms, preferred}`, as the agents told the coordinator."
+    latency: Callable[[UUID], Mapping[str, Any]] | None = None
+    "Agent id -> region name -> `{latency_ms, preferred}`, as the agent told the coordinator."
 
 
 def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
@@ -97,7 +97,7 @@ def present_agent(parts: AgentParts, scene: AgentScene) -> WorkspaceAgent:
         version=agent.version,
         api_version=agent.api_version,
         apps=[present_app(detail, scene) for detail in apps],
-        latency=scene.latency.get(agent.id) or UNSET,
+        latency=(scene.latency(agent.id) if scene.latency else None) or UNSET,
         connection_timeout_seconds=agent.connection_timeout_seconds,
         troubleshooting_url=agent.troubleshooting_url or scene.troubleshooting_url,
         subsystems=cast("Any", sorted(agent.subsystems)),

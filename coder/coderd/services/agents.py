@@ -101,7 +101,7 @@ def scene_of(ctx: Context, place: AgentPlace) -> AgentScene:
         troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
         workspace_name=place.workspace_name,
         owner_username=place.owner_username,
-        latency=ctx.coordinator.latencies() if hasattr(ctx.coordinator, "latencies") else {},
+        latency=getattr(ctx.coordinator, "latency_of", None),
     )
 
 

@@ -39,12 +39,12 @@ from coder.domain.zero import ZERO_TIME
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
 
-_BACKUP_POLL = 60.0
-# Seconds without any notice after which a watcher looks all the same.
+_PING_EVERY = 15.0
+# Seconds. Streams yield None when nothing happened for so long: proxies close silent connections.
 _LOG_PAGE = 1000
 
 
-async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[Workspace]:
+async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[Workspace | None]:
     """The workspace at once, then whenever it looks different. Raises NotFound before the first one."""
     changes = ctx.part(WorkspaceChanges)
     await changes.wait_ready()
@@ -65,7 +65,9 @@ async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) ->
             if looks != shown:
                 shown, first = looks, False
                 yield answer
-            await _wait(ctx, watch, _seconds_until(_next_change(page, view.latest.job.id), now))
+            silence = _seconds_until(_next_change(page, view.latest.job.id), now)
+            if await _wait(ctx, watch, silence) is None:
+                yield None
             watch.drain()
 
 
@@ -103,12 +105,14 @@ def _changes_at(agent: AgentRow) -> datetime | None:
 
 def _seconds_until(moment: datetime | None, now: datetime) -> float:
     if moment is None or moment <= now:
-        return _BACKUP_POLL
+        return _PING_EVERY
     # A little later than the moment itself: the rule is "more than".
-    return min((moment - now).total_seconds() + 0.01, _BACKUP_POLL)
+    return min((moment - now).total_seconds() + 0.01, _PING_EVERY)
 
 
-async def watch_metadata(ctx: Context, subject: Subject, agent_id: UUID) -> AsyncIterator[list[WorkspaceAgentMetadata]]:
+async def watch_metadata(
+    ctx: Context, subject: Subject, agent_id: UUID
+) -> AsyncIterator[list[WorkspaceAgentMetadata] | None]:
     """The whole set at once, then after every report. Raises NotFound before the first one."""
     await load_agent(ctx, subject, agent_id)
     changes = ctx.part(WorkspaceChanges)
@@ -117,9 +121,11 @@ async def watch_metadata(ctx: Context, subject: Subject, agent_id: UUID) -> Asyn
         while not ctx.stopping.is_set():
             rows = await ctx.db.read(agent_store.list_metadata, agent_id)
             yield [_present_metadata(row, ctx.clock.now()) for row in rows]
-            change = await _wait(ctx, watch, _BACKUP_POLL)
-            while change is not None and change.kind not in {"metadata", "resync"}:
-                change = await _wait(ctx, watch, _BACKUP_POLL)
+            change = await _wait(ctx, watch, _PING_EVERY)
+            while not ctx.stopping.is_set() and (change is None or change.kind not in {"metadata", "resync"}):
+                if change is None:
+                    yield None
+                change = await _wait(ctx, watch, _PING_EVERY)
             watch.drain()
 
 
@@ -144,7 +150,7 @@ def _present_metadata(row: MetadataRow, now: datetime) -> WorkspaceAgentMetadata
 
 async def follow_logs(
     ctx: Context, subject: Subject, agent_id: UUID, after: int = 0
-) -> AsyncIterator[list[WorkspaceAgentLog]]:
+) -> AsyncIterator[list[WorkspaceAgentLog] | None]:
     """Every stored line, then new ones as they come, in lists; ends when a newer build takes over.
 
     Raises NotFound before the first one.
@@ -162,5 +168,6 @@ async def follow_logs(
                 continue
             if await ctx.db.read(agent_store.get_agent_place, agent_id) is None:
                 return
-            await _wait(ctx, watch, _BACKUP_POLL)
+            if await _wait(ctx, watch, _PING_EVERY) is None:
+                yield None
             watch.drain()

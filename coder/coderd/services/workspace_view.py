@@ -54,7 +54,7 @@ def scene(ctx: Context, view: BuildView) -> AgentScene:
         troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
         workspace_name=view.workspace_name,
         owner_username=view.owner_username,
-        latency=ctx.coordinator.latencies() if hasattr(ctx.coordinator, "latencies") else {},
+        latency=getattr(ctx.coordinator, "latency_of", None),
     )
 
 

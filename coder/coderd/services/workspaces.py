@@ -7,8 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
-
 from coder.api.workspaces import CreateWorkspaceRequest, Workspace, WorkspacesResponse
 from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may
@@ -36,6 +34,7 @@ from coder.coderd.store import template_versions as version_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.changes import notify_change
+from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.templates import TemplateRow
 from coder.coderd.store.workspaces import Page, Readers, WorkspaceFilter, WorkspaceRow, WorkspaceView
 from coder.domain.names import is_name
@@ -244,7 +243,7 @@ async def get_workspace(
     if view.workspace.deleted and not include_deleted:
         raise Gone(
             f'Workspace "{workspace_id}" was deleted, you can view this workspace by specifying '
-            "'?deleted=true' and trying again."
+            "'?include_deleted=true' and trying again."
         )
     return await present(ctx, view)
 

@@ -5,7 +5,7 @@ The list ranks first and joins the wide rows afterwards, so that its cost follow
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,10 @@ from sqlalchemy import (
     JSON,
     ColumnElement,
     Select,
+    Text,
     and_,
     case,
+    cast,
     exists,
     false,
     func,
@@ -26,7 +28,7 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from coder.coderd.store.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners
 from coder.coderd.store.jobs import STATUS
@@ -262,7 +264,7 @@ def _may_read(readers: Readers) -> ColumnElement[bool]:
         workspaces.c.owner_id == readers.user_id,
         workspaces.c.organization_id.in_(readers.organization_ids) if readers.organization_ids else false(),
         workspaces.c.user_acl.has_key(str(readers.user_id)),
-        workspaces.c.group_acl.has_any(groups) if groups else false(),
+        workspaces.c.group_acl.has_any(cast(groups, ARRAY(Text))) if groups else false(),
     )
 
 
@@ -270,20 +272,7 @@ def _conditions(which: WorkspaceFilter, now: datetime) -> list[ColumnElement[boo
     found: list[ColumnElement[bool]] = [
         workspaces.c.dormant_at.is_not(None) if which.dormant else workspaces.c.dormant_at.is_(None)
     ]
-    simple: list[tuple[Any, ColumnElement[bool]]] = [
-        (which.ids, workspaces.c.id.in_(which.ids)),
-        (which.owner_id, workspaces.c.owner_id == which.owner_id),
-        (which.owner_username, func.lower(users.c.username) == which.owner_username.lower()),
-        (which.template_ids, workspaces.c.template_id.in_(which.template_ids)),
-        (which.name, workspaces.c.name.icontains(which.name, autoescape=True)),
-        (which.exact_name, func.lower(workspaces.c.name) == which.exact_name.lower()),
-        (which.last_used_before, workspaces.c.last_used_at <= which.last_used_before),
-        (which.last_used_after, workspaces.c.last_used_at >= which.last_used_after),
-        (which.organization_id, workspaces.c.organization_id == which.organization_id),
-        (which.shared_with_user, workspaces.c.user_acl.has_key(str(which.shared_with_user))),
-        (which.shared_with_group, workspaces.c.group_acl.has_key(str(which.shared_with_group))),
-    ]
-    found += [condition for wanted, condition in simple if wanted]
+    found += [make() for wanted, make in _simple_conditions(which) if wanted]
     if which.template_name:
         named = select(templates.c.id).where(func.lower(templates.c.name) == which.template_name.lower())
         found.append(workspaces.c.template_id.in_(named))
@@ -294,6 +283,23 @@ def _conditions(which: WorkspaceFilter, now: datetime) -> list[ColumnElement[boo
     if which.parameters:
         found.append(_has_parameter(which.parameters))
     return found + _flags(which)
+
+
+def _simple_conditions(which: WorkspaceFilter) -> list[tuple[Any, Callable[[], ColumnElement[bool]]]]:
+    table = workspaces.c
+    return [
+        (which.ids, lambda: table.id.in_(which.ids)),
+        (which.owner_id, lambda: table.owner_id == which.owner_id),
+        (which.owner_username, lambda: func.lower(users.c.username) == which.owner_username.lower()),
+        (which.template_ids, lambda: table.template_id.in_(which.template_ids)),
+        (which.name, lambda: table.name.icontains(which.name, autoescape=True)),
+        (which.exact_name, lambda: func.lower(table.name) == which.exact_name.lower()),
+        (which.last_used_before, lambda: table.last_used_at <= which.last_used_before),
+        (which.last_used_after, lambda: table.last_used_at >= which.last_used_after),
+        (which.organization_id, lambda: table.organization_id == which.organization_id),
+        (which.shared_with_user, lambda: table.user_acl.has_key(str(which.shared_with_user))),
+        (which.shared_with_group, lambda: table.group_acl.has_key(str(which.shared_with_group))),
+    ]
 
 
 def _flags(which: WorkspaceFilter) -> list[ColumnElement[bool]]:

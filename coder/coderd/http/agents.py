@@ -1,0 +1,210 @@
+"""Agents: /api/v2/workspaceagents, for people by session and for agents (`me`) by their token."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+from uuid import UUID
+
+from quart import Blueprint, Response, g, request, websocket
+
+from coder.api.struct import ApiStruct
+from coder.coderd.http.auth import authenticated, context, credentials, optional_caller, subject
+from coder.coderd.http.json import read_body, reply
+from coder.coderd.http.query import Query, path_uuid
+from coder.coderd.http.streams import events_over_websocket, needs_upgrade, over_websocket, sse
+from coder.coderd.services import agent_http, agents, watching
+from coder.coderd.services.agents import AppReport, LogLine
+from coder.coderd.services.derp_map import connection_info
+from coder.coderd.services.errors import Invalid, Unauthenticated
+from coder.coderd.store.agents import AgentPlace
+from coder.domain.search import parse_rfc3339
+
+blueprint = Blueprint("agents", __name__, url_prefix="/api/v2/workspaceagents")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Line(ApiStruct):
+    created_at: str
+    output: str
+    level: str
+
+
+class _Logs(ApiStruct):
+    log_source_id: UUID
+    logs: list[_Line]
+
+
+class _Source(ApiStruct):
+    id: UUID
+    display_name: str
+    icon: str
+
+
+class _AppStatus(ApiStruct):
+    app_slug: str
+    state: str
+    message: str
+    uri: str
+
+
+def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Lets only requests with a current agent's token through; `place()` is that agent."""
+
+    @wraps(view)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        g.place = await agents.authenticate_agent(context(), credentials())
+        return await view(*args, **kwargs)
+
+    return guarded
+
+
+def place() -> AgentPlace:
+    found: AgentPlace = g.place
+    return found
+
+
+@blueprint.get("/connection")
+async def get_generic_connection() -> Response:
+    if await optional_caller() is None:
+        raise Unauthenticated("API key or external proxy authentication required, but none provided")
+    return reply(connection_info(context()))
+
+
+@blueprint.patch("/me/logs")
+@by_agent
+async def patch_logs() -> Response:
+    body = await read_body(_Logs)
+    now = context().clock.now()
+    lines = [LogLine(parse_rfc3339(line.created_at) or now, line.output, line.level) for line in body.logs]
+    await agents.append_logs(context(), place(), body.log_source_id, lines)
+    return Response(b"", 200)
+
+
+@blueprint.post("/me/log-source")
+@by_agent
+async def post_log_source() -> Response:
+    body = await read_body(_Source)
+    made = await agents.add_log_source(context(), place(), body.id, body.display_name, body.icon)
+    return reply(made, 201)
+
+
+@blueprint.get("/me/gitsshkey")
+@by_agent
+async def get_git_ssh_key() -> Response:
+    return reply(await agents.get_git_ssh_key(context(), place()))
+
+
+@blueprint.patch("/me/app-status")
+@by_agent
+async def patch_app_status() -> Response:
+    body = await read_body(_AppStatus)
+    report = AppReport(body.app_slug, body.state, body.message, body.uri)
+    await agents.report_app_status(context(), place(), report)
+    return Response(b"", 200)
+
+
+@blueprint.get("/me/external-auth")
+@by_agent
+async def get_external_auth() -> Response:
+    match, provider = request.args.get("match", ""), request.args.get("id", "")
+    if bool(match) == bool(provider):
+        raise Invalid("'url' or 'id' must be provided as a query parameter, and only one of them.")
+    raise agents.external_auth_unknown(match)
+
+
+@blueprint.get("/me/gitauth")
+@by_agent
+async def get_git_auth() -> Response:
+    raise agents.external_auth_unknown(request.args.get("url", ""))
+
+
+@blueprint.get("/<agent>")
+@authenticated
+async def get_agent(agent: str) -> Response:
+    return reply(await agents.get_agent(context(), subject(), path_uuid(agent)))
+
+
+@blueprint.get("/<agent>/connection")
+@authenticated
+async def get_connection(agent: str) -> Response:
+    await agents.load_agent(context(), subject(), path_uuid(agent))
+    return reply(connection_info(context()))
+
+
+@blueprint.get("/<agent>/logs")
+@blueprint.get("/<agent>/startup-logs")
+@authenticated
+async def get_logs(agent: str) -> Response:
+    agent_id = path_uuid(agent)
+    query = Query()
+    after, before = query.positive("after"), query.positive("before")
+    query.check()
+    if "follow" in request.args and request.args["follow"] not in {"false", "0"}:
+        await agents.load_agent(context(), subject(), agent_id)
+        return needs_upgrade()
+    logs = await agents.list_logs(context(), subject(), agent_id, after=after, before=before)
+    if query.text("format") == "text":
+        text = "".join(f"{log.created_at.isoformat()} [{log.level}] {log.output}\n" for log in logs)
+        return Response(text, 200, content_type="text/plain; charset=utf-8")
+    return reply(logs)
+
+
+@blueprint.websocket("/<agent>/logs")
+@blueprint.websocket("/<agent>/startup-logs")
+@authenticated
+async def follow_logs(agent: str) -> None:
+    text = websocket.args.get("after", "")
+    after = int(text) if text.isascii() and text.isdigit() else 0
+    await over_websocket(watching.follow_logs(context(), subject(), path_uuid(agent), after))
+
+
+@blueprint.get("/<agent>/watch-metadata")
+@authenticated
+async def watch_metadata(agent: str) -> Response:
+    return await sse(watching.watch_metadata(context(), subject(), path_uuid(agent)))
+
+
+@blueprint.get("/<agent>/watch-metadata-ws")
+@authenticated
+async def watch_metadata_without_upgrade(agent: str) -> Response:
+    await agents.load_agent(context(), subject(), path_uuid(agent))
+    return needs_upgrade()
+
+
+@blueprint.websocket("/<agent>/watch-metadata-ws")
+@authenticated
+async def watch_metadata_ws(agent: str) -> None:
+    await events_over_websocket(watching.watch_metadata(context(), subject(), path_uuid(agent)))
+
+
+@blueprint.get("/<agent>/listening-ports")
+@authenticated
+async def get_listening_ports(agent: str) -> Response:
+    return reply(await agent_http.listening_ports(context(), subject(), path_uuid(agent)))
+
+
+@blueprint.get("/<agent>/containers")
+@authenticated
+async def get_containers(agent: str) -> Response:
+    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "GET", "/api/v0/containers")
+    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+
+
+@blueprint.post("/<agent>/containers/devcontainers/<container>/recreate")
+@authenticated
+async def recreate_container(agent: str, container: str) -> Response:
+    path = f"/api/v0/containers/devcontainers/{path_uuid(container)}/recreate"
+    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "POST", path)
+    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+
+
+@blueprint.delete("/<agent>/containers/devcontainers/<container>")
+@authenticated
+async def delete_container(agent: str, container: str) -> Response:
+    path = f"/api/v0/containers/devcontainers/{path_uuid(container)}"
+    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "DELETE", path)
+    return Response(found.body, found.status, content_type="application/json; charset=utf-8")

@@ -1,0 +1,125 @@
+"""Asking an agent over the mesh: its HTTP API on overlay port 4, and its terminals on port 2.
+
+`ctx.agent_dialer` is this server's own mesh node. An agent that is not connected is refused before it is dialled, in
+upstream's words; one that does not answer is a bad gateway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import h11
+import trio
+
+from coder.api import codec
+from coder.api.agents import WorkspaceAgentListeningPortsResponse
+from coder.coderd.services.agent_view import status_of
+from coder.coderd.services.agents import load_agent
+from coder.coderd.services.errors import BadGateway, Invalid
+from coder.coderd.store import agents as agent_store
+from coder.coderd.store.agents import AgentPlace
+from coder.domain.agents import HIDDEN_PORTS
+from coder.domain.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+HTTP_PORT = 4
+PTY_PORT = 2
+_DIAL_TIMEOUT = 15.0
+# Seconds. A healthy agent answers in milliseconds; browsers give up at 30.
+_ANSWER_TIMEOUT = 20.0
+_MAX_ANSWER = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the agent said."""
+
+    status: int
+    body: bytes
+
+
+def require_connected(ctx: Context, place: AgentPlace) -> None:
+    """Raises Invalid with the state it is in instead."""
+    status = status_of(place.agent, ctx.clock.now())
+    if status != "connected":
+        raise Invalid(f'Agent state is "{status}", it must be in the "connected" state.')
+
+
+async def dial(ctx: Context, agent_id: UUID, port: int) -> trio.abc.HalfCloseableStream:
+    """A stream to a port of the agent. Raises BadGateway."""
+    if ctx.agent_dialer is None:
+        raise BadGateway("Internal error dialing agent.", "this server has no mesh node")
+    try:
+        with trio.fail_after(_DIAL_TIMEOUT):
+            stream: trio.abc.HalfCloseableStream = await ctx.agent_dialer.dial(agent_id, port)
+            return stream
+    except (OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
+        raise BadGateway("Internal error dialing agent.", "the agent does not answer over the mesh") from error
+
+
+async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> WorkspaceAgentListeningPortsResponse:
+    """TCP ports open in the workspace, without the agent's own, well-known non-HTTP ones, and those of apps."""
+    place = await load_agent(ctx, subject, agent_id)
+    require_connected(ctx, place)
+    answer = await fetch(ctx, agent_id, "GET", "/api/v0/listening-ports")
+    if answer.status != 200:
+        raise BadGateway("Internal error fetching listening ports.", f"the agent answered {answer.status}")
+    found = codec.decode(answer.body, WorkspaceAgentListeningPortsResponse)
+    apps = await ctx.db.read(agent_store.list_apps, [agent_id])
+    taken = HIDDEN_PORTS | {port for detail in apps if (port := _port_of(detail.app.url)) is not None}
+    ports = [port for port in found.ports if port.port not in taken]
+    return WorkspaceAgentListeningPortsResponse(ports=ports)
+
+
+def _port_of(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:
+        return None
+
+
+async def pass_through(ctx: Context, subject: Subject, agent_id: UUID, method: str, path: str) -> Answer:
+    """What the agent answers to `path`, as it is."""
+    action = "read" if method == "GET" else "update"
+    place = await load_agent(ctx, subject, agent_id, action)
+    require_connected(ctx, place)
+    return await fetch(ctx, agent_id, method, path)
+
+
+async def fetch(ctx: Context, agent_id: UUID, method: str, path: str) -> Answer:
+    """One request to the agent's HTTP API. Raises BadGateway."""
+    stream = await dial(ctx, agent_id, HTTP_PORT)
+    try:
+        with trio.fail_after(_ANSWER_TIMEOUT):
+            return await _exchange(stream, method, path)
+    except (h11.RemoteProtocolError, trio.BrokenResourceError, trio.TooSlowError) as error:
+        raise BadGateway("The agent's answer could not be read.") from error
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            await trio.aclose_forcefully(stream)
+
+
+async def _exchange(stream: trio.abc.Stream, method: str, path: str) -> Answer:
+    connection = h11.Connection(h11.CLIENT)
+    request = h11.Request(method=method, target=path, headers=[("Host", "agent"), ("Connection", "close")])
+    await stream.send_all((connection.send(request) or b"") + (connection.send(h11.EndOfMessage()) or b""))
+    status, body = 0, bytearray()
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(bytes(await stream.receive_some(65536)))
+        elif isinstance(event, h11.Response):
+            status = event.status_code
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > _MAX_ANSWER:
+                raise BadGateway("The agent's answer is too large.")
+        elif isinstance(event, h11.EndOfMessage):
+            return Answer(status, bytes(body))
+        elif not isinstance(event, h11.InformationalResponse):
+            raise BadGateway("The agent ended the connection without an answer.")

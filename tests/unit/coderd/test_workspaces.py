@@ -1,0 +1,271 @@
+"""Workspaces over the real doors: creating, reading, changing, building."""
+
+from tests.kit.workspaces import build, create, new_workspace, settled, without_daemon, workspace_world
+
+
+async def test_first_answer_is_pending_and_the_result_is_complete():
+    async with workspace_world() as (world, _):
+        answer = await create(world, "one", ttl_ms=3_600_000, rich_parameter_values=[{"name": "cpu", "value": "4"}])
+        assert answer.status_code == 201, answer.text
+        first = answer.json()["latest_build"]
+        assert (first["status"], first["job"]["status"], first["template_version_name"]) == ("pending", "pending", "")
+        assert first["matched_provisioners"]["count"] == 1
+        done = await new_workspace(world, "two", ttl_ms=3_600_000)
+        latest = done["latest_build"]
+        assert latest["status"] == "running"
+        assert [item["name"] for item in latest["resources"]] == ["box", "disk"]
+        found = latest["resources"][0]["agents"][0]
+        assert found["status"] == "connecting"
+        assert found["health"] == {"healthy": False, "reason": "agent has not yet connected"}
+        assert [app["slug"] for app in found["apps"]] == ["web", "pub"]
+        assert found["apps"][1]["subdomain_name"] == "pub--two--admin"
+        assert done["health"] == {"healthy": False, "failing_agents": [found["id"]]}
+        assert latest["deadline"] is not None
+        assert latest["has_external_agent"] is False
+
+
+async def test_refusals_of_creation():
+    async with workspace_world() as (world, _):
+        await new_workspace(world, "one")
+        taken = await create(world, "ONE")
+        assert taken.status_code == 409
+        assert taken.json()["message"] == 'Workspace "ONE" already exists.'
+        bad = await create(world, "a_b")
+        assert bad.json()["validations"] == [
+            {"field": "name", "detail": 'Validation failed for tag "workspace_name" with value: "a_b"'}
+        ]
+        bad = await create(world, "x", rich_parameter_values=[{"name": "region", "value": "mars"}])
+        assert bad.status_code == 400
+        assert bad.json()["message"] == "Unable to validate parameters"
+        bad = await create(world, "x", ttl_ms=59_999)
+        assert bad.json()["message"] == "Invalid Workspace Time to Shutdown."
+        bad = await create(world, "x", autostart_schedule="tomorrow")
+        assert bad.json()["message"] == "Invalid Autostart Schedule."
+        unknown = await create(world, "x", template_id="11111111-1111-4111-8111-111111111111")
+        assert unknown.status_code == 400
+        assert unknown.json()["validations"] == [{"field": "template_id", "detail": "template not found"}]
+        found = await world.get("/api/v2/workspaces", params={"q": "name:x"})
+        assert found.json() == {"workspaces": [], "count": 0}
+
+
+async def test_a_life_start_stop_start_delete():
+    async with workspace_world() as (world, answers):
+        workspace = await new_workspace(world, "w", rich_parameter_values=[{"name": "cpu", "value": "4"}])
+        first_agent = workspace["latest_build"]["resources"][0]["agents"][0]["id"]
+        stopped = await build(world, workspace["id"], "stop")
+        assert stopped["latest_build"]["status"] == "stopped"
+        assert [item["name"] for item in stopped["latest_build"]["resources"]] == ["disk"]
+        assert (await world.get(f"/api/v2/workspaceagents/{first_agent}")).status_code == 404
+        started = await build(
+            world, workspace["id"], "start", rich_parameter_values=[{"name": "debug", "value": "true"}]
+        )
+        assert started["latest_build"]["build_number"] == 3
+        assert started["latest_build"]["resources"][0]["agents"][0]["id"] != first_agent
+        values = (await world.get(f"/api/v2/workspacebuilds/{started['latest_build']['id']}/parameters")).json()
+        assert {item["name"]: item["value"] for item in values} == {"region": "eu", "cpu": "4", "debug": "true"}
+        assert answers.seen[-1].workspace_build.state == b'{"stopped":true}'
+        lowered = await world.post(
+            f"/api/v2/workspaces/{workspace['id']}/builds",
+            {"transition": "start", "rich_parameter_values": [{"name": "cpu", "value": "2"}]},
+        )
+        assert lowered.status_code == 400
+        deleted = await build(world, workspace["id"], "delete")
+        assert deleted["latest_build"]["status"] == "deleted"
+        assert (await world.get(f"/api/v2/workspaces/{workspace['id']}")).status_code == 410
+        assert (await world.get("/api/v2/users/me/workspace/w")).status_code == 404
+        numbers = [
+            item["build_number"] for item in (await world.get(f"/api/v2/workspaces/{workspace['id']}/builds")).json()
+        ]
+        assert numbers == [4, 3, 2, 1]
+        await new_workspace(world, "w")  # the name is free again
+
+
+async def test_only_one_build_at_a_time_and_a_waiting_one_is_canceled_at_once():
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        await without_daemon(world)
+        path = f"/api/v2/workspaces/{workspace['id']}/builds"
+        waiting = (await world.post(path, {"transition": "stop"})).json()
+        refused = await world.post(path, {"transition": "start"})
+        assert refused.status_code == 409
+        assert refused.json() == {
+            "message": "A workspace build is already active.",
+            "detail": "A workspace build is already active.",
+        }
+        build_path = f"/api/v2/workspacebuilds/{waiting['id']}"
+        wrong = await world.patch(f"{build_path}/cancel", params={"expect_status": "running"})
+        assert wrong.status_code == 412
+        assert (await world.patch(f"{build_path}/cancel", params={"expect_status": "soon"})).status_code == 400
+        assert (await world.get(f"{build_path}/resources")).status_code == 400
+        canceled = await world.patch(f"{build_path}/cancel", params={"expect_status": "pending"})
+        assert canceled.json() == {"message": "Job has been marked as canceled..."}
+        assert (await world.get(build_path)).json()["status"] == "canceled"
+        assert (await world.patch(f"{build_path}/cancel")).status_code == 400
+
+
+async def test_settings():
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w", ttl_ms=3_600_000)
+        path = f"/api/v2/workspaces/{workspace['id']}"
+        put = world.put
+        assert (await put(f"{path}/autostart", {"schedule": "CRON_TZ=UTC 0 7 * * 1-5"})).status_code == 204
+        found = (await world.get(path)).json()
+        assert found["autostart_schedule"] == "CRON_TZ=UTC 0 7 * * 1-5"
+        assert found["next_start_at"] is not None
+        assert (await put(f"{path}/autostart", {"schedule": "CRON_TZ=UTC 0 7 1 * *"})).status_code == 400
+        assert (await put(f"{path}/autostart", {"schedule": None})).status_code == 204
+        assert "autostart_schedule" not in (await world.get(path)).json()
+        soon = await put(f"{path}/extend", {"deadline": "2020-01-01T00:00:00Z"})
+        assert soon.status_code == 400
+        late = await put(f"{path}/extend", {"deadline": "2100-01-01T00:00:00Z"})
+        assert late.json() == {"message": "Deadline updated to 2100-01-01T00:00:00Z."}
+        assert (await put(f"{path}/ttl", {"ttl_ms": 59_999})).status_code == 400
+        assert (await put(f"{path}/ttl", {"ttl_ms": None})).status_code == 204
+        assert (await world.get(path)).json()["latest_build"]["deadline"] is None
+        manual = await put(f"{path}/extend", {"deadline": "2100-01-01T00:00:00Z"})
+        assert (manual.status_code, manual.json()["message"]) == (409, "Workspace shutdown is manual.")
+        assert (await put(f"{path}/autoupdates", {"automatic_updates": "always"})).status_code == 204
+        assert (await put(f"{path}/autoupdates", {})).status_code == 400
+        assert (await put(f"{path}/favorite")).status_code == 204
+        assert (await world.get(path)).json()["favorite"] is True
+        assert (await world.delete(f"{path}/favorite")).status_code == 204
+        assert (await world.patch(path, {"name": "w"})).status_code == 204
+        assert (await world.patch(path, {"name": "other"})).status_code == 400
+        assert (await world.post(f"{path}/usage")).status_code == 204
+        assert (await world.get(f"{path}/resolve-autostart")).json() == {"parameter_mismatch": False}
+
+
+async def test_dormancy_stops_and_starting_wakes():
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        path = f"/api/v2/workspaces/{workspace['id']}"
+        slept = await world.put(f"{path}/dormant", {"dormant": True})
+        assert slept.json()["dormant_at"] is not None
+        assert slept.json()["latest_build"]["reason"] == "dormancy"
+        assert (await world.put(f"{path}/dormant", {"dormant": True})).status_code == 304
+        await settled(world, workspace["id"])
+        assert (await world.get("/api/v2/workspaces")).json()["count"] == 0
+        assert (await world.get("/api/v2/workspaces", params={"q": "dormant:true"})).json()["count"] == 1
+        woken = await build(world, workspace["id"], "start")
+        assert woken["dormant_at"] is None
+
+
+async def test_who_may_do_what():
+    async with workspace_world() as (world, _):
+        owner_id, owner = await world.member("alice")
+        _, stranger = await world.member("bob")
+        _, manager = await world.member("tadm", ["template-admin"])
+        workspace = await new_workspace(world, "w", user="alice")
+        path = f"/api/v2/workspaces/{workspace['id']}"
+        assert (await world.get(path, token="")).status_code == 401
+        assert (await world.get(path, token=stranger)).status_code == 404
+        assert (await world.get(path, token=manager)).status_code == 200
+        assert (await world.put(f"{path}/ttl", {"ttl_ms": None}, token=manager)).status_code == 403
+        assert (
+            await world.put(f"{path}/autoupdates", {"automatic_updates": "never"}, token=manager)
+        ).status_code == 404
+        assert (await world.put(f"{path}/favorite", token=world.token)).status_code == 403
+        assert (await create(world, "x", user="alice", token=stranger)).status_code == 403
+        assert (await world.get("/api/v2/workspaces", token=stranger)).json()["count"] == 0
+        assert (await world.get("/api/v2/workspaces", token=owner)).json()["count"] == 1
+        build_path = f"/api/v2/workspacebuilds/{workspace['latest_build']['id']}"
+        assert (await world.get(f"{build_path}/state", token=owner)).status_code == 404
+        assert (await world.get(f"{build_path}/state", token=manager)).content == b'{"version":4}'
+        assert (await world.patch(f"{build_path}/cancel", token=owner)).status_code == 403
+        state = await world.post(f"{path}/builds", {"transition": "start", "state": "e30="}, token=owner)
+        assert (state.status_code, state.json()["message"]) == (403, "Only template managers may provide custom state")
+        # shared for use: reading and building, not changing
+        me = (await world.get("/api/v2/users/me", token=stranger)).json()["id"]
+        shared = await world.patch(f"{path}/acl", {"user_roles": {me: "use"}}, token=owner)
+        assert shared.status_code == 204
+        seen = await world.get(path, token=stranger)
+        assert seen.json()["shared_with"] == [{"id": me, "actor_type": "user", "name": "", "roles": ["use"]}]
+        assert (await world.get("/api/v2/workspaces", params={"q": "shared:true"}, token=stranger)).json()["count"] == 1
+        assert (await world.put(f"{path}/ttl", {"ttl_ms": None}, token=stranger)).status_code == 403
+        assert (await world.post(f"{path}/builds", {"transition": "stop"}, token=stranger)).status_code == 201
+        own = await world.patch(f"{path}/acl", {"user_roles": {owner_id: "use"}}, token=owner)
+        assert own.json()["message"] == "You cannot change your own workspace sharing role."
+        everyone = await world.patch(f"{path}/acl", {"group_roles": {world.organization_id: "use"}}, token=owner)
+        assert everyone.status_code == 204
+        listed = (await world.get(f"{path}/acl", token=owner)).json()
+        assert [item["username"] for item in listed["users"]] == ["bob"]
+        assert listed["group"][0]["total_member_count"] == 4
+        assert (await world.delete(f"{path}/acl", token=owner)).status_code == 204
+        assert (await world.get(path, token=stranger)).status_code == 404
+
+
+async def test_ports():
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        path = f"/api/v2/workspaces/{workspace['id']}/port-share"
+        share = {"agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"}
+        assert (await world.post(path, share)).json() == {"workspace_id": workspace["id"], **share}
+        assert (await world.post(path, {**share, "share_level": "public"})).status_code == 200
+        assert [item["share_level"] for item in (await world.get(path)).json()["shares"]] == ["public"]
+        for change, message in (
+            ({"share_level": "owner"}, "Port sharing level not allowed."),
+            ({"agent_name": "zz"}, "Agent not found."),
+            ({"port": 8}, "Port must be between 9 and 65535."),
+        ):
+            refused = await world.post(path, {**share, **change})
+            assert (refused.status_code, refused.json()["message"]) == (400, message)
+        gone = await world.request("DELETE", path, json={"agent_name": "main", "port": 8080})
+        assert gone.status_code == 200
+        assert (await world.request("DELETE", path, json={"agent_name": "main", "port": 8080})).status_code == 404
+
+
+async def test_search():
+    async with workspace_world() as (world, _):
+        await world.member("alice")
+        await new_workspace(world, "one", rich_parameter_values=[{"name": "region", "value": "us"}])
+        two = await new_workspace(world, "two", user="alice")
+        await build(world, two["id"], "stop")
+        await new_workspace(world, "three", user="alice", rich_parameter_values=[{"name": "cpu", "value": "4"}])
+
+        async def names(query: str, **page: str) -> list[str]:
+            answer = await world.get("/api/v2/workspaces", params={"q": query, **page})
+            assert answer.status_code == 200, answer.text
+            return [item["name"] for item in answer.json()["workspaces"]]
+
+        assert await names("") == ["one", "three", "two"]  # running first, then owner and name
+        assert await names("", limit="1", offset="1") == ["three"]
+        assert await names("owner:me") == ["one"]
+        assert await names("owner:ALICE") == ["three", "two"]
+        assert await names("alice/tw") == ["two"]
+        assert await names("name:HRE") == ["three"]
+        assert await names("status:stopped") == ["two"]
+        assert await names("status:running owner:alice") == ["three"]
+        assert await names("template:full") == ["one", "three", "two"]
+        assert await names("template:none") == []
+        assert await names("param:region=us param:cpu=4") == ["one", "three"]
+        assert await names("param:cpu") == ["one", "three", "two"]
+        assert await names("has-agent:connecting") == ["one", "three"]
+        assert await names("healthy:true") == []
+        assert await names("outdated:false") == ["one", "three", "two"]
+        assert await names("has_external_agent:true") == []
+        assert await names(f"id:{two['id']}") == ["two"]
+        assert await names('last_used_before:"2020-01-01T00:00:00Z"') == []
+        assert await names("organization:coder has-ai-task:false") == ["one", "three", "two"]
+        assert await names("name:%") == []
+        past = await world.get("/api/v2/workspaces", params={"offset": "100"})
+        assert past.json() == {"workspaces": [], "count": 3}
+        wrong = await world.get("/api/v2/workspaces", params={"q": "colour:red dormant:maybe organization:nope"})
+        assert wrong.status_code == 400
+        assert {item["field"] for item in wrong.json()["validations"]} == {"colour", "dormant", "organization"}
+        assert (await world.get("/api/v2/workspaces", params={"limit": "x"})).status_code == 400
+
+
+async def test_a_page_costs_a_fixed_number_of_statements():
+    async with workspace_world() as (world, _):
+        for number in range(6):
+            await new_workspace(world, f"w{number}")
+        from sqlalchemy import event
+
+        engine = world.ctx.db.engine.sync_engine
+        seen: list[str] = []
+        event.listen(engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
+        for limit in ("1", "6"):
+            seen.clear()
+            answer = await world.get("/api/v2/workspaces", params={"limit": limit})
+            assert len(answer.json()["workspaces"]) == int(limit)
+            assert len(seen) <= 8, seen
