@@ -15,7 +15,8 @@ from coder.api.templates import TemplateAppUsage
 
 
 class DAUEntry(ApiStruct):
-    date: datetime
+    date: str
+    "A day, `2026-11-21`."
     amount: int
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.enums import ProvisionerType
 from coder.api.parameters import WorkspaceBuildParameter
-from coder.api.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerStorageMethod
+from coder.api.provisioners import MatchedProvisioners, ProvisionerJob
 from coder.api.struct import ApiStruct
 from coder.api.users import MinimalUser
 
@@ -36,10 +35,11 @@ class CreateTemplateVersionDryRunRequest(ApiStruct):
 
 
 class CreateTemplateVersionRequest(ApiStruct):
-    storage_method: ProvisionerStorageMethod
-    provisioner: ProvisionerType
-    tags: Any
-    example_id: UUID | UnsetType = UNSET
+    # Choices are plain text in requests: the service answers a wrong one with a validation, not a broken body.
+    storage_method: str
+    provisioner: str
+    tags: dict[str, str]
+    example_id: str | UnsetType = UNSET
     file_id: UUID | UnsetType = UNSET
     message: str | UnsetType = UNSET
     name: str | UnsetType = UNSET

@@ -32,13 +32,14 @@ class TemplateAutostopRequirement(ApiStruct):
 
 
 class CreateTemplateRequest(ApiStruct):
+    # Choices are plain text in requests: the service answers a wrong one with a validation, not a broken body.
     name: str
     template_version_id: UUID
     allow_user_cancel_workspace_jobs: bool | None
     disable_everyone_group_access: bool
     require_active_version: bool
-    max_port_share_level: WorkspaceAgentPortShareLevel | None
-    cors_behavior: CORSBehavior | None
+    max_port_share_level: str | None
+    cors_behavior: str | None
     activity_bump_ms: int | UnsetType = UNSET
     agents_allowed: bool | UnsetType = UNSET
     allow_user_autostart: bool | UnsetType = UNSET
@@ -183,7 +184,7 @@ class UpdateTemplateMeta(ApiStruct):
     allow_user_cancel_workspace_jobs: bool | UnsetType = UNSET
     autostart_requirement: TemplateAutostartRequirement | UnsetType = UNSET
     autostop_requirement: TemplateAutostopRequirement | UnsetType = UNSET
-    cors_behavior: CORSBehavior | UnsetType = UNSET
+    cors_behavior: str | UnsetType = UNSET
     default_ttl_ms: int | UnsetType = UNSET
     deprecation_message: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -192,7 +193,7 @@ class UpdateTemplateMeta(ApiStruct):
     display_name: str | UnsetType = UNSET
     failure_ttl_ms: int | UnsetType = UNSET
     icon: str | UnsetType = UNSET
-    max_port_share_level: WorkspaceAgentPortShareLevel | UnsetType = UNSET
+    max_port_share_level: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     require_active_version: bool | UnsetType = UNSET
     time_til_autostop_notify_ms: int | UnsetType = UNSET

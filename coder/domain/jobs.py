@@ -17,6 +17,7 @@ JobErrorCode = Literal["", "REQUIRED_TEMPLATE_VARIABLES", "MISSING_TEMPLATE_PARA
 LogLevel = Literal["trace", "debug", "info", "warn", "error"]
 LogSource = Literal["provisioner_daemon", "provisioner"]
 
+STATUSES: tuple[JobStatus, ...] = ("pending", "running", "succeeded", "canceling", "canceled", "failed")
 ACTIVE: frozenset[JobStatus] = frozenset({"pending", "running", "canceling"})
 """States in which more may happen."""
 

@@ -22,6 +22,7 @@ FORGET_AFTER = timedelta(days=7)
 """Daemons that were not seen for this long disappear."""
 
 DaemonStatus = Literal["offline", "idle", "busy"]
+DAEMON_STATUSES: tuple[DaemonStatus, ...] = ("offline", "idle", "busy")
 
 
 def is_stale(last_seen_at: datetime | None, now: datetime) -> bool:

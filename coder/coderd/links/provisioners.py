@@ -22,7 +22,6 @@ from coder.coderd.services import job_work, provisioners
 from coder.coderd.services.errors import Invalid, InvalidFields, Refusal
 from coder.coderd.services.job_queue import JobQueue
 from coder.coderd.services.job_work import ModuleFiles, Worker
-from coder.coderd.services.organizations import find_organization, get_default_organization
 from coder.coderd.services.provisioners import KEY_DELETED, Admission, Application, Introduction
 from coder.coderd.store.jobs import JobRow
 from coder.domain.jobs import CANCELED_BY_BREAK
@@ -34,7 +33,7 @@ from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
-    from coder.coderd.links.door import LinkRequest, Upgrade
+    from coder.coderd.links.door import LinkRequest, LinkTable, Upgrade
     from coder.coderd.services.context import Context
 
 MAX_MESSAGE = 256 * 1024
@@ -48,10 +47,15 @@ _SERVICE = "/provisionerd.ProvisionerDaemon/"
 _log = get_logger("provisioners")
 
 
+def register(table: LinkTable) -> None:
+    """Adds this module's link."""
+    table.add("/api/v2/organizations/{organization}/provisionerdaemons/serve", serve_provisioner)
+
+
 async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/organizations/{organization}/provisionerdaemons/serve`."""
     request = upgrade.request
-    organization = await find_organization(ctx, upgrade.params["organization"])
+    organization = await provisioners.find_organization(ctx, upgrade.params["organization"])
     tags = _read_tags(request.query.get("tag", []))
     kinds = _read_kinds(request.query.get("provisioner", []))
     admission = await provisioners.admit(
@@ -114,7 +118,7 @@ async def connect_built_in(
     ctx: Context, name: str, kinds: Sequence[str], tags: dict[str, str] | None = None
 ) -> AsyncIterator[Session]:
     """A session for a daemon inside this process, with the very handlers external ones get."""
-    organization = await get_default_organization(ctx)
+    organization = await provisioners.find_organization(ctx, "default")
     admission = Admission(normalize_tags(NIL_OWNER, tags), BUILT_IN_KEY)
     introduction = Introduction(name, list(kinds), BUILD_VERSION, PROVISIONER_API_VERSION)
     worker = await provisioners.register(ctx, organization.id, admission, introduction)

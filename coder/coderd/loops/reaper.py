@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
 
 
-async def run_reaper(ctx: Context) -> None:
+async def run(ctx: Context) -> None:
     """Runs until cancelled."""
     log = ctx.log.bind(loop="reaper")
     while True:

@@ -167,18 +167,18 @@ def _external_auth(completed: provisionerd_pb2.CompletedJob.TemplateImport) -> l
 async def _keep_modules(tx: Tx, job: JobRow, version_id: UUID, plan: bytes, module_files: bytes, now: datetime) -> None:
     if not plan and not module_files:
         return
-    file_id = None
-    if module_files:
-        digest = hashlib.sha256(module_files).hexdigest()
-        file_id = await file_store.put_file(
-            tx,
-            hash=digest,
-            created_by=job.initiator_id,
-            mimetype="application/x-tar",
-            data=module_files,
-            now=now,
-        )
+    file_id = await _put_file(tx, module_files, job.initiator_id, now) if module_files else None
     await store.put_terraform(tx, version_id, cached_plan=plan or b"{}", module_files_id=file_id, now=now)
+
+
+async def _put_file(tx: Tx, data: bytes, created_by: UUID, now: datetime) -> UUID:
+    digest = hashlib.sha256(data).hexdigest()
+    found = await file_store.find_file(tx, digest, created_by)
+    if found is not None:
+        return found
+    row = file_store.FileRow(new_uuid(), digest, created_by, now, "application/x-tar", data)
+    await file_store.insert_file(tx, row)
+    return row.id
 
 
 def _parameter_rows(version_id: UUID, completed: provisionerd_pb2.CompletedJob.TemplateImport) -> list[ParameterRow]:

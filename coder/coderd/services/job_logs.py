@@ -6,7 +6,7 @@ everything was sent (recorded: timing-semantics, "Log follow").
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
@@ -105,7 +105,7 @@ async def read_logs(ctx: Context, job_id: UUID, after: int = 0) -> list[LogRow]:
     return await ctx.db.read(job_store.list_logs, job_id, after=after)
 
 
-async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncIterator[list[LogRow]]:
+async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncGenerator[list[LogRow], None]:
     """Batches of lines with ids above `after` until the job is complete and all of them were given."""
     news = ctx.part(JobNews)
     await news.wait_ready()

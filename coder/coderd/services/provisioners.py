@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from msgspec import UNSET
-from sqlalchemy.exc import IntegrityError
 
 from coder.api.provisioners import ProvisionerDaemon, ProvisionerDaemonJob, ProvisionerKey, ProvisionerKeyDaemons
 from coder.base.ids import new_uuid, random_name
@@ -25,7 +24,10 @@ from coder.coderd.services.authentication import Credentials, authenticate
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound, Unauthenticated
 from coder.coderd.services.job_work import Worker
+from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import provisioners as store
+from coder.coderd.store.errors import IntegrityError
+from coder.coderd.store.organizations import OrganizationRow
 from coder.coderd.store.provisioners import DaemonJob, DaemonRow, KeyRow
 from coder.coderd.store.pubsub import notify
 from coder.domain.policy import Resource, Subject, decide
@@ -81,6 +83,23 @@ class Introduction:
     provisioners: Sequence[str]
     version: str
     api_version: str
+
+
+async def find_organization(ctx: Context, reference: str) -> OrganizationRow:
+    """By id, by name, or the literal `default`; for daemons, who are asked who they are later. Raises NotFound."""
+    row = await ctx.db.read(_find_organization, reference)
+    if row is None:
+        raise NotFound
+    return row
+
+
+async def _find_organization(tx: Tx, reference: str) -> OrganizationRow | None:
+    if reference == "default":
+        return await organization_store.get_default_organization(tx)
+    try:
+        return await organization_store.get_organization(tx, UUID(reference))
+    except ValueError:
+        return await organization_store.get_organization_by_name(tx, reference)
 
 
 async def admit(ctx: Context, application: Application) -> Admission:

@@ -1,0 +1,176 @@
+"""Provisioner jobs, daemons and keys. The daemons' own link is `links/provisioners.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+
+from quart import Blueprint, Response, request
+
+from coder.api.provisioners import CreateProvisionerKeyRequest, CreateProvisionerKeyResponse
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.coderd.http.auth import authenticated, context, subject
+from coder.coderd.http.json import no_content, read_body, reply
+from coder.coderd.http.query import path_uuid
+from coder.coderd.services import job_lists, provisioners
+from coder.coderd.services.errors import Invalid
+from coder.coderd.services.organizations import resolve_organization
+from coder.coderd.services.provisioners import DaemonFilter
+from coder.coderd.services.users import find_user
+from coder.coderd.store.jobs import JobFilter
+from coder.domain.jobs import STATUSES
+from coder.domain.provisioners import DAEMON_STATUSES
+from coder.domain.search import Terms
+
+blueprint = Blueprint("provisioners", __name__, url_prefix="/api/v2")
+
+_LIMIT = 50
+
+
+@blueprint.get("/organizations/<organization>/provisionerjobs")
+@authenticated
+async def get_jobs(organization: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    terms = _terms()
+    initiator = terms.one("initiator")
+    which = JobFilter(
+        ids=terms.uuids("ids"),
+        statuses=_choices(terms, "status", STATUSES),
+        tags=_tags(terms),
+        limit=_limit(terms),
+    )
+    _check(terms)
+    if initiator:
+        person = await find_user(context(), subject(), initiator)
+        which = JobFilter(which.ids, which.statuses, which.tags, person.id, which.limit)
+    return reply(await job_lists.list_jobs(context(), subject(), row.id, which))
+
+
+@blueprint.get("/organizations/<organization>/provisionerjobs/<job>")
+@authenticated
+async def get_job(organization: str, job: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await job_lists.get_job(context(), subject(), row.id, path_uuid(job)))
+
+
+@blueprint.get("/organizations/<organization>/provisionerdaemons")
+@authenticated
+async def get_daemons(organization: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    terms = _terms()
+    which = DaemonFilter(
+        limit=_limit(terms),
+        ids=terms.uuids("ids"),
+        tags=_tags(terms),
+        offline=bool(terms.boolean("offline")),
+        statuses=_choices(terms, "status", DAEMON_STATUSES),
+        max_age=_max_age(terms),
+    )
+    _check(terms)
+    return reply(await provisioners.list_daemons(context(), subject(), row.id, which))
+
+
+@blueprint.get("/organizations/<organization>/provisionerkeys")
+@authenticated
+async def get_keys(organization: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await provisioners.list_keys(context(), subject(), row.id))
+
+
+@blueprint.post("/organizations/<organization>/provisionerkeys")
+@authenticated
+async def post_key(organization: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    body = await read_body(CreateProvisionerKeyRequest)
+    secret = await provisioners.create_key(context(), subject(), row.id, body.name, body.tags or {})
+    return reply(CreateProvisionerKeyResponse(key=secret), 201)
+
+
+@blueprint.get("/organizations/<organization>/provisionerkeys/daemons")
+@authenticated
+async def get_key_daemons(organization: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await provisioners.list_key_daemons(context(), subject(), row.id))
+
+
+@blueprint.delete("/organizations/<organization>/provisionerkeys/<name>")
+@authenticated
+async def delete_key(organization: str, name: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    await provisioners.delete_key(context(), subject(), row.id, name)
+    return no_content()
+
+
+@blueprint.get("/provisionerkeys/<secret>")
+async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header counts; the path repeats it
+    """For daemons, which authenticate with the key itself."""
+    shown = request.headers.get("Coder-Provisioner-Daemon-Key", "")
+    return reply(await provisioners.show_own_key(context(), shown))
+
+
+def _terms() -> Terms:
+    """The query string as terms: unknown keys are refused, as in searches."""
+    return Terms({key: list(values) for key, values in request.args.lists() if key != "coder_session_token"})
+
+
+def _limit(terms: Terms) -> int:
+    text = terms.one("limit")
+    if not text:
+        return _LIMIT
+    if not (text.isascii() and text.isdigit()) or int(text) >= 1 << 31:
+        terms.refuse("limit", f'Query param "limit" must be a valid 32-bit positive integer: "{text}"')
+        return 0
+    return int(text)
+
+
+def _choices(terms: Terms, key: str, allowed: tuple[str, ...]) -> list[str]:
+    found = [part for value in terms.many(key) for part in value.split(",") if part]
+    for part in found:
+        if part not in allowed:
+            terms.refuse(key, f'Query param "{key}" has invalid values: "{part}" is not one of {", ".join(allowed)}')
+    return found
+
+
+def _tags(terms: Terms) -> Mapping[str, str] | None:
+    text = terms.one("tags")
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {_go_json_error(text, error)}')
+        return None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        terms.refuse("tags", 'Query param "tags" must be a valid JSON object of texts')
+        return None
+    return found
+
+
+def _go_json_error(text: str, error: ValueError) -> str:
+    at = getattr(error, "pos", 0)
+    if at >= len(text):
+        return "unexpected end of JSON input"
+    return f"invalid character '{text[at]}' looking for beginning of value"
+
+
+def _max_age(terms: Terms) -> timedelta | None:
+    text = terms.one("max_age")
+    if not text:
+        return None
+    try:
+        return parse_duration(text)
+    except CoderError:
+        terms.refuse(
+            "max_age",
+            "Query param \"max_age\" must be a valid duration (e.g., '24h', '30m', '1h30m'): "
+            f'time: invalid duration "{text}"',
+        )
+        return None
+
+
+def _check(terms: Terms) -> None:
+    wrong = terms.refusals()
+    if wrong:
+        raise Invalid("Invalid query parameters.", validations=[(item.field, item.detail) for item in wrong])

@@ -1,0 +1,23 @@
+"""A version's way from upload to import, over the real doors."""
+
+import trio
+
+from tests.kit.coderd import running_coderd
+from tests.kit.daemon import ended, new_version, working_daemon
+
+
+async def test_import_from_upload_to_resources():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world, name="v1", message="first")
+        assert version["job"]["status"] == "pending"
+        assert version["matched_provisioners"] == {"count": 0, "available": 0, "most_recently_seen": None}
+        async with working_daemon(world):
+            with trio.fail_after(10):
+                found = await ended(world, f"/api/v2/templateversions/{version['id']}")
+        assert found["job"]["status"] == "succeeded"
+        assert "matched_provisioners" not in found
+        logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
+        assert [entry["output"] for entry in logs] == ["a template_import"]
+        resources = (await world.get(f"/api/v2/templateversions/{version['id']}/resources")).json()
+        assert [(item["name"], item["workspace_transition"]) for item in resources] == [("box", "start")]
+        assert resources[0]["agents"][0]["name"] == "main"
