@@ -36,6 +36,9 @@ log = get_logger("agent")
 
 FIRST_DELAY, LAST_DELAY = 0.1, 10.0
 "Seconds between dials (agent protocol document, section 2)."
+RETURN_DELAY, RETURN_WINDOW = 2.0, 600.0
+"""Ours: a server that was lost less than ten minutes ago is most likely restarting, and somebody waits for it; until
+then dials are at most two seconds apart."""
 REPORT_GRACE = 5.0
 "Seconds for the last logs and states to be delivered at shutdown."
 
@@ -61,6 +64,8 @@ class Agent:
         self.metadata = MetadataCollector(self.state)
         self.app_health = AppHealth(self.state)
         self._manifest_seen = trio.Event()
+        self._served = False
+        "Whether the current connection brought a manifest."
         self._stop = trio.Event()
         self._connected = False
 
@@ -93,19 +98,26 @@ class Agent:
     async def _stay_connected(self, network: Network, scope: trio.CancelScope) -> None:
         """Dials for ever; each failure closes the whole connection and tries again."""
         backoff = Backoff(FIRST_DELAY, LAST_DELAY)
+        lost_at = -RETURN_WINDOW
         with scope:
             while True:
+                self._served = False
                 began = trio.current_time()
                 try:
                     await Connection(self, network).run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
                     _explain(group, self.config.policy.url)
+                if self._served:
+                    lost_at = trio.current_time()
                 if trio.current_time() - began > LAST_DELAY:
                     backoff.reset()
-                await trio.sleep(backoff.next_delay())
+                delay = backoff.next_delay()
+                returning = trio.current_time() - lost_at < RETURN_WINDOW
+                await trio.sleep(min(delay, RETURN_DELAY) if returning else delay)
 
     def _on_connected(self, manifest: agent_pb2.Manifest) -> None:
         """A manifest has arrived: the first starts scripts, later ones only refresh."""
+        self._served = True
         self.state.manifest = manifest
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)

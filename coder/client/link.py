@@ -29,8 +29,6 @@ API_VERSION = "2.0"
 FINAL_STATUSES = {400, 401, 403, 404, 409, 500}
 "Refusals of the first dial that a second one would not change (rpc framing document, section 6)."
 REACH_TIMEOUT = 30.0
-INSTALL_POLL = 0.01
-"Seconds between looks at whether the coordinator has told us of the agent."
 
 
 @dataclass(slots=True)
@@ -45,12 +43,7 @@ class WorkspaceLink:
     async def wait_reachable(self, timeout: float = REACH_TIMEOUT) -> None:
         """Returns when the agent answered inside the tunnel. Raises CoderError after `timeout` seconds."""
         with trio.move_on_after(timeout):
-            while self.controller.public_key_of(self.agent_id) is None:
-                await trio.sleep(INSTALL_POLL)
-            try:
-                await self.node.wait_reachable(self.address)
-            except MeshError as error:
-                raise CoderError("unreachable", "the workspace's agent has left the overlay") from error
+            await self.controller.wait_reachable(self.agent_id)
             return
         raise CoderError(
             "unreachable",
