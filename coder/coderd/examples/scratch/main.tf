@@ -1,0 +1,30 @@
+terraform {
+  required_providers {
+    coder = {
+      source = "coder/coder"
+    }
+  }
+}
+
+data "coder_provisioner" "me" {}
+data "coder_workspace" "me" {}
+data "coder_workspace_owner" "me" {}
+
+resource "coder_agent" "main" {
+  arch = data.coder_provisioner.me.arch
+  os   = data.coder_provisioner.me.os
+
+  metadata {
+    key          = "cpu"
+    display_name = "CPU Usage"
+    interval     = 10
+    timeout      = 5
+    script       = "coder stat cpu"
+  }
+}
+
+# Replace this with the machine your workspace needs. It must run the agent's
+# init script with CODER_AGENT_TOKEN set to the agent's token.
+resource "terraform_data" "machine" {
+  count = data.coder_workspace.me.start_count
+}
