@@ -113,13 +113,16 @@ class Network:
         pty = PtyService(self._state, nursery)
         services: dict[int, Serve] = dict.fromkeys(SSH_PORTS, self._ssh.serve)
         services |= {PTY_PORT: pty.serve, SPEEDTEST_PORT: serve_speedtest, HTTP_PORT: HttpApi(self._state).serve}
-        for port, serve in services.items():
-            nursery.start_soon(self._accept, node, port, serve)
+        nursery.start_soon(self._accept, node, services, nursery)
 
-    async def _accept(self, node: Node, port: int, serve: Serve) -> None:
+    async def _accept(self, node: Node, services: dict[int, Serve], handlers: trio.Nursery) -> None:
+        """Accepts until `close_listeners`; connections run in `handlers`, which outlives that."""
         with self._listening:
-            listener = node.tcp_listen(port)
-            await trio.serve_listeners(partial(self._guarded, serve), [listener])
+            async with trio.open_nursery() as accepting:
+                for port, serve in services.items():
+                    handler = partial(self._guarded, serve)
+                    serve_port = partial(trio.serve_listeners, handler_nursery=handlers)
+                    accepting.start_soon(serve_port, handler, [node.tcp_listen(port)])
 
     async def _guarded(self, serve: Serve, stream: trio.abc.HalfCloseableStream) -> None:
         """A defect in one connection must not end the others."""
