@@ -89,6 +89,7 @@ class ServerConfig:
     disable_owner_workspace_access: bool = False
     disable_workspace_sharing: bool = False
     allow_workspace_renames: bool = False
+    enable_terraform_debug_mode: bool = False
     allow_custom_quiet_hours: bool = True
     default_quiet_hours_schedule: str = "CRON_TZ=UTC 0 0 * * *"
     agent_stats_refresh_interval: timedelta = timedelta(seconds=30)
