@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.kit.netns import SERVER, World, find, open_world
+from tests.kit.natworld import SERVER, World, find, open_world
 
 URL = f"http://{SERVER}:3000"
 PASSWORD = "Kit-Password-7-very-long"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kit.deployment import WORKSPACE, Deployment, open_deployment
-from tests.kit.netns import missing
+from tests.kit.natworld import missing
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
 SESSION = "for i in $(seq 1 60); do echo line $i; sleep 0.25; done"

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.kit.deployment import URL, WORKSPACE, Deployment, open_deployment
-from tests.kit.netns import missing
+from tests.kit.natworld import missing
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
 HOST = f"coder.{WORKSPACE}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kit.deployment import Deployment, open_deployment, wrapper
-from tests.kit.netns import missing
+from tests.kit.natworld import missing
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
 

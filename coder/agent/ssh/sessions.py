@@ -84,8 +84,9 @@ class SessionRunner:
         env = environment.command_environment(self._state, session | _connection_variables(process))
         argv = environment.command_line(self._state.identity, command)
         cwd = self._state.workdir()
-        if process.term_type:
-            return await self._with_terminal(process, argv, env | {"TERM": _text(process.term_type)}, cwd, command)
+        if process.term_type is not None:  # empty when the client has no TERM, and still a terminal
+            term = {"TERM": _text(process.term_type) or "dumb"}
+            return await self._with_terminal(process, argv, env | term, cwd, command)
         return await self._without_terminal(process, argv, env, cwd)
 
     async def _with_terminal(

@@ -71,6 +71,12 @@ async def test_terminal_has_size_and_name(server: Server) -> None:
     assert done.returncode == 0
 
 
+async def test_terminal_without_a_name_is_a_terminal(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TERM", raising=False)
+    done = await server.ssh("test -t 0 && echo $TERM", options=("-tt",))
+    assert done.stdout.strip() == b"dumb"
+
+
 async def test_shell_with_terminal_ends_with_its_exit_code(server: Server) -> None:
     done = await server.ssh(options=("-tt",), stdin=b"exit 5\n")
     assert done.returncode == 5

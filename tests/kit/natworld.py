@@ -1,0 +1,177 @@
+"""Several machines on one: network namespaces, links, NAT routers, and ways to lose packets. Needs root.
+
+core (bridge 10.77.0.0/24)
+  ├── srv     10.77.0.10
+  ├── nata    10.77.0.2  ── agent  192.168.71.2   (everything inbound dropped, masquerade)
+  └── natb    10.77.0.3  ── client 192.168.72.2   (the same)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+SERVER = "10.77.0.10"
+BLOCK_UDP = """
+table inet block {
+  chain through {
+    type filter hook forward priority -10;
+    meta l4proto udp drop
+  }
+}
+"""
+
+
+def missing() -> str:
+    """Why namespaces cannot be used here; empty when they can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    tools = [tool for tool in ("ip", "nft") if find(tool) == ""]
+    return f"not installed: {', '.join(tools)}" if tools else ""
+
+
+def find(tool: str) -> str:
+    return shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or ""
+
+
+def run(*argv: str, check: bool = True, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [find(argv[0]) or argv[0], *argv[1:]], check=check, text=True, capture_output=True, input=stdin
+    )
+
+
+@dataclass
+class World:
+    """The namespaces of one test session."""
+
+    tag: str
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def name(self, host: str) -> str:
+        return f"{self.tag}{host}"
+
+    def argv(self, host: str, command: Sequence[str]) -> list[str]:
+        return [find("ip"), "netns", "exec", self.name(host), *command]
+
+    def run(
+        self, host: str, *command: str, env: Mapping[str, str] | None = None, stdin: bytes = b"", timeout: float = 120
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            self.argv(host, command), env=env, input=stdin, capture_output=True, timeout=timeout, check=False
+        )
+
+    def spawn(
+        self, host: str, *command: str, env: Mapping[str, str] | None = None, log: str = os.devnull
+    ) -> subprocess.Popen[bytes]:
+        with open(log, "ab") as out:  # noqa: PTH123 - /dev/null is no file
+            process = subprocess.Popen(
+                self.argv(host, command), env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                start_new_session=True,
+            )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def nft(self, host: str, rules: str) -> None:
+        subprocess.run(self.argv(host, [find("nft"), "-f", "-"]), input=rules.encode(), check=True, capture_output=True)
+
+    def drop_udp(self) -> None:
+        """No UDP passes either router; what was open is closed."""
+        for router in ("nata", "natb"):
+            self.nft(router, BLOCK_UDP)
+
+    def allow_udp(self) -> None:
+        for router in ("nata", "natb"):
+            subprocess.run(
+                self.argv(router, [find("nft"), "delete", "table", "inet", "block"]), check=False, capture_output=True
+            )
+
+    def unplug(self, host: str, *, plugged: bool = False) -> None:
+        """Pulls the cable of a host (or puts it back)."""
+        run("ip", "-n", self.name(host), "link", "set", "eth0", "up" if plugged else "down")
+        if plugged:
+            gateway = {"agent": "192.168.71.1", "client": "192.168.72.1"}.get(host)
+            if gateway:
+                run("ip", "-n", self.name(host), "route", "replace", "default", "via", gateway)
+
+
+@contextmanager
+def open_world() -> Iterator[World]:
+    """Builds the topology; removes it and everything started in it at the end."""
+    world = World(f"c{os.getpid() % 100000}")
+    hosts = ("core", "srv", "nata", "natb", "agent", "client")
+    try:
+        for host in hosts:
+            run("ip", "netns", "add", world.name(host))
+            run("ip", "-n", world.name(host), "link", "set", "lo", "up")
+        run("ip", "-n", world.name("core"), "link", "add", "br0", "type", "bridge")
+        run("ip", "-n", world.name("core"), "link", "set", "br0", "up")
+        for host, address in (("srv", SERVER), ("nata", "10.77.0.2"), ("natb", "10.77.0.3")):
+            _to_bridge(world, host, address)
+        _behind(world, "nata", "agent", "192.168.71")
+        _behind(world, "natb", "client", "192.168.72")
+        yield world
+    finally:
+        for process in world.processes:
+            _end(process)
+        for host in hosts:
+            run("ip", "netns", "del", world.name(host), check=False)
+
+
+def _to_bridge(world: World, host: str, address: str) -> None:
+    core, name = world.name("core"), world.name(host)
+    run("ip", "-n", core, "link", "add", f"v{host}", "type", "veth", "peer", "name", "eth0", "netns", name)
+    run("ip", "-n", core, "link", "set", f"v{host}", "master", "br0", "up")
+    run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
+    run("ip", "-n", name, "link", "set", "eth0", "up")
+
+
+def _behind(world: World, router: str, host: str, net: str) -> None:
+    """A host behind a NAT router that drops every packet nobody inside asked for."""
+    name, inner = world.name(router), world.name(host)
+    run("ip", "-n", name, "link", "add", "lan", "type", "veth", "peer", "name", "eth0", "netns", inner)
+    run("ip", "-n", name, "addr", "add", f"{net}.1/24", "dev", "lan")
+    run("ip", "-n", name, "link", "set", "lan", "up")
+    run("ip", "-n", inner, "addr", "add", f"{net}.2/24", "dev", "eth0")
+    run("ip", "-n", inner, "link", "set", "eth0", "up")
+    run("ip", "-n", inner, "route", "add", "default", "via", f"{net}.1")
+    run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1", check=False)
+    world.nft(
+        router,
+        """
+        table ip nat {
+          chain post {
+            type nat hook postrouting priority 100;
+            oifname "eth0" masquerade
+          }
+        }
+        table inet walls {
+          chain inbound {
+            type filter hook input priority 0; policy drop;
+            iifname "lo" accept
+            ct state established,related accept
+          }
+          chain through {
+            type filter hook forward priority 0; policy drop;
+            ct state established,related accept
+            iifname "lan" accept
+          }
+        }
+        """,
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for number in (15, 9):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            return
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            continue
+        return
