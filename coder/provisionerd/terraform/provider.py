@@ -33,8 +33,14 @@ class Provider:
     """Holds the environment of one job and the configuration of one provider block."""
 
     def __init__(
-        self, environment: Mapping[str, str], *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+        self,
+        environment: Mapping[str, str],
+        *,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        on_planned: Callable[[str, Value], None] = lambda _type, _planned: None,
     ) -> None:
+        """`on_planned` hears (type, planned state) of every resource a plan keeps or makes."""
+        self._on_planned = on_planned
         self._environment = environment
         self._new_id = new_id
         self._url = ""
@@ -118,6 +124,8 @@ class Provider:
             return wire.PlanResourceChange.Response(planned_state=_packed(None), legacy_type_system=True)
         planned, replaced = behaviour.plan(kind.schema.body, _value(request.prior_state), proposed)
         found = list(kind.plan(self._context(), _value(request.config), planned)) if kind.plan else []
+        if not replaced:  # a replacement is planned once more, as a creation
+            self._on_planned(request.type_name, planned)
         return wire.PlanResourceChange.Response(
             planned_state=_packed(planned),
             requires_replace=[_path(path) for path in replaced],

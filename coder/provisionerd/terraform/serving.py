@@ -11,8 +11,9 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import trio
@@ -21,9 +22,25 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.provisionerd.terraform.grpc import GrpcError, GrpcServer, Status
 from coder.provisionerd.terraform.provider import Provider
+from coder.provisionerd.terraform.values import Value
 
 _log = get_logger("provisionerd.provider")
 _SERVICE = "/tfplugin5.Provider/"
+
+
+@dataclass(slots=True)
+class PlannedFacts:
+    """What a plan came to, seen while it was made: saves asking terraform to show it."""
+
+    daily_cost: int = 0
+    ai_tasks: int = 0
+
+    def note(self, kind: str, planned: Value) -> None:
+        if kind == "coder_metadata":
+            cost = planned.get("daily_cost")
+            self.daily_cost += int(cost) if isinstance(cost, int | float) else 0
+        elif kind == "coder_ai_task":
+            self.ai_tasks += 1
 
 
 class ServedProvider:
@@ -33,6 +50,7 @@ class ServedProvider:
         self._path = path
         self.environment: Mapping[str, str] = {}
         "CODER_* variables the next connections see."
+        self.planned = PlannedFacts()
 
     @property
     def reattach(self) -> str:
@@ -43,7 +61,7 @@ class ServedProvider:
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
         async with stream:
-            await serve_stream(stream, self.environment)
+            await serve_stream(stream, self.environment, self.planned.note)
 
 
 @asynccontextmanager
@@ -65,9 +83,13 @@ async def serve_provider() -> AsyncIterator[ServedProvider]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def serve_stream(stream: trio.abc.Stream, environment: Mapping[str, str]) -> None:
+async def serve_stream(
+    stream: trio.abc.Stream,
+    environment: Mapping[str, str],
+    on_planned: Callable[[str, Value], None] = lambda _type, _planned: None,
+) -> None:
     """Answers one terraform connection until it closes."""
-    provider = Provider(environment)
+    provider = Provider(environment, on_planned=on_planned)
     server = GrpcServer(lambda path, body: _dispatch(provider, path, body))
     try:
         await stream.send_all(server.take_output())

@@ -20,6 +20,7 @@ from coder.provisionerd.terraform.extract.document import (
     resources_of_state,
 )
 from coder.provisionerd.terraform.extract.graph import Graph, nearest, parse_graph
+from coder.provisionerd.terraform.extract.state_file import resources_of_state_file
 from coder.rpc.proto import provisioner_pb2 as pb
 
 _FOLDED = frozenset({"coder_script", "coder_agent", "coder_agent_instance", "coder_app", "coder_metadata"})
@@ -56,6 +57,11 @@ def extract_plan(plan: Json, dot: str, new_id: Callable[[], str] = lambda: str(u
 def extract_state(state: Json, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
     """What a state holds. Raises ExtractError."""
     return _extract(resources_of_state(state), parse_graph(dot), new_id)
+
+
+def extract_state_file(data: bytes, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
+    """What a terraform.tfstate holds. Raises ExtractError."""
+    return _extract(resources_of_state_file(data), parse_graph(dot), new_id)
 
 
 def _extract(resources: list[Found], graph: Graph, new_id: Callable[[], str]) -> Extracted:

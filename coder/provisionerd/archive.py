@@ -1,0 +1,95 @@
+"""Template archives: unpacking what strangers packed, packing module directories.
+
+Only files and directories below the target come into being: no links, no devices, nothing outside, within limits.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from coder.base.errors import CoderError
+
+MAX_BYTES = 256 * 1024 * 1024
+"Ours: a template is text; uploads are limited far below this already."
+MAX_ENTRIES = 20_000
+MAX_MODULES = 20 * 1024 * 1024
+"Module files above this are left out (provisioner protocol, section 6)."
+
+
+class ArchiveError(CoderError):
+    def __init__(self, message: str) -> None:
+        super().__init__("bad_archive", message, "Pack the template again with `coder templates push`.")
+
+
+def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
+    """Unpacks a tar into `folder`; returns the names of entries that were skipped because they are links or devices.
+
+    Raises ArchiveError for anything that points outside or exceeds a limit.
+    """
+    skipped: list[str] = []
+    total = count = 0
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
+            for entry in tar:
+                count += 1
+                total += max(0, entry.size)
+                if count > MAX_ENTRIES:
+                    raise ArchiveError(f"the archive has more than {MAX_ENTRIES} entries")
+                if total > MAX_BYTES:
+                    raise ArchiveError(f"the archive unpacks to more than {MAX_BYTES >> 20} MiB")
+                if not _unpack_entry(tar, entry, folder):
+                    skipped.append(entry.name)
+    except (tarfile.TarError, EOFError, ValueError) as problem:
+        raise ArchiveError("the archive is not a readable tar") from problem
+    return skipped
+
+
+def _unpack_entry(tar: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) -> bool:
+    target = folder / safe_path(entry.name)
+    if entry.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+        return True
+    if not entry.isreg():
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = tar.extractfile(entry)
+    data = b"" if source is None else source.read()
+    target.write_bytes(data)
+    # Scripts stay executable; nothing becomes writable for others or gains a special bit.
+    target.chmod(0o700 if entry.mode & 0o100 else 0o600)
+    return True
+
+
+def safe_path(name: str) -> PurePosixPath:
+    """A relative path that stays inside. Raises ArchiveError."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or "\x00" in name or (path.parts and ":" in path.parts[0]):
+        raise ArchiveError(f"the archive holds a path outside of itself: {name!r}")
+    return path
+
+
+def pack_modules(folder: Path, directories: Iterable[str]) -> bytes:
+    """Tar of `.terraform/modules/modules.json` and the given directories below `folder`.
+
+    Reproducible: sorted, owner 1000, no times, no `.git` (provisioner protocol, section 6).
+    """
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        wanted: set[str] = set()
+        for directory in directories:
+            for root, names, files in os.walk(folder / directory):
+                names[:] = sorted(name for name in names if name != ".git")
+                wanted.update(str((Path(root) / file).relative_to(folder)) for file in files if file != ".git")
+        wanted.add(".terraform/modules/modules.json")
+        for name in sorted(wanted):
+            path = folder / name
+            if path.is_file() and not path.is_symlink():
+                data = path.read_bytes()
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode, entry.uid, entry.gid = len(data), 0o644, 1000, 1000
+                tar.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()

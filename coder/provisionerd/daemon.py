@@ -1,0 +1,141 @@
+"""A provisioner daemon: stay connected, take one job after another, stop politely.
+
+The same code runs inside the server and as a process of its own; only `connect` differs:
+
+    await run_daemon(connect, DaemonConfig(name="host-1", work_dir=...), executors, Shutdown())
+
+    connect:    () -> async context manager of a coder.rpc.session.Session in the client role. Entering it may raise
+                CoderError or OSError; an HttpError of status 400, 401, 403 or 404 ends the daemon, everything else
+                is tried again (50 ms to 10 s).
+    executors:  provisioner type -> Executor, e.g. executor_kinds(TerraformConfig(...)) of executors/terraform.py.
+                Several daemons of a process share them.
+    shutdown:   drain() and cancel_job() stop it gracefully. Cancelling the task kills what runs and fails the job.
+
+`run_daemon` returns when it has drained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.base.retry import Backoff
+from coder.net.errors import HttpError
+from coder.provisionerd.config import DaemonConfig, Shutdown
+from coder.provisionerd.executors.contract import Executor
+from coder.provisionerd.link import SERVICE, Link
+from coder.provisionerd.run import run_job
+from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import provisionerd_pb2 as pd
+from coder.rpc.session import Session
+
+_log = get_logger("provisionerd")
+
+Connect = Callable[[], AbstractAsyncContextManager[Session]]
+
+_FATAL = frozenset({400, 401, 403, 404})
+"Statuses that another try will not change."
+
+
+async def run_daemon(
+    connect: Connect, config: DaemonConfig, executors: Mapping[str, Executor], shutdown: Shutdown | None = None
+) -> None:
+    """Runs until `shutdown` is asked for and done. Raises HttpError when the server does not want this daemon."""
+    shutdown = shutdown or Shutdown()
+    link = Link(config)
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            # Shielded: a daemon that is cancelled still has to say how its job ended.
+            connection = trio.CancelScope(shield=True)
+            nursery.start_soon(_stay_connected, connect, config, link, connection)
+            try:
+                await _take_jobs(link, config, executors, shutdown)
+            finally:
+                connection.cancel()
+
+
+async def _stay_connected(connect: Connect, config: DaemonConfig, link: Link, scope: trio.CancelScope) -> None:
+    backoff = Backoff(config.reconnect_first, config.reconnect_last)
+    with scope:
+        while True:
+            if await _one_connection(connect, config, link):
+                backoff.reset()
+            await trio.sleep(backoff.next_delay())
+
+
+async def _one_connection(connect: Connect, config: DaemonConfig, link: Link) -> bool:
+    """Connects and stays until the connection ends; whether it came about. Raises HttpError for a refusal."""
+    connected = False
+    try:
+        async with connect() as session:
+            _log.info("connected", daemon=config.name)
+            connected = True
+            link.set_session(session)
+            await session.wait_closed()
+            _log.warn("the connection ended", daemon=config.name, reason=session.reason)
+    except HttpError as problem:
+        if problem.status in _FATAL:
+            raise
+        _log.warn("not connected", daemon=config.name, error=problem)
+    except (CoderError, OSError) as problem:
+        _log.warn("not connected", daemon=config.name, error=problem)
+    finally:
+        link.set_session(None)
+    return connected
+
+
+async def _take_jobs(link: Link, config: DaemonConfig, executors: Mapping[str, Executor], shutdown: Shutdown) -> None:
+    while not shutdown.draining:
+        acquired = await _acquire(link, config, shutdown)
+        if acquired is not None and acquired.job_id:
+            await run_job(acquired, executors, link, config, shutdown)
+
+
+async def _acquire(link: Link, config: DaemonConfig, shutdown: Shutdown) -> pd.AcquiredJob | None:
+    """The next job; None when the daemon drains or the connection ended."""
+    found: list[Session] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_on_drain, shutdown, nursery.cancel_scope)
+        found.append(await link.session())
+        nursery.cancel_scope.cancel()
+    if not found:
+        return None
+    try:
+        return await _wait_for_job(found[0], shutdown)
+    except RpcClosed:
+        # The link notices at the same moment; give it that, instead of asking the dead session again.
+        await trio.sleep(config.retry_first)
+    except RpcError as problem:
+        _log.warn("the server gives no jobs", daemon=config.name, error=problem.text)
+        await trio.sleep(config.retry_last)
+    return None
+
+
+async def _cancel_on_drain(shutdown: Shutdown, scope: trio.CancelScope) -> None:
+    await shutdown.wait_draining()
+    scope.cancel()
+
+
+async def _wait_for_job(session: Session, shutdown: Shutdown) -> pd.AcquiredJob | None:
+    """Asks for a job. A job that comes although we drain must be run: the server has given it to us."""
+    received: pd.AcquiredJob | None = None
+    async with session.open_stream(SERVICE + "AcquireJobWithCancel", pd.CancelAcquire, pd.AcquiredJob) as stream:
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+
+                async def say_cancel() -> None:
+                    await shutdown.wait_draining()
+                    await stream.send(pd.CancelAcquire())
+
+                nursery.start_soon(say_cancel)
+                try:
+                    received = await stream.receive()
+                except trio.EndOfChannel:
+                    received = None
+                nursery.cancel_scope.cancel()
+    return received

@@ -1,0 +1,72 @@
+"""What a job runner asks of an executor: the requests of the provisioner protocol, as coroutines.
+
+The protocol itself (provisioner.Provisioner/Session) has one bidirectional stream; inside one process a method per
+request says the same. Failures of the work are `error` texts in the answers; exceptions mean a broken executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from coder.rpc.proto import provisioner_pb2 as pb
+
+Emit = Callable[["pb.LogLevel.ValueType", str], None]
+"""(level, one line) of the request that is running; never blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The Config message of a session, and where it may keep files."""
+
+    folder: Path
+    log_level: str = ""
+    template_id: str = ""
+    template_version_id: str = ""
+
+
+class ExecutorSession(Protocol):
+    """One job. Requests come one at a time: init, then parse, plan and graph as needed, apply after plan."""
+
+    async def init(self, request: pb.InitRequest, module_archive: bytes, emit: Emit) -> pb.InitComplete: ...
+
+    async def parse(self, emit: Emit) -> pb.ParseComplete: ...
+
+    async def plan(self, request: pb.PlanRequest, emit: Emit) -> pb.PlanComplete: ...
+
+    async def graph(self, request: pb.GraphRequest, emit: Emit) -> pb.GraphComplete: ...
+
+    async def apply(self, request: pb.ApplyRequest, emit: Emit) -> pb.ApplyComplete: ...
+
+    def cancel(self) -> None:
+        """Asks the running request to end soon; it still answers. Without one: nothing."""
+        ...
+
+    def state(self) -> bytes:
+        """The newest state there is, for a job that ends without an answer."""
+        ...
+
+
+class Executor(Protocol):
+    def open(self, settings: Settings) -> AbstractAsyncContextManager[ExecutorSession]:
+        """A session for one job. Leaving the block, however, stops everything it started."""
+        ...
+
+
+LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "error": 4}
+
+
+def at_least(level: str, emit: Emit) -> Emit:
+    """`emit` without the lines below a level's name; "" lets all through."""
+    lowest = LEVELS.get(level.lower(), 0)
+    if lowest == 0:
+        return emit
+
+    def filtered(line_level: pb.LogLevel.ValueType, text: str) -> None:
+        if int(line_level) >= lowest:
+            emit(line_level, text)
+
+    return filtered

@@ -1,0 +1,407 @@
+"""The terraform executor: jobs carried out by a real terraform, with our coder/coder provider served in process.
+
+Fewer terraform runs than commands one would type: init only where a template needs it, the graph beside other work,
+cost and tasks of a plan as the provider saw them, the state from its file. Every run shares one provider that knows
+only this job. Secrets go to terraform by environment or by a file in the job's directory, never on a command line.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from coder.base.child_env import child_env
+from coder.base.errors import CoderError
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.domain.init_scripts import PLATFORMS, init_script
+from coder.provisionerd import archive
+from coder.provisionerd.config import TerraformConfig
+from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, at_least
+from coder.provisionerd.terraform import environment as env_of
+from coder.provisionerd.terraform import template as template_of
+from coder.provisionerd.terraform.binary import Binary, find_binary
+from coder.provisionerd.terraform.extract import changes
+from coder.provisionerd.terraform.extract.document import ExtractError
+from coder.provisionerd.terraform.extract.extract import extract_plan, extract_state_file
+from coder.provisionerd.terraform.init_lock import PluginCache
+from coder.provisionerd.terraform.log_lines import Timings, log_lines, read_line
+from coder.provisionerd.terraform.process import ProcessError, Runner
+from coder.provisionerd.terraform.serving import PlannedFacts, ServedProvider, serve_provider
+from coder.rpc.proto import provisioner_pb2 as pb
+
+_log = get_logger("provisionerd.terraform")
+
+_PLAN_FILE = "plan.out"
+_STATE_FILE = "terraform.tfstate"
+_NOTHING_TO_DO = "The terraform state does not exist, there is nothing to do"
+_REPLACED = {"replace", "delete-create", "create-delete"}
+
+
+class TerraformExecutor:
+    """Shared by the daemons of one process: terraform is looked for once, the plugin cache is one."""
+
+    def __init__(self, config: TerraformConfig) -> None:
+        self._config = config
+        self._cache = PluginCache(config.cache_dir)
+        self._environment = env_of.inherited(child_env(base=config.environment))
+        self._binary: Binary | None = None
+
+    @asynccontextmanager
+    async def open(self, settings: Settings) -> AsyncIterator[ExecutorSession]:
+        """A job's session; leaving it kills what still runs."""
+        with single_failure():
+            async with serve_provider() as provider, trio.open_nursery() as nursery:
+                yield _TerraformSession(self, settings, provider, nursery)
+                nursery.cancel_scope.cancel()
+
+    async def binary(self) -> Binary:
+        """Raises TerraformMissing; asked again for each job until there is one."""
+        if self._binary is None or not Path(self._binary.path).exists():
+            self._binary = await find_binary(self._config.binary, self._environment)
+        return self._binary
+
+    @property
+    def config(self) -> TerraformConfig:
+        return self._config
+
+    @property
+    def cache(self) -> PluginCache:
+        return self._cache
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return self._environment
+
+
+def agent_scripts() -> dict[tuple[str, str], str]:
+    """Init script templates by platform, with the placeholders the provider fills in."""
+    found = {}
+    for system, architecture in PLATFORMS:
+        script = init_script(system, architecture, "${ACCESS_URL}", "${AUTH_TYPE}") or ""
+        # The provider's address ends with a slash of its own.
+        found[system, architecture] = script.replace("${ACCESS_URL}/", "${ACCESS_URL}")
+    return found
+
+
+@dataclass(slots=True)
+class _Stage:
+    """One request while it runs: where its lines go, and its spans of time."""
+
+    name: str
+    emit: Emit
+    timings: Timings
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    replaces: bool = False
+    "terraform announced that it will replace something."
+
+    def on_stdout(self, raw: bytes) -> None:
+        self._take(raw, pb.LogLevel.INFO)
+
+    def on_stderr(self, raw: bytes) -> None:
+        self._take(raw, pb.LogLevel.ERROR)
+
+    def _take(self, raw: bytes, plain_level: pb.LogLevel.ValueType) -> None:
+        event, text = read_line(raw)
+        if event is None:
+            self.emit(plain_level, text)
+            return
+        self.timings.note(event)
+        change = event.get("change")
+        if isinstance(change, dict) and change.get("action") in _REPLACED:
+            self.replaces = True
+        for level, line in log_lines(event):
+            self.emit(level, line)
+
+    def finish(self, *, failed: bool = False) -> list[pb.Timing]:
+        return self.timings.finish(self.started, datetime.now(UTC), failed=failed)
+
+
+class _TerraformSession:
+    def __init__(
+        self, executor: TerraformExecutor, settings: Settings, provider: ServedProvider, nursery: trio.Nursery
+    ) -> None:
+        self._executor = executor
+        self._settings = settings
+        self._provider = provider
+        self._nursery = nursery
+        self._folder = settings.folder / "template"
+        self._runner: Runner | None = None
+        self._binary: Binary | None = None
+        self._template: template_of.TemplateFiles | None = None
+        self._variables: dict[str, str] = {}
+        self._importing = True
+        self._plan_json: bytes = b""
+        self._nothing_to_do = False
+        self._graph: _GraphRun | None = None
+        self._given_state = b""
+
+    # --- around
+    def cancel(self) -> None:
+        if self._runner is not None:
+            self._runner.cancel()
+
+    def state(self) -> bytes:
+        path = self._folder / _STATE_FILE
+        return path.read_bytes() if path.is_file() else self._given_state
+
+    def _stage(self, name: str, emit: Emit) -> _Stage:
+        return _Stage(name, at_least(self._settings.log_level, emit), Timings(name))
+
+    def _base_environment(self) -> dict[str, str]:
+        base = dict(self._executor.environment)
+        if self._executor.config.provider == "builtin":
+            base["TF_REATTACH_PROVIDERS"] = self._provider.reattach
+        return base
+
+    def _job_environment(self) -> dict[str, str]:
+        full = self._base_environment() | self._variables
+        if self._settings.log_level:
+            full["TF_LOG"] = "JSON"
+        return full
+
+    async def _run(self, stage: _Stage, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Runs one command into the log; returns what is wrong, or ""."""
+        assert self._runner is not None  # noqa: S101 - init made it
+        try:
+            status = await self._runner.run(arguments, environment, stage.on_stdout, stage.on_stderr)
+        except ProcessError as problem:
+            return f"terraform {arguments[0]}: {problem.message}"
+        return "" if status == 0 else f"terraform {arguments[0]}: {_explain_status(status)}"
+
+    async def _capture(self, arguments: Sequence[str]) -> bytes:
+        """Output of a short command. Raises ExtractError."""
+        assert self._runner is not None  # noqa: S101 - init made it
+        status, out, err = await self._runner.capture(arguments, self._base_environment())
+        if status != 0:
+            text = err.decode("utf-8", "replace").strip()[-2000:]
+            raise ExtractError(f"terraform {arguments[0]}: {_explain_status(status)}" + (f": {text}" if text else ""))
+        return out
+
+    # --- init
+    async def init(self, request: pb.InitRequest, module_archive: bytes, emit: Emit) -> pb.InitComplete:
+        stage = self._stage("init", emit)
+        self._importing = not request.omit_module_files
+        try:
+            self._binary = await self._executor.binary()
+            self._runner = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for part in (request.template_source_archive, module_archive):
+                for name in archive.unpack_untrusted(part, self._folder) if part else ():
+                    stage.emit(pb.LogLevel.WARN, f"skipped {name}: links and devices are not unpacked")
+        except CoderError as problem:
+            stage.emit(pb.LogLevel.ERROR, problem.message)
+            return pb.InitComplete(error=problem.message)
+        except OSError as problem:
+            return pb.InitComplete(error=f"unpack template: {problem.strerror or problem}")
+        try:
+            self._template = template_of.read_template(self._folder)
+        except template_of.TemplateError:
+            self._template = None  # terraform explains it better, with the source line
+        error = ""
+        if self._template is None or template_of.needs_init(self._template) or self._upstream():
+            error = await self._terraform_init(stage)
+        complete = pb.InitComplete(error=error, timings=stage.finish(failed=bool(error)))
+        if not error:
+            self._describe_modules(complete, request, stage)
+        return complete
+
+    def _upstream(self) -> bool:
+        return self._executor.config.provider != "builtin"
+
+    async def _terraform_init(self, stage: _Stage) -> str:
+        assert self._binary is not None  # noqa: S101 - set just before
+        arguments = ["init", "-no-color", "-input=false"]
+        if self._binary.init_speaks_json:
+            arguments.append("-json")
+        lock_before = _checksum(self._folder / ".terraform.lock.hcl")
+        async with self._executor.cache.exclusive() as plugins:
+            cached = self._base_environment() | {"TF_PLUGIN_CACHE_DIR": str(plugins)}
+            error = await self._run(stage, arguments, cached)
+        lock_after = _checksum(self._folder / ".terraform.lock.hcl")
+        if lock_before is not None and lock_before != lock_after:
+            stage.emit(
+                pb.LogLevel.WARN,
+                "WARN: The terraform lock file has changed. Commit it with the template to keep provider versions.",
+            )
+        return error
+
+    def _describe_modules(self, complete: pb.InitComplete, request: pb.InitRequest, stage: _Stage) -> None:
+        path = self._folder / ".terraform" / "modules" / "modules.json"
+        if not path.is_file():
+            return
+        modules = [one for one in json.loads(path.read_bytes()).get("Modules", []) if one.get("Key")]
+        for one in modules:
+            complete.modules.add(
+                source=one.get("Source", ""), version=one.get("Version", ""), key=one["Key"], dir=one.get("Dir", "")
+            )
+        if request.omit_module_files:
+            return
+        downloaded = [one["Dir"] for one in modules if one.get("Dir", "").startswith(".terraform/modules/")]
+        packed = archive.pack_modules(self._folder, downloaded)
+        if len(packed) > archive.MAX_MODULES:
+            stage.emit(pb.LogLevel.WARN, f"the module files are {len(packed)} bytes, too many to keep with the version")
+        elif downloaded:
+            complete.module_files = packed
+
+    # --- parse
+    async def parse(self, emit: Emit) -> pb.ParseComplete:
+        await trio.lowlevel.checkpoint()
+        try:
+            template = self._template or template_of.read_template(self._folder)
+            complete = pb.ParseComplete(
+                template_variables=template_of.variables(template),
+                workspace_tags=template_of.workspace_tags(template),
+            )
+        except template_of.TemplateError as problem:
+            return pb.ParseComplete(error=problem.message)
+        readme = self._folder / "README.md"
+        if readme.is_file():
+            complete.readme = readme.read_bytes()
+        return complete
+
+    # --- plan
+    async def plan(self, request: pb.PlanRequest, emit: Emit) -> pb.PlanComplete:
+        stage = self._stage("plan", emit)
+        self._given_state = request.state
+        destroy = request.metadata.workspace_transition == pb.WorkspaceTransition.DESTROY
+        if request.state:
+            path = self._folder / _STATE_FILE
+            path.touch(mode=0o600)
+            path.write_bytes(request.state)
+        self._nothing_to_do = destroy and not request.state
+        if self._nothing_to_do:
+            stage.emit(pb.LogLevel.INFO, _NOTHING_TO_DO)
+            return pb.PlanComplete()
+        self._variables = env_of.job_variables(
+            request.metadata,
+            agent_scripts(),
+            parameters=request.rich_parameter_values,
+            previous=request.previous_parameter_values,
+            external_auth=request.external_auth_providers,
+        )
+        self._provider.environment = self._variables
+        self._provider.planned = PlannedFacts()
+        error = await self._run(stage, self._plan_arguments(request, destroy), self._job_environment())
+        if error:
+            return pb.PlanComplete(error=error, timings=stage.finish(failed=True))
+        return await self._after_plan(request, stage)
+
+    def _plan_arguments(self, request: pb.PlanRequest, destroy: bool) -> list[str]:
+        arguments = ["plan", "-no-color", "-input=false", "-json", "-refresh=true", f"-out={_PLAN_FILE}"]
+        if destroy:
+            arguments.append("-destroy")
+        if request.variable_values and self._template is not None:
+            path = self._settings.folder / "values.tfvars"
+            path.touch(mode=0o600)
+            path.write_text(template_of.variables_file(self._template, request.variable_values))
+            arguments.append(f"-var-file={path}")
+        return arguments
+
+    async def _after_plan(self, request: pb.PlanRequest, stage: _Stage) -> pb.PlanComplete:
+        self._start_graph()
+        facts = self._provider.planned
+        complete = pb.PlanComplete(dailyCost=facts.daily_cost, ai_task_count=facts.ai_tasks)
+        self._plan_json = b""
+        # A build needs the shown plan only to name replacements, or when the provider was not ours.
+        if self._importing or stage.replaces or self._upstream():
+            try:
+                self._plan_json = await self._capture(["show", "-json", "-no-color", _PLAN_FILE])
+            except ExtractError as problem:
+                return pb.PlanComplete(error=problem.message, timings=stage.finish(failed=True))
+            plan = json.loads(self._plan_json)
+            complete.dailyCost = changes.daily_cost(plan)
+            complete.ai_task_count = changes.ai_task_count(plan)
+            complete.resource_replacements.extend(changes.resource_replacements(plan))
+            if request.metadata.workspace_id:
+                for line in changes.replacement_log(plan):
+                    stage.emit(pb.LogLevel.WARN, line)
+            complete.plan = self._plan_json if self._importing else b""
+        complete.timings.extend(stage.finish())
+        return complete
+
+    # --- graph
+    def _start_graph(self) -> None:
+        """The graph depends on the template alone, so one run beside other work serves the whole job."""
+        if self._graph is None:
+            self._graph = _GraphRun()
+            self._nursery.start_soon(self._run_graph, self._graph)
+
+    async def _run_graph(self, run: _GraphRun) -> None:
+        assert self._binary is not None and self._runner is not None  # noqa: S101 - set by init
+        arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
+        beside = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+        try:
+            status, out, err = await beside.capture(arguments, self._base_environment())
+            run.dot = out.decode("utf-8", "replace")
+            if status != 0:
+                text = err.decode("utf-8", "replace").strip()[-2000:]
+                run.error = f"terraform graph: {_explain_status(status)}: {text}"
+        except ProcessError as problem:
+            run.error = f"terraform graph: {problem.message}"
+        finally:
+            run.done.set()
+
+    async def graph(self, request: pb.GraphRequest, emit: Emit) -> pb.GraphComplete:
+        stage = self._stage("graph", emit)
+        if self._nothing_to_do:
+            return pb.GraphComplete()
+        self._start_graph()
+        assert self._graph is not None  # noqa: S101 - just started
+        await self._graph.done.wait()
+        try:
+            if self._graph.error:
+                raise ExtractError(self._graph.error)
+            if request.source == pb.GraphSource.SOURCE_STATE:
+                found = extract_state_file(self.state(), self._graph.dot)
+            else:
+                plan = self._plan_json or await self._capture(["show", "-json", "-no-color", _PLAN_FILE])
+                found = extract_plan(json.loads(plan), self._graph.dot)
+        except ExtractError as problem:
+            where = f" ({problem.address})" if problem.address else ""
+            stage.emit(pb.LogLevel.ERROR, f"{problem.message}{where}")
+            return pb.GraphComplete(error=problem.message, timings=stage.finish(failed=True))
+        for remark in found.warnings:
+            _log.debug(remark.message, **remark.fields)
+        found.complete.timings.extend(stage.finish())
+        return found.complete
+
+    # --- apply
+    async def apply(self, request: pb.ApplyRequest, emit: Emit) -> pb.ApplyComplete:
+        stage = self._stage("apply", emit)
+        if self._nothing_to_do:
+            stage.emit(pb.LogLevel.INFO, _NOTHING_TO_DO)
+            return pb.ApplyComplete()
+        arguments = ["apply", "-no-color", "-auto-approve", "-input=false", "-json", _PLAN_FILE]
+        error = await self._run(stage, arguments, self._job_environment())
+        return pb.ApplyComplete(state=self.state(), error=error, timings=stage.finish(failed=bool(error)))
+
+
+class _GraphRun:
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.dot = ""
+        self.error = ""
+
+
+def _explain_status(status: int) -> str:
+    return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
+
+
+def _checksum(path: Path) -> int | None:
+    return zlib.crc32(path.read_bytes()) if path.is_file() else None
+
+
+def executor_kinds(config: TerraformConfig) -> dict[str, Any]:
+    """The executors a daemon can offer, by provisioner type."""
+    from coder.provisionerd.executors.echo import EchoExecutor
+
+    return {"terraform": TerraformExecutor(config), "echo": EchoExecutor()}

@@ -1,0 +1,78 @@
+"""Finding terraform and judging its version."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from coder.base.errors import CoderError
+
+MINIMUM = (1, 1, 0)
+"First release whose -json output and plans are read here."
+_JSON_INIT = (1, 9, 0)
+_GRAPH_TYPE = (1, 7, 0)
+_TIMEOUT = 30.0
+
+Version = tuple[int, int, int]
+
+
+class TerraformMissing(CoderError):  # noqa: N818 - names the situation
+    """There is no usable terraform. The message says what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("terraform_missing", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    path: str
+    version: Version
+
+    @property
+    def init_speaks_json(self) -> bool:
+        return self.version >= _JSON_INIT
+
+    @property
+    def graph_has_type(self) -> bool:
+        return self.version >= _GRAPH_TYPE
+
+
+async def find_binary(name: str, environment: Mapping[str, str]) -> Binary:
+    """Locates terraform (or OpenTofu) and asks for its version. Raises TerraformMissing."""
+    wanted = ".".join(map(str, MINIMUM))
+    path = shutil.which(name, path=environment.get("PATH"))
+    if path is None:
+        raise TerraformMissing(
+            f"terraform was not found ({name!r} is not an executable on PATH). Install Terraform {wanted} or newer "
+            "from https://developer.hashicorp.com/terraform/install on the machine of the provisioner, or name one "
+            "with --terraform-path."
+        )
+    try:
+        with trio.fail_after(_TIMEOUT):
+            done = await trio.run_process(
+                [path, "version", "-json"], env=dict(environment), capture_stdout=True, stderr=subprocess.DEVNULL,
+                cwd=Path(path).parent,
+            )  # fmt: skip
+        text = str(json.loads(done.stdout)["terraform_version"])
+    except (OSError, subprocess.CalledProcessError, ValueError, KeyError, TypeError, trio.TooSlowError) as problem:
+        raise TerraformMissing(f"{path} does not answer `version -json` like terraform does.") from problem
+    version = parse_version(text)
+    if version < MINIMUM:
+        raise TerraformMissing(
+            f"{path} is version {text}, which is too old. Install Terraform {wanted} or newer on the machine of the "
+            "provisioner, or name one with --terraform-path."
+        )
+    return Binary(path, version)
+
+
+def parse_version(text: str) -> Version:
+    """`1.11.4-beta1` -> (1, 11, 4); parts that are no numbers count as 0."""
+    parts = [int(part) if part.isdigit() else 0 for part in text.partition("-")[0].partition("+")[0].split(".")]
+    major, minor, patch = [*parts, 0, 0, 0][:3]
+    return major, minor, patch

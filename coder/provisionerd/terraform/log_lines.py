@@ -1,0 +1,140 @@
+"""Terraform's -json output, line by line: what a build log shows, and how long each thing took. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from coder.rpc.proto import provisioner_pb2 as pb
+
+Line = tuple["pb.LogLevel.ValueType", str]
+
+MAX_LINE = 64 * 1024
+"Ours: a longer line is cut; nobody reads it in a log."
+
+_LEVELS = {
+    "trace": pb.LogLevel.TRACE,
+    "debug": pb.LogLevel.DEBUG,
+    "info": pb.LogLevel.INFO,
+    "warn": pb.LogLevel.WARN,
+    "error": pb.LogLevel.ERROR,
+}
+
+_STARTS = {"apply_start", "provision_start", "refresh_start"}
+_ENDS = {
+    "apply_complete": pb.TimingState.COMPLETED,
+    "apply_errored": pb.TimingState.FAILED,
+    "provision_complete": pb.TimingState.COMPLETED,
+    "provision_errored": pb.TimingState.FAILED,
+    "refresh_complete": pb.TimingState.COMPLETED,
+}
+
+
+def read_line(raw: bytes) -> tuple[dict[str, Any] | None, str]:
+    """(the JSON object, "") or (None, plain text). Never fails: bytes that are no UTF-8 are replaced."""
+    text = raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n").replace("\x00", "\ufffd")
+    if text.startswith("{"):
+        try:
+            value = json.loads(raw)
+        except ValueError:
+            return None, text
+        if isinstance(value, dict) and "@message" in value:
+            return value, ""
+    return None, text
+
+
+def log_lines(event: dict[str, Any]) -> list[Line]:
+    """What a log shows for one event; diagnostics take several lines."""
+    level = _LEVELS.get(str(event.get("@level", "")).lower(), pb.LogLevel.INFO)
+    message = str(event["@message"]).replace("\x00", "\ufffd")[:MAX_LINE]
+    diagnostic = event.get("diagnostic")
+    if not isinstance(diagnostic, dict):
+        return [(level, message)]
+    level = pb.LogLevel.WARN if diagnostic.get("severity") == "warning" else pb.LogLevel.ERROR
+    return [(level, message), *((level, line) for line in format_diagnostic(diagnostic).split("\n"))]
+
+
+def format_diagnostic(diagnostic: dict[str, Any]) -> str:
+    """Where it is, the source, the values that took part, and the detail."""
+    lines: list[str] = []
+    where, snippet = diagnostic.get("range"), diagnostic.get("snippet")
+    if where:
+        line = where["start"]["line"]
+        if not snippet:
+            lines += [f"on {where['filename']} line {line}:", "  (source code not available)"]
+        else:
+            context = f", in {snippet['context']}" if snippet.get("context") else ""
+            lines.append(f"on {where['filename']} line {line}{context}:")
+            for offset, code in enumerate(str(snippet.get("code", "")).split("\n")):
+                lines.append(f"{snippet.get('start_line', line) + offset:3d}: {code}")
+            values = sorted(snippet.get("values") or [], key=lambda value: str(value.get("traversal")))
+            if values:
+                lines.append("    ├────────────────")
+                lines += [f"    │ {value.get('traversal')} {value.get('statement')}" for value in values]
+        lines.append("")
+    return "\n".join(lines) + ("\n" if lines else "") + str(diagnostic.get("detail") or "")
+
+
+# --- timings
+@dataclass(slots=True)
+class Timings:
+    """Collects spans of one stage from the events of its terraform runs."""
+
+    stage: str
+    _open: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    _done: list[pb.Timing] = field(default_factory=list)
+
+    def note(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        hook = event.get("hook")
+        if kind == "init_output":
+            self._note_init(event)
+        if not isinstance(hook, dict):
+            return
+        resource = hook.get("resource") or {}
+        key = (str(kind).partition("_")[0], str(resource.get("addr", "")))
+        at = _time(event)
+        if kind in _STARTS:
+            self._open[key] = at
+        elif kind in _ENDS and key in self._open:
+            action = {"provision": "provision", "refresh": "state refresh"}.get(key[0], str(hook.get("action", "")))
+            self.add(self._open.pop(key), at, action, str(resource.get("implied_provider", "")), key[1], _ENDS[kind])
+
+    def _note_init(self, event: dict[str, Any]) -> None:
+        code, at = event.get("message_code"), _time(event)
+        if code == "initializing_modules_message":
+            self._open["load", "modules"] = at
+        elif code == "initializing_provider_plugin_message":
+            self._close_load("modules", at)
+            self._open["load", "provider plugins"] = at
+        elif code == "output_init_success_message":
+            self._close_load("modules", at)
+            self._close_load("provider plugins", at)
+
+    def _close_load(self, what: str, at: datetime) -> None:
+        start = self._open.pop(("load", what), None)
+        if start is not None:
+            self.add(start, at, "load", "", what, pb.TimingState.COMPLETED)
+
+    def add(
+        self, start: datetime, end: datetime, action: str, source: str, resource: str, state: pb.TimingState.ValueType
+    ) -> None:
+        timing = pb.Timing(action=action, source=source, resource=resource, stage=self.stage, state=state)
+        timing.start.FromDatetime(start)
+        timing.end.FromDatetime(end)
+        self._done.append(timing)
+
+    def finish(self, start: datetime, end: datetime, *, failed: bool) -> list[pb.Timing]:
+        """All spans, with the one of the whole stage."""
+        state = pb.TimingState.FAILED if failed else pb.TimingState.COMPLETED
+        self.add(start, end, "terraform", "coder", f"coder_stage_{self.stage}", state)
+        return self._done
+
+
+def _time(event: dict[str, Any]) -> datetime:
+    try:
+        return datetime.fromisoformat(str(event.get("@timestamp", ""))).astimezone(UTC)
+    except ValueError:
+        return datetime.now(UTC)

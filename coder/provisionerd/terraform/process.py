@@ -1,0 +1,139 @@
+"""Running terraform: its output line by line as it appears, interrupts, and an end for everything it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+
+from coder.base.errors import CoderError
+
+_CHUNK = 65536
+_MAX_PENDING = 1024 * 1024
+"A line longer than this is handed over in pieces; memory stays bounded whatever a template prints."
+_DRAIN = 1.0
+"Seconds to wait for the rest of the output once terraform is gone: a child it left may hold the pipe open."
+
+OnLine = Callable[[bytes], None]
+
+
+class ProcessError(CoderError):
+    """terraform could not be started at all."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__("terraform_start", message, hint)
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs one command at a time with the same directory and base environment; can be interrupted from outside."""
+
+    binary: str
+    folder: Path
+    exit_timeout: float
+    _canceled: trio.Event = field(default_factory=trio.Event)
+    _running: set[trio.Process] = field(default_factory=set)
+
+    def cancel(self) -> None:
+        """Interrupts what runs now; later commands are interrupted as they start."""
+        self._canceled.set()
+        for process in self._running:
+            _signal(process, signal.SIGINT)
+
+    async def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], on_stdout: OnLine, on_stderr: OnLine
+    ) -> int:
+        """The exit status (negative: killed by that signal). Raises ProcessError."""
+        try:
+            process = await trio.lowlevel.open_process(
+                [self.binary, *arguments],
+                cwd=self.folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # one signal reaches terraform and all its children
+            )
+        except OSError as problem:
+            raise ProcessError(
+                f"{self.binary} could not be started", "Is it a terraform for this machine?"
+            ) from problem
+        self._running.add(process)
+        try:
+            return await self._follow(process, on_stdout, on_stderr)
+        finally:
+            self._running.discard(process)
+            with trio.CancelScope(shield=True):
+                await _end(process)
+
+    async def _follow(self, process: trio.Process, on_stdout: OnLine, on_stderr: OnLine) -> int:
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes, asked for above
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._enforce_cancel, process)
+            async with trio.open_nursery() as readers:
+                readers.start_soon(_read_lines, process.stdout, on_stdout)
+                readers.start_soon(_read_lines, process.stderr, on_stderr)
+                status = await process.wait()
+                readers.cancel_scope.deadline = trio.current_time() + _DRAIN
+            nursery.cancel_scope.cancel()
+        return status
+
+    async def _enforce_cancel(self, process: trio.Process) -> None:
+        if self._canceled.is_set():
+            _signal(process, signal.SIGINT)
+        await self._canceled.wait()
+        await trio.sleep(self.exit_timeout)
+        _kill_group(process)
+
+    async def capture(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
+        """(exit status, stdout, stderr) of a short command."""
+        out, err = bytearray(), bytearray()
+        status = await self.run(arguments, environment, out.extend, err.extend)
+        return status, bytes(out), bytes(err)
+
+
+async def _read_lines(stream: trio.abc.ReceiveStream, on_line: OnLine) -> None:
+    pending = bytearray()
+    while True:
+        data = await stream.receive_some(_CHUNK)
+        if not data:
+            break
+        pending += data
+        *lines, rest = pending.split(b"\n")
+        for line in lines:
+            on_line(bytes(line) + b"\n")
+        pending = rest
+        if len(pending) > _MAX_PENDING:
+            on_line(bytes(pending))
+            pending = bytearray()
+    if pending:
+        on_line(bytes(pending))
+
+
+async def _end(process: trio.Process) -> None:
+    """Nothing of a command outlives an interrupted or failed wait for it."""
+    if process.returncode is None:
+        _kill_group(process)
+        await process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            await stream.aclose()
+
+
+def _signal(process: trio.Process, number: int) -> None:
+    try:
+        process.send_signal(number)
+    except ProcessLookupError:
+        pass  # it ended just now
+
+
+def _kill_group(process: trio.Process) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        _signal(process, signal.SIGKILL)

@@ -1,0 +1,313 @@
+"""The daemon and its jobs, with the echo executor against a server played by the test. No terraform here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.net.errors import HttpError
+from coder.provisionerd.config import DaemonConfig, Shutdown
+from coder.provisionerd.daemon import run_daemon
+from coder.provisionerd.executors.contract import Settings
+from coder.provisionerd.executors.echo import EchoExecutor
+from coder.rpc.proto import provisioner_pb2 as pb
+from coder.rpc.proto import provisionerd_pb2 as pd
+from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon, tar_of
+
+ECHO = {"echo": EchoExecutor()}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> DaemonConfig:
+    return DaemonConfig(name="d", work_dir=tmp_path / "work")
+
+
+def _import(archive: bytes, **fields: Any) -> pd.AcquiredJob:
+    return pd.AcquiredJob(
+        job_id="job", provisioner="echo", template_source_archive=archive,
+        template_import=pd.AcquiredJob.TemplateImport(metadata=pb.Metadata(coder_url="http://c"), **fields),
+    )  # fmt: skip
+
+
+def _build(
+    archive: bytes, transition: pb.WorkspaceTransition.ValueType = pb.WorkspaceTransition.START, **fields: Any
+) -> pd.AcquiredJob:
+    metadata = pb.Metadata(workspace_transition=transition, workspace_id="w")
+    return pd.AcquiredJob(
+        job_id="job", provisioner="echo", template_source_archive=archive,
+        workspace_build=pd.AcquiredJob.WorkspaceBuild(metadata=metadata, **fields),
+    )  # fmt: skip
+
+
+def _log(text: str) -> pb.Log:
+    return pb.Log(level=pb.LogLevel.INFO, output=text)
+
+
+async def _outcome(server: FakeServer, config: DaemonConfig, job: pd.AcquiredJob) -> Any:
+    server.post(job)
+    async with running_daemon(server, config, ECHO):
+        return await server.wait_ended()
+
+
+async def test_import(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer(variable_values=[pb.VariableValue(name="v", value="x")])
+    archive = echo_archive(
+        init=[_log("init"), pb.InitComplete(modules=[pb.Module(key="m")])],
+        parse=[pb.ParseComplete(template_variables=[pb.TemplateVariable(name="v")], workspace_tags={"a": "b"})],
+        plan=[_log("plan"), pb.PlanComplete(plan=b"{}")],
+        start_graph=[pb.GraphComplete(
+            resources=[pb.Resource(name="r"), pb.Resource(name="e")],
+            parameters=[pb.RichParameter(name="p")],
+            external_auth_providers=[pb.ExternalAuthProviderResource(id="gh")],
+            presets=[pb.Preset(name="s")], ai_tasks=[pb.AITask(id="t")], has_external_agents=True,
+        )],
+        stop_graph=[pb.GraphComplete(resources=[pb.Resource(name="r")])],
+    )  # fmt: skip
+    done = (await _outcome(server, config, _import(archive))).template_import
+    assert [one.name for one in done.start_resources] == ["r", "e"]
+    assert [one.name for one in done.stop_resources] == ["r"]
+    assert [one.name for one in done.rich_parameters] == ["p"]
+    assert list(done.external_auth_providers_names) == ["gh"]
+    assert (done.plan, done.has_ai_tasks, done.has_external_agents) == (b"{}", True, True)
+    assert [one.key for one in done.start_modules] == ["m"]
+    variables = next(update for update in server.updates if update.template_variables)
+    assert dict(variables.workspace_tags) == {"a": "b"}
+    assert server.lines() == [
+        (0, 2, "Setting up", ""),
+        (1, 2, "Initializing Terraform Directory", "init"),
+        (0, 2, "Parsing template parameters", ""),
+        (0, 2, "Detecting persistent resources", ""),
+        (1, 2, "Detecting persistent resources", "plan"),
+        (0, 2, "Detecting ephemeral resources", ""),
+        (1, 2, "Detecting ephemeral resources", "plan"),
+        (0, 2, "Cleaning Up", ""),
+    ]
+    assert list(config.work_dir.iterdir()) == []
+
+
+async def test_dry_run(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    archive = echo_archive(graph=[pb.GraphComplete(resources=[pb.Resource(name="r")])])
+    job = pd.AcquiredJob(
+        job_id="job",
+        provisioner="echo",
+        template_source_archive=archive,
+        template_dry_run=pd.AcquiredJob.TemplateDryRun(),
+    )
+    done = await _outcome(FakeServer(), config, job)
+    assert [one.name for one in done.template_dry_run.resources] == ["r"]
+
+
+async def test_build_asks_for_quota(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer(quota=pd.CommitQuotaResponse(ok=True, credits_consumed=7, budget=10))
+    archive = echo_archive(
+        plan=[pb.PlanComplete(dailyCost=4, resource_replacements=[pb.ResourceReplacement(resource="x")])],
+        apply=[_log("made"), pb.ApplyComplete(state=b"new")],
+        graph=[pb.GraphComplete(resources=[pb.Resource(name="vm")])],
+    )
+    done = (await _outcome(server, config, _build(archive, state=b"old"))).workspace_build
+    assert done.state == b"new"
+    assert [one.resource for one in done.resource_replacements] == ["x"]
+    assert server.quota_asked == [4]
+    assert server.outputs("Commit quota") == [
+        "Build cost       —   4",
+        "Budget           —   10",
+        "Credits consumed —   7",
+    ]
+    assert server.outputs("Starting workspace") == ["made"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "error", "code"),
+    [
+        ({"init": [pb.InitComplete(error="E")]}, "template import init error: E", ""),
+        ({"parse": [pb.ParseComplete(error="E")]}, "run parse: parse error: E", ""),
+        (
+            {"start_plan": [pb.PlanComplete(error="E")]},
+            "template import provision for start: plan during template import provision error: E",
+            "",
+        ),
+        (
+            {"stop_graph": [pb.GraphComplete(error="missing parameter")]},
+            "template import provision for stop: graph during template import provision error: missing parameter",
+            "MISSING_TEMPLATE_PARAMETER",
+        ),
+        (
+            {"plan": [pb.PlanComplete(ai_task_count=2)]},
+            "only one 'coder_ai_task' resource can be provisioned per template, found 2",
+            "",
+        ),
+    ],
+)
+async def test_failed_import(
+    autojump_clock: trio.abc.Clock, config: DaemonConfig, steps: dict[str, Any], error: str, code: str
+) -> None:
+    failed = await _outcome(FakeServer(), config, _import(echo_archive(**steps)))
+    assert (failed.error, failed.error_code, failed.WhichOneof("type")) == (error, code, None)
+
+
+async def test_missing_variables(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer(update_error="required template variables need values: a")
+    archive = echo_archive(parse=[pb.ParseComplete(template_variables=[pb.TemplateVariable(name="a")])])
+    failed = await _outcome(server, config, _import(archive))
+    assert failed.error == "update job: required template variables need values: a"
+    assert failed.error_code == "REQUIRED_TEMPLATE_VARIABLES"
+
+
+@pytest.mark.parametrize(
+    ("steps", "error", "state"),
+    [
+        ({"init": [pb.InitComplete(error="E")]}, "E", b"old"),
+        ({"plan": [pb.PlanComplete(error="E")]}, "E", b""),
+        ({"apply": [pb.ApplyComplete(error="E", state=b"half")]}, "E", b"half"),
+        ({"apply": [pb.ApplyComplete(state=b"new")], "graph": [pb.GraphComplete(error="E")]}, "E", b"new"),
+    ],
+)
+async def test_failed_build_keeps_the_right_state(
+    autojump_clock: trio.abc.Clock, config: DaemonConfig, steps: dict[str, Any], error: str, state: bytes
+) -> None:
+    failed = await _outcome(FakeServer(), config, _build(echo_archive(**steps), state=b"old"))
+    assert (failed.error, failed.workspace_build.state) == (error, state)
+
+
+async def test_refused_quota(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer(quota=pd.CommitQuotaResponse(ok=False))
+    failed = await _outcome(server, config, _build(echo_archive(plan=[pb.PlanComplete(dailyCost=9)])))
+    assert (failed.error, failed.error_code) == ("insufficient quota", "INSUFFICIENT_QUOTA")
+    assert server.outputs("Commit quota")[-1] == "This build would exceed your quota. Failing."
+
+
+async def test_archives_from_strangers(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    failed = await _outcome(FakeServer(), config, _import(tar_of({"../../evil": "x"})))
+    assert "outside of itself" in failed.error
+    assert not (config.work_dir.parent / "evil").exists()
+
+
+async def test_unknown_provisioner(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    job = _import(echo_archive())
+    job.provisioner = "other"
+    failed = await _outcome(FakeServer(), config, job)
+    assert failed.error == "this daemon has no executor for provisioner 'other'"
+
+
+async def test_heartbeats_and_cancel(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    server.post(_build(echo_archive(apply=[_log("working")])))
+    async with running_daemon(server, config, ECHO):
+        await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
+        before = len(server.updates)
+        await trio.sleep(21)
+        assert len(server.updates) - before == 4  # one every five seconds
+        server.canceled = True
+        failed = await server.wait_ended()
+    assert failed.error == "canceled"
+
+
+class _DeafExecutor:
+    """Its sessions do not hear a cancel."""
+
+    @asynccontextmanager
+    async def open(self, settings: Settings) -> AsyncIterator[Any]:
+        async with EchoExecutor().open(settings) as session:
+            session.cancel = lambda: None  # type: ignore[method-assign]
+            yield session
+
+
+async def test_executor_that_ignores_a_cancel(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    server.post(_build(echo_archive(apply=[_log("working")])))
+    server.post(_build(echo_archive()))
+    async with running_daemon(server, config, {"echo": _DeafExecutor()}):
+        await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
+        started, server.canceled = trio.current_time(), True
+        failed = await server.wait_ended()
+        waited, server.canceled = trio.current_time() - started, False
+        assert isinstance(await server.wait_ended(2), pd.CompletedJob)  # the daemon goes on
+    assert failed.error == "Cancel timed out"
+    assert waited >= config.force_cancel
+
+
+async def test_running_job_survives_a_server_restart(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    server.post(_build(echo_archive(apply=[_log("working")])))
+    async with running_daemon(server, config, ECHO):
+        await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
+        server.reachable = False
+        server.disconnect()
+        await trio.sleep(60)
+        server.reachable = True
+        server.canceled = True  # ends the job, by way of a heartbeat over the new connection
+        failed = await server.wait_ended()
+    assert failed.error == "canceled"
+    assert server.connections == 2
+
+
+async def test_refused_update_fails_the_job(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer(update_error="no more of this")
+    server.post(_build(echo_archive(apply=[_log("working")])))
+    async with running_daemon(server, config, ECHO):
+        failed = await server.wait_ended()
+    assert failed.error == "send periodic update: no more of this"
+
+
+async def test_drain_waits_for_the_job(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server, shutdown = FakeServer(), Shutdown()
+    server.post(_build(echo_archive(apply=[_log("working")])))
+    server.post(_build(echo_archive()))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_daemon, server.connect, config, ECHO, shutdown)
+        await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
+        shutdown.drain()
+        await trio.sleep(30)
+        assert server.ended == []
+        shutdown.cancel_job()
+    assert [one.error for one in server.ended if isinstance(one, pd.FailedJob)] == ["canceled"]
+    assert len(server.ended) == 1  # the second job was left for others
+
+
+async def test_idle_daemon_drains_at_once(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server, shutdown = FakeServer(), Shutdown()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_daemon, server.connect, config, ECHO, shutdown)
+        await trio.sleep(1)
+        shutdown.drain()
+
+
+async def test_killed_daemon_fails_its_job(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    server.post(_build(echo_archive(apply=[_log("working")]), state=b"old"))
+    async with running_daemon(server, config, ECHO) as scope:
+        await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
+        scope.cancel()
+    assert isinstance(server.ended[0], pd.FailedJob)
+    assert server.ended[0].error == "provisioner daemon was shutdown gracefully"
+    assert server.ended[0].workspace_build.state == b"old"
+    assert list(config.work_dir.iterdir()) == []
+
+
+async def test_refused_daemon_ends(config: DaemonConfig) -> None:
+    def connect() -> Any:
+        raise HttpError(403, "not you")
+
+    with pytest.raises(HttpError, match="not you"):
+        await run_daemon(connect, config, ECHO)
+
+
+async def test_module_files(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    archive = echo_archive(init=[pb.InitComplete(module_files=b"m" * 1000)])
+    done = await _outcome(server, config, _import(archive))
+    assert done.template_import.module_files == b"m" * 1000
+    assert server.uploads == []
+
+
+async def test_too_many_lines_are_not_sent(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    lines = [_log("x" * 30_000)] * 100
+    await _outcome(server, config, _build(echo_archive(apply=[*lines, pb.ApplyComplete()])))
+    sent = sum(len(line[3]) for line in server.lines())
+    assert 1 << 20 < sent < 1_300_000
