@@ -1,0 +1,71 @@
+"""Documents are checked like code: paths and links exist, commands and flags parse, generated pages are current."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PATH = re.compile(r"`((?:coder|scripts|tests|docs|build|\.ci)/[\w./*<>-]+)`")
+PROVIDER = "coder/coder"  # a name in Terraform's registry, no path
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+SHELL_BLOCK = re.compile(r"```(?:sh|bash|console)\n(.*?)```", re.DOTALL)
+
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@each_document
+def test_named_files_exist(document: Path) -> None:
+    names = set(PATH.findall(document.read_text())) - {PROVIDER}
+    placed = {name.rstrip("/") for name in names if "<" not in name}
+    missing = {name for name in placed if not any(ROOT.glob(name))}
+    assert not missing
+
+
+@each_document
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    targets = [target for target in LINK.findall(document.read_text()) if "://" not in target]
+    assert not [target for target in targets if not (document.parent / target).exists()]
+
+
+def commands_of(document: Path) -> list[str]:
+    """Every line of a shell block that runs `coder`, continuation lines joined."""
+    blocks = "".join(SHELL_BLOCK.findall(document.read_text())).replace("\\\n", " ")
+    lines = [line.split(" | ")[-1].strip().removeprefix("$ ") for line in blocks.splitlines()]
+    return [line for line in lines if line.startswith("coder ")]
+
+
+@each_document
+def test_shown_commands_are_understood(document: Path) -> None:
+    """Parsed by the program's own parser, without running anything. An ellipsis or `<word>` stands for any argument."""
+    from coder.base.errors import CoderError
+    from coder.cli.command import parse
+    from coder.cli.main import COMMANDS, _choose, load
+
+    misunderstood = []
+    for line in commands_of(document):
+        name, rest = _choose(shlex.split(line, comments=True)[1:])
+        if name is None or name not in COMMANDS:
+            misunderstood.append(line)
+            continue
+        try:
+            parse(load(name), rest, {})
+        except CoderError as error:
+            misunderstood.append(f"{line}: {error.message}")
+    assert not misunderstood
+
+
+def test_generated_diagrams_are_current() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "scripts/diagrams.py"), "--check"], check=False)
+    assert done.returncode == 0, "run scripts/generate-diagrams"
+
+
+def test_types_of_the_dashboard_are_current() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "scripts/generate-api-types"), "--check"], check=False)
+    assert done.returncode == 0, "run .venv/bin/python scripts/generate-api-types"
