@@ -171,7 +171,7 @@ class Node:
             self._pump.open_sockets(config.listen_port)
         addresses = [address.packed for address in config.addresses]
         self._stack = Stack(addresses, os.urandom, config.mtu)
-        self._stack.burst_limit = min(self._pump.burst_bytes, int(__import__('os').environ.get('BURST','4000000')))
+        self._stack.burst_limit = self._pump.burst_bytes
         self.endpoint = self._pump.endpoint = Endpoint(
             self._private,
             self._disco_private,
