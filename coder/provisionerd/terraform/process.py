@@ -116,8 +116,11 @@ async def _read_lines(stream: trio.abc.ReceiveStream, on_line: OnLine) -> None:
 
 
 async def _end(process: trio.Process) -> None:
-    """Nothing of a command outlives an interrupted or failed wait for it."""
-    if process.returncode is None:
+    """Nothing of a command outlives an interrupted wait for it, or terraform's own violent end.
+
+    After an orderly end the group is left alone: a template may have started an agent on this machine.
+    """
+    if process.returncode is None or process.returncode < 0:
         _kill_group(process)
         await process.wait()
     for stream in (process.stdout, process.stderr):
