@@ -47,35 +47,46 @@ class AgentWorld:
 @contextlib.asynccontextmanager
 async def workspace_world(*, agent_fields: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[AgentWorld]:
     """A server with one running workspace `dev` whose agent `main` has not connected yet."""
+    async with running_coderd(first_user=True, **settings) as world:
+        yield await start_workspace(world, agent_fields)
+
+
+async def start_workspace(world: World, agent_fields: dict[str, Any] | None = None) -> AgentWorld:
+    """Creates the workspace and waits until it runs; a daemon for later builds stays in the server's nursery."""
     token = str(uuid4())
 
     def build(job: Any) -> dict[str, Any]:
-        return {
-            "state": b"{}",
-            "resources": [resource("box", agents=[agent(token=token, **(agent_fields or {}))])],
-        }
+        if job.workspace_build.metadata.workspace_transition:
+            return {"state": b"{}"}
+        return {"state": b"{}", "resources": [resource("box", agents=[agent(token=token, **(agent_fields or {}))])]}
 
-    async with running_coderd(first_user=True, **settings) as world, working_daemon(world, Answers(build=build)):
-        template = await new_template(world)
-        version = f"/api/v2/templateversions/{template['active_version_id']}"
+    async def work() -> None:
+        # The daemon goes with the server; that its connection breaks is no failure of a test.
+        with contextlib.suppress(Exception):
+            async with working_daemon(world, Answers(build=build)):
+                await trio.sleep_forever()
 
-        async def imported() -> bool:
-            return (await world.get(version)).json()["job"]["status"] == "succeeded"
+    world.ctx.nursery.start_soon(work)
+    template = await new_template(world)
+    version = f"/api/v2/templateversions/{template['active_version_id']}"
 
-        await eventually(imported)
-        made = await world.post("/api/v2/users/me/workspaces", {"template_id": template["id"], "name": "dev"})
-        assert made.status_code == 201, made.text
-        path = f"/api/v2/workspaces/{made.json()['id']}"
+    async def imported() -> bool:
+        return bool((await world.get(version)).json()["job"]["status"] == "succeeded")
 
-        async def running() -> Any:
-            answer = await world.get(path)
-            assert answer.status_code == 200, answer.text
-            found = answer.json()
-            return found if found["latest_build"]["status"] == "running" else None
+    await eventually(imported)
+    made = await world.post("/api/v2/users/me/workspaces", {"template_id": template["id"], "name": "dev"})
+    assert made.status_code == 201, made.text
+    path = f"/api/v2/workspaces/{made.json()['id']}"
 
-        workspace = await eventually(running)
-        agents = workspace["latest_build"]["resources"][0]["agents"]
-        yield AgentWorld(world, workspace, UUID(agents[0]["id"]), token)
+    async def running() -> Any:
+        answer = await world.get(path)
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        return found if found["latest_build"]["status"] == "running" else None
+
+    workspace = await eventually(running)
+    agents = workspace["latest_build"]["resources"][0]["agents"]
+    return AgentWorld(world, workspace, UUID(agents[0]["id"]), token)
 
 
 @dataclass

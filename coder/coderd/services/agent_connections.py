@@ -37,24 +37,27 @@ _log = get_logger("agents")
 
 
 class AgentConnections:
-    """The newest connection of each agent in this process, see `Context.part`."""
+    """How many connections of each agent live in this process, see `Context.part`.
+
+    An agent that dials again may have two for a moment: it has left when the last one ends.
+    """
 
     def __init__(self, _ctx: Context) -> None:
-        self._newest: dict[UUID, object] = {}
+        self._live: dict[UUID, int] = {}
 
-    def begin(self, agent_id: UUID) -> object:
-        mark = self._newest[agent_id] = object()
-        return mark
+    def begin(self, agent_id: UUID) -> None:
+        self._live[agent_id] = self._live.get(agent_id, 0) + 1
 
-    def end(self, agent_id: UUID, mark: object) -> bool:
-        """Whether `mark` was the newest: only then has the agent left."""
-        if self._newest.get(agent_id) is not mark:
+    def end(self, agent_id: UUID) -> bool:
+        """Whether that was the last one."""
+        self._live[agent_id] -= 1
+        if self._live[agent_id]:
             return False
-        del self._newest[agent_id]
+        del self._live[agent_id]
         return True
 
     def is_connected(self, agent_id: UUID) -> bool:
-        return agent_id in self._newest
+        return agent_id in self._live
 
 
 @asynccontextmanager
@@ -64,7 +67,7 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
     A silent agent, or one whose build is no longer the newest, has its session closed.
     """
     connections: AgentConnections = ctx.part(AgentConnections)
-    mark = connections.begin(place.agent.id)
+    connections.begin(place.agent.id)
     try:
         await ctx.db.run(_mark_connected, ctx.clock.now(), place, api_version)
         with single_failure():
@@ -74,7 +77,7 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
                 yield
                 nursery.cancel_scope.cancel()
     finally:
-        if connections.end(place.agent.id, mark):
+        if connections.end(place.agent.id):
             with trio.move_on_after(5, shield=True):
                 await ctx.db.run(_mark_disconnected, ctx.clock.now(), place)
 

@@ -1,0 +1,230 @@
+"""The controller between a played node and a real coordinator: who says what, and what happens to the node."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv6Address
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+import trio.testing
+
+from coder.coderd.services.coordinator import Coordinator
+from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
+from coder.domain.coordination import AgentAccess, ClientAccess
+from coder.mesh.core.crypto.keys import PublicKey
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.core.wire.address import Endpoint
+from coder.rpc.errors import RpcClosed
+from coder.rpc.session import open_session
+from coder.tailnet.addresses import agent_addresses, random_address
+from coder.tailnet.controller import keep_coordinated, open_controller
+
+AGENT = UUID(int=0xA, version=4)
+MAP = DerpMap({999: DerpRegion(999, "coder", "Coder", (DerpNode("999b", 999, "127.0.0.1", stun_port=-1),), True)})
+
+
+@dataclass
+class FakeInfo:
+    public_key: PublicKey
+    disco_key: PublicKey
+    addresses: tuple[IPv6Address, ...]
+    preferred_derp: int = 0
+    derp_latency: dict[str, float] = field(default_factory=lambda: {"999-v4": 0.002})
+    endpoints: tuple[Endpoint, ...] = (Endpoint("192.0.2.1", 4),)
+    forced_websocket: dict[int, str] = field(default_factory=dict)
+
+
+class FakeNode:
+    """Remembers what it was told."""
+
+    def __init__(self, letter: bytes, addresses: tuple[IPv6Address, ...]) -> None:
+        self.self_info = FakeInfo(PublicKey(letter * 32), PublicKey(letter.upper() * 32), addresses)
+        self.installed: dict[PublicKey, Any] = {}
+        self.derp_map: DerpMap | None = None
+        self._watchers: list[trio.MemorySendChannel[Any]] = []
+        self._changed = trio.Event()
+
+    def self_changed(self) -> trio.MemoryReceiveChannel[Any]:
+        send, receive = trio.open_memory_channel[Any](10)
+        self._watchers.append(send)
+        return receive
+
+    def change(self, **fields: Any) -> None:
+        self.self_info = replace(self.self_info, **fields)
+        for watcher in self._watchers:
+            try:
+                watcher.send_nowait(self.self_info)
+            except trio.BrokenResourceError:
+                pass
+
+    def set_derp_map(self, derp_map: DerpMap) -> None:
+        self.derp_map = derp_map
+
+    def set_peer(self, config: Any) -> None:
+        self.installed[config.public_key] = config
+
+    def remove_peer(self, public_key: PublicKey) -> None:
+        self.installed.pop(public_key, None)
+
+    def last_handshake(self, public_key: PublicKey) -> float | None:
+        return None
+
+    async def wait_reachable(self, address: IPv6Address) -> float:
+        return 0.0
+
+
+def fake_context() -> Any:
+    """Just enough of a server: a coordinator and a relay map."""
+    ctx = SimpleNamespace(part=lambda _kind: SimpleNamespace(current=MAP), clock=None)
+    ctx.coordinator = Coordinator(ctx)
+    return ctx
+
+
+@asynccontextmanager
+async def session_of(ctx: Any, peer: TailnetPeer):
+    ours, theirs = trio.testing.memory_stream_pair()
+    async with (
+        open_session(theirs, "server") as server,
+        open_session(ours, "client") as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(server.serve, TailnetService(ctx, peer).handlers())
+        yield client
+        nursery.cancel_scope.cancel()
+
+
+async def coordinate(controller, ctx, peer: TailnetPeer) -> None:
+    async with session_of(ctx, peer) as session:
+        with pytest.raises(RpcClosed):
+            await controller.run(session)
+
+
+async def quiet() -> None:
+    await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def test_both_sides_meet(autojump_clock):
+    ctx = fake_context()
+    agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
+    async with (
+        open_controller(agent_node, "destination", number=1, server_url="http://example.com:8080") as agent,
+        open_controller(client_node, "source", number=2) as client,
+        trio.open_nursery() as nursery,
+    ):
+        client.add_tunnel(AGENT)
+        nursery.start_soon(coordinate, agent, ctx, TailnetPeer(AGENT, AgentAccess(AGENT)))
+        nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
+        await quiet()
+        assert not agent_node.installed, "nobody is told before a home relay is known"
+        assert agent_node.derp_map.regions[999].nodes[0].host_name == "example.com"
+        assert agent_node.derp_map.regions[999].nodes[0].derp_port == 8080
+        client_node.change(preferred_derp=999)
+        agent_node.change(preferred_derp=999)
+        await quiet()
+        config = client_node.installed[agent_node.self_info.public_key]
+        assert config.keepalive
+        assert config.home_derp == 999
+        assert config.endpoints == ("192.0.2.1:4",)
+        assert not agent_node.installed[client_node.self_info.public_key].keepalive
+        assert client.public_key_of(AGENT) == agent_node.self_info.public_key
+        assert ctx.coordinator.latency_of(AGENT) == {"Coder": {"preferred": True, "latency_ms": 2.0}}
+
+        agent_node.change(endpoints=(Endpoint("192.0.2.9", 4),))
+        await quiet()
+        assert client_node.installed[agent_node.self_info.public_key].endpoints == ("192.0.2.9:4",)
+
+        await client.disconnect()
+        await quiet()
+        assert not agent_node.installed
+        nursery.cancel_scope.cancel()
+
+
+async def test_without_direct_paths_no_endpoints_travel(autojump_clock):
+    ctx = fake_context()
+    agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
+    agent_node.change(preferred_derp=999)
+    client_node.change(preferred_derp=999)
+    async with (
+        open_controller(agent_node, "destination", number=1) as agent,
+        open_controller(client_node, "source", number=2, direct=False) as client,
+        trio.open_nursery() as nursery,
+    ):
+        client.add_tunnel(AGENT)
+        nursery.start_soon(coordinate, agent, ctx, TailnetPeer(AGENT, AgentAccess(AGENT)))
+        nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
+        await quiet()
+        assert agent_node.installed[client_node.self_info.public_key].endpoints == ()
+        assert client_node.installed[agent_node.self_info.public_key].endpoints == ()
+        nursery.cancel_scope.cancel()
+
+
+async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock):
+    ctx = fake_context()
+    agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
+    agent_node.change(preferred_derp=999)
+    client_node.change(preferred_derp=999)
+    async with (
+        open_controller(agent_node, "destination", number=1) as agent,
+        open_controller(client_node, "source", number=2) as client,
+    ):
+        client.add_tunnel(AGENT)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(coordinate, agent, ctx, TailnetPeer(AGENT, AgentAccess(AGENT)))
+            nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
+            await quiet()
+            assert agent_node.installed
+            ctx.coordinator.close()
+        assert agent_node.installed
+        assert client_node.installed
+        await trio.sleep(899)
+        assert agent_node.installed
+        await trio.sleep(2)
+        assert not agent_node.installed
+        assert not client_node.installed
+
+
+async def test_a_new_coordinator_is_told_everything_again(autojump_clock):
+    agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
+    agent_node.change(preferred_derp=999)
+    client_node.change(preferred_derp=999)
+    contexts = [fake_context()]
+
+    def connect_as(peer: TailnetPeer):
+        return lambda _token: session_of(contexts[-1], peer)
+
+    async with (
+        open_controller(agent_node, "destination", number=1) as agent,
+        open_controller(client_node, "source", number=2) as client,
+        trio.open_nursery() as nursery,
+    ):
+        client.add_tunnel(AGENT)
+        nursery.start_soon(keep_coordinated, agent, connect_as(TailnetPeer(AGENT, AgentAccess(AGENT))))
+        nursery.start_soon(keep_coordinated, client, connect_as(TailnetPeer(UUID(int=0xC), ClientAccess(AGENT))))
+        await quiet()
+        contexts.append(fake_context())
+        contexts[0].coordinator.close()
+        await trio.sleep(1)
+        agent_node.change(endpoints=())
+        await quiet()
+        assert client_node.installed[agent_node.self_info.public_key].endpoints == ()
+        nursery.cancel_scope.cancel()
+
+
+async def test_refused_requests_end_the_stream(autojump_clock):
+    ctx = fake_context()
+    node = FakeNode(b"c", (random_address(),))
+    async with open_controller(node, "source", number=2) as client, trio.open_nursery() as nursery:
+        client.add_tunnel(UUID(int=1))
+
+        async def run():
+            async with session_of(ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT))) as session:
+                with pytest.raises(RpcClosed, match="coordinator: authorization: invalid agent id"):
+                    await client.run(session)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(run)

@@ -1,0 +1,62 @@
+"""The relay map's three forms, and the embedded relay as each client sees it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.tailnet import derpmap
+from tests.kit.recordings import load_json, load_lines, message_type
+
+EMBEDDED = DerpNode("999b", 999, "127.0.0.1", stun_port=-1, derp_port=7080, force_http=True)
+MAP = DerpMap(
+    {
+        7: DerpRegion(7, "x", "X", (DerpNode("7a", 7, "stun.example", stun_only=True),), avoid=True),
+        999: DerpRegion(999, "coder", "Coder Embedded Relay", (EMBEDDED,), embedded_relay=True),
+    },
+    {7: 1.5},
+)
+
+
+def recorded() -> dict:
+    example = next(e for e in load_json("http_examples.json") if e["name"] == "generic connection info")
+    return json.loads(example["response_body"])["derp_map"]
+
+
+def test_json_is_the_recorded_one():
+    assert derpmap.to_json(derpmap.from_json(recorded())) == recorded()
+    assert derpmap.from_json(recorded()) == DerpMap({999: MAP.regions[999]})
+
+
+def test_every_form_is_reversible():
+    assert derpmap.from_json(json.loads(json.dumps(derpmap.to_json(MAP)))) == MAP
+    assert derpmap.from_proto(derpmap.to_proto(MAP)) == MAP
+
+
+def test_recorded_protobuf_maps():
+    kind = "coder.tailnet.v2.DERPMap"
+    for vector in load_lines("proto_messages_agent_tailnet.jsonl"):
+        if vector["type"] == kind:
+            message = message_type(kind).FromString(bytes.fromhex(vector["hex"]))
+            assert derpmap.to_proto(derpmap.from_proto(message)) == message
+
+
+def test_home_params_are_always_there():
+    assert derpmap.to_proto(DerpMap()).HasField("home_params")
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "plain"),
+    [
+        ("http://10.0.0.1:3000", "10.0.0.1", 3000, True),
+        ("https://coder.example.com", "coder.example.com", 443, False),
+        ("http://coder.example.com/", "coder.example.com", 80, True),
+        ("https://[fd00::1]:8443", "fd00::1", 8443, False),
+    ],
+)
+def test_the_embedded_relay_is_where_the_server_is(url, host, port, plain):
+    node = derpmap.with_embedded(MAP, url).regions[999].nodes[0]
+    assert (node.host_name, node.derp_port, node.force_http) == (host, port, plain)
+    assert derpmap.with_embedded(MAP, url).regions[7] == MAP.regions[7]

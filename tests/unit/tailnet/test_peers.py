@@ -1,0 +1,106 @@
+"""When peers are installed, kept and dropped: conversations with the peer table on a hand-moved clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from coder.tailnet.peers import (
+    HANDSHAKE_WAIT,
+    LOST_TIMEOUT,
+    Install,
+    PeerNode,
+    Peers,
+    Remove,
+    SayReady,
+    without_endpoints,
+)
+
+PEER = UUID(int=7)
+NODE = PeerNode(b"k" * 32, b"d" * 32, 999, ("fd7a::1/128",), ("192.0.2.1:5",), 10.0)
+
+
+def never(_key: bytes) -> None:
+    return None
+
+
+def test_a_destination_installs_at_once_and_says_so():
+    peers = Peers("destination")
+    assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=False), SayReady(PEER)]
+    assert peers.next_wake() is None
+
+
+def test_a_source_waits_for_the_word_of_the_other_side():
+    peers = Peers("source")
+    assert peers.receive_node(PEER, NODE, 0.0) == []
+    assert peers.next_wake() == HANDSHAKE_WAIT
+    assert peers.receive_ready(PEER) == [Install(PEER, NODE, keepalive=True)]
+    assert peers.next_wake() is None
+
+
+def test_a_source_remembers_a_word_that_came_first():
+    peers = Peers("source")
+    assert peers.receive_ready(PEER) == []
+    assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=True)]
+
+
+def test_a_source_waits_five_seconds_counted_from_the_last_node():
+    peers = Peers("source")
+    peers.receive_node(PEER, NODE, 0.0)
+    newer = replace(NODE, preferred_derp=1, as_of=11.0)
+    peers.receive_node(PEER, newer, 3.0)
+    assert peers.on_timer(6.0, never) == []
+    assert peers.next_wake() == 8.0
+    assert peers.on_timer(8.0, never) == [Install(PEER, newer, keepalive=False)]
+
+
+def test_nodes_without_a_home_relay_are_ignored():
+    assert Peers("destination").receive_node(PEER, replace(NODE, preferred_derp=0), 0.0) == []
+
+
+def test_older_nodes_do_not_replace_newer_ones():
+    peers = Peers("destination")
+    peers.receive_node(PEER, NODE, 0.0)
+    older = replace(NODE, preferred_derp=2, as_of=9.0)
+    assert peers.receive_node(PEER, older, 0.0)[0] == Install(PEER, NODE, keepalive=False)
+
+
+def test_a_new_key_is_a_new_process():
+    peers = Peers("source")
+    peers.receive_node(PEER, NODE, 0.0)
+    peers.receive_ready(PEER)
+    fresh = replace(NODE, public_key=b"n" * 32, as_of=1.0)
+    assert peers.receive_node(PEER, fresh, 1.0) == [Remove(NODE.public_key), Install(PEER, fresh, keepalive=True)]
+
+
+def test_disconnected_peers_go_at_once():
+    peers = Peers("destination")
+    peers.receive_node(PEER, NODE, 0.0)
+    assert peers.receive_disconnected(PEER) == [Remove(NODE.public_key)]
+    assert peers.receive_disconnected(PEER) == []
+    assert peers.known() == []
+
+
+def test_lost_peers_stay_while_their_tunnel_works():
+    peers = Peers("destination")
+    peers.receive_node(PEER, NODE, 0.0)
+    peers.receive_lost(PEER, 10.0)
+    assert peers.next_wake() == 10.0 + LOST_TIMEOUT
+    assert peers.on_timer(910.0, lambda _key: 800.0) == []
+    assert peers.next_wake() == 800.0 + LOST_TIMEOUT
+    assert peers.on_timer(1700.0, lambda _key: 800.0) == [Remove(NODE.public_key)]
+
+
+def test_a_lost_peer_that_returns_is_not_lost():
+    peers = Peers("destination")
+    peers.receive_node(PEER, NODE, 0.0)
+    peers.lose_all(10.0)
+    peers.receive_node(PEER, NODE, 11.0)
+    assert peers.next_wake() is None
+    assert peers.on_timer(2000.0, never) == []
+
+
+def test_endpoints_are_left_out_where_direct_paths_are_off():
+    [action] = without_endpoints([Install(PEER, NODE, keepalive=True)])
+    assert isinstance(action, Install)
+    assert action.node.endpoints == ()
