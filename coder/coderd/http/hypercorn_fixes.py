@@ -5,7 +5,9 @@
 2. Quart's request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
 3. An empty binary WebSocket message arrived as None and broke the handler.
 4. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
-5. A small response left in three writes.
+5. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
+   went on writing into the void.
+6. A small response left in three writes.
 Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
 stay on HTTP/1.1 and uploads are ten times faster there.
 
@@ -36,6 +38,8 @@ from coder.base.log import get_logger
 
 WRITE_TIMEOUT = 20.0
 "Seconds one write may wait for a peer that does not read; long enough for a phone in a lift."
+CLOSE_TIMEOUT = 5.0
+"Seconds closing a connection may take (TLS says goodbye)."
 BODY_HIGH_WATER = 1 << 20
 "Bytes of a request body kept before the socket is left unread."
 KEEP_ALIVE_REQUESTS = 10**9
@@ -91,7 +95,9 @@ class PatientServer(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         if not isinstance(event, RawData):
-            await super().protocol_send(event)
+            # The end of a response cancels the task that sent it, which is this one: closing must go through.
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
+                await super().protocol_send(event)
             return
         async with self.send_lock:
             try:
@@ -152,6 +158,7 @@ class BoundedBody(TrioBody):
         super().__init__(*args)
         self._drained = trio.Event()
         self._whole = False
+        self._discarding = False
 
     async def __anext__(self) -> bytes:
         data = await super().__anext__()
@@ -164,11 +171,18 @@ class BoundedBody(TrioBody):
         self._drained.set()
         return super().__await__()
 
+    def discard(self) -> None:
+        """Nobody will read on: what still comes is dropped, or its sender would hold up the response."""
+        self._whole = self._discarding = True
+        self._drained.set()
+
     async def room(self) -> None:
         """Waits until less than the high-water mark is buffered."""
         while len(self._data) > BODY_HIGH_WATER and not self._whole and self._must_raise is None:
             self._drained = trio.Event()
             await self._drained.wait()
+        if self._discarding:
+            self._data.clear()
 
 
 class BoundedRequest(TrioRequest):
@@ -178,7 +192,11 @@ class BoundedRequest(TrioRequest):
 class BoundedHTTPConnection(TrioASGIHTTPConnection):
     """Feeds a `BoundedBody` no faster than it is read (2); a ready body leaves in one message."""
 
+    _request: Any = None
+
     async def _send_response(self, send: Any, response: Any) -> None:
+        if self._request is not None:
+            self._request.body.discard()
         body = getattr(response, "response", None)
         if not isinstance(body, DataBody):
             await super()._send_response(send, response)
@@ -188,6 +206,7 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
         await send({"type": "http.response.body", "body": body.data, "more_body": False})
 
     async def handle_messages(self, nursery: trio.Nursery, request: Any, receive: Any) -> None:  # type: ignore[override]
+        self._request = request
         while True:
             message = await receive()
             if message["type"] == "http.request":
