@@ -46,12 +46,12 @@ class Binary:
 async def find_binary(name: str, environment: Mapping[str, str]) -> Binary:
     """Locates terraform (or OpenTofu) and asks for its version. Raises TerraformMissing."""
     wanted = ".".join(map(str, MINIMUM))
-    path = shutil.which(name, path=environment.get("PATH"))
+    search = environment.get("PATH")
+    path = shutil.which(name, path=search) or (shutil.which("tofu", path=search) if name == "terraform" else None)
     if path is None:
         raise TerraformMissing(
             f"terraform was not found ({name!r} is not an executable on PATH). Install Terraform {wanted} or newer "
-            "from https://developer.hashicorp.com/terraform/install on the machine of the provisioner, or name one "
-            "with --terraform-path."
+            "from https://developer.hashicorp.com/terraform/install, or OpenTofu, on the machine of the provisioner."
         )
     try:
         with trio.fail_after(_TIMEOUT):
@@ -66,7 +66,7 @@ async def find_binary(name: str, environment: Mapping[str, str]) -> Binary:
     if version < MINIMUM:
         raise TerraformMissing(
             f"{path} is version {text}, which is too old. Install Terraform {wanted} or newer on the machine of the "
-            "provisioner, or name one with --terraform-path."
+            "provisioner."
         )
     return Binary(path, version)
 

@@ -277,7 +277,7 @@ async def test_terraform_missing(tmp_path: Path) -> None:
     world = World(tmp_path, binary="no-such-terraform")
     failed = await world.run(importing(TEMPLATE))
     assert failed.error.startswith("template import init error: terraform was not found")
-    assert "--terraform-path" in failed.error
+    assert "Install Terraform" in failed.error
 
 
 async def test_terraform_too_old(tmp_path: Path) -> None:
