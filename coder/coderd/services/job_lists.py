@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.provisioners import ProvisionerJob
-from coder.coderd.services.authorization import require
+from coder.coderd.services.authorization import may
 from coder.coderd.services.errors import NotFound
 from coder.coderd.services.jobs import as_offer, as_wanted, load_places, present_detail
 from coder.coderd.store import jobs as store
@@ -23,9 +23,15 @@ if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
 
 
+def require_queue(subject: Subject, organization_id: UUID) -> None:
+    """Those who may steer jobs see the queue and its daemons; everybody else is told nothing (recorded: 404)."""
+    if not may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id)):
+        raise NotFound
+
+
 async def list_jobs(ctx: Context, subject: Subject, organization_id: UUID, which: JobFilter) -> list[ProvisionerJob]:
     """Newest first. Raises NotFound when the caller may not look after jobs there."""
-    require(subject, "read", Resource("provisioner_jobs", organization_id=organization_id))
+    require_queue(subject, organization_id)
     strict = ctx.config.provisioner_strict_tags
     return await ctx.db.read(_list, organization_id, which, ctx.clock.now(), strict)
 

@@ -23,6 +23,7 @@ from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.authentication import Credentials, authenticate
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound, Unauthenticated
+from coder.coderd.services.job_lists import require_queue
 from coder.coderd.services.job_work import Worker
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import provisioners as store
@@ -216,7 +217,7 @@ async def list_daemons(
     ctx: Context, subject: Subject, organization_id: UUID, which: DaemonFilter
 ) -> list[ProvisionerDaemon]:
     """Oldest first. Raises NotFound when the caller may not see them."""
-    require(subject, "read", Resource("provisioner_daemon", organization_id=organization_id))
+    require_queue(subject, organization_id)
     now = ctx.clock.now()
     daemons = await ctx.db.read(_load_daemons, organization_id, which, now)
     return daemons[: which.limit] if which.limit else daemons

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from coder.coderd.store.jobs import JobRow
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
@@ -196,7 +197,7 @@ async def list_last_parameters(tx: Tx, owner_id: UUID, template_id: UUID) -> dic
     """What an owner last gave for each parameter of a template, over all their workspaces."""
     query = (
         select(_parameters.c.name, _parameters.c.value)
-        .distinct(_parameters.c.name)
+        .ext(distinct_on(_parameters.c.name))
         .join(_builds, _builds.c.id == _parameters.c.workspace_build_id)
         .join(workspaces, workspaces.c.id == _builds.c.workspace_id)
         .where(workspaces.c.owner_id == owner_id, workspaces.c.template_id == template_id)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from sqlalchemy import Text, cast, delete, func, literal, or_, select, update
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 
 from coder.coderd.store.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
@@ -125,7 +125,9 @@ async def list_daemons(
         query = query.where(_daemons.c.id.in_(ids))
     if tags:
         query = query.where(_daemons.c.tags.contains(literal(dict(tags), JSONB)))
-    query = query.order_by(_daemons.c.created_at, _daemons.c.name, _daemons.c.id)
+    # Daemons of one process come within the same second: their names say their order.
+    came = func.date_trunc("second", _daemons.c.created_at)
+    query = query.order_by(came, func.lower(_daemons.c.name), _daemons.c.id)
     return [DaemonRow(*row) for row in await tx.execute(query)]
 
 
@@ -153,7 +155,7 @@ async def list_daemon_jobs(tx: Tx, daemon_ids: Collection[UUID]) -> list[DaemonJ
         select(provisioner_jobs.c.id)
         .where(provisioner_jobs.c.worker_id.in_(daemon_ids))
         .order_by(provisioner_jobs.c.worker_id, finished, provisioner_jobs.c.started_at.desc())
-        .distinct(provisioner_jobs.c.worker_id, finished)
+        .ext(distinct_on(provisioner_jobs.c.worker_id, finished))
     )
     version_text = provisioner_jobs.c.input["template_version_id"].astext
     query = (
