@@ -96,6 +96,7 @@ class _Sftp(asyncssh.SFTPServer):
 
     def __init__(self, channel: asyncssh.SSHServerChannel[bytes], state: AgentState) -> None:
         super().__init__(channel)
+        self._own_channel = channel
         self._base = str(state.workdir()).encode()
         self._state = state
         self._session = state.open_session("ssh")
@@ -108,3 +109,6 @@ class _Sftp(asyncssh.SFTPServer):
 
     def exit(self) -> None:
         self._state.close_session(self._session, "ssh")
+        # asyncssh closes the channel without an exit status, which scp takes for a failure.
+        if not self._own_channel.is_closing():
+            self._own_channel.exit(0)

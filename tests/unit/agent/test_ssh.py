@@ -94,6 +94,16 @@ async def test_sftp_both_ways_and_relative_paths(server: Server, tmp_path: Path)
     assert (tmp_path / "d").is_dir()
 
 
+async def test_scp_ends_with_success(server: Server, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(1 << 20))
+    for origin, target in ((str(source), "u@127.0.0.1:there"), ("u@127.0.0.1:there", str(tmp_path / "back"))):
+        argv = ["scp", *OPTIONS, "-P", str(server.port), origin, target]
+        done = await trio.run_process(argv, capture_stdout=True, capture_stderr=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "back").read_bytes() == source.read_bytes()
+
+
 async def test_forwarding_to_a_port_and_agent_socket(server: Server) -> None:
     async def echo(stream: trio.SocketStream) -> None:
         async for data in stream:
