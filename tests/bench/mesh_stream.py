@@ -217,7 +217,8 @@ async def _receiver(relay_port: int, path: str) -> None:
 
 def _counters(stream: Any) -> dict[str, Any]:
     stats = stream.stats
-    return {name: getattr(stats, name) for name in ("segments_out", "segments_in", "retransmitted", "timeouts", "mss")}
+    names = ("segments_out", "segments_in", "retransmitted", "timeouts", "mss", "window", "round_trip")
+    return {name: getattr(stats, name) for name in names}
 
 
 def main() -> None:

@@ -51,8 +51,11 @@ class Sink(Protocol):
     def udp_batch(self, batch: memoryview, segment: int, to: Address) -> bool:
         """Send datagrams of `segment` bytes lying one after another; the memory is reused after the call."""
 
-    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> None:
-        """Send packets to the peer with this key through a region's relay."""
+    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
+        """Send packets to the peer with this key through a region's relay.
+
+        False when its queue has become long: nothing is lost yet, but `relay_drained` should be awaited.
+        """
 
     def stun(self, datagram: bytes) -> None:
         """A STUN message arrived by UDP."""
@@ -133,6 +136,8 @@ class Endpoint:
         self._own_endpoints: tuple[UdpAddress, ...] = ()
         self._endpoints_fresh_until = 0.0
         self._waiting_calls: dict[Peer, None] = {}
+        self._paused: dict[Peer, int] = {}
+        """Peers whose bulk data waits, and for the queue of which region."""
 
     # -- peers ------------------------------------------------------------------------------------------------------
     def set_peer(self, config: PeerConfig, now: float) -> None:
@@ -152,6 +157,7 @@ class Endpoint:
             peer.paths = PeerPaths(self._random, direct=self.direct)
             self._by_address.forget(peer)
         if config.allowed_ips != peer.tunnel.allowed:
+            self._resume(peer)
             self.device.set_allowed(peer.tunnel, config.allowed_ips)
         peer.config = config
         peer.tunnel.set_persistent_keepalive(PERSISTENT_KEEPALIVE if config.keepalive else 0.0, now)
@@ -162,6 +168,7 @@ class Endpoint:
         peer = self.peers.pop(key, None)
         if peer is None:
             return
+        self._resume(peer)
         for address in peer.tunnel.allowed:
             self.stack.reset_peer(address, now)
         others = self._by_disco[peer.config.disco_key]
@@ -178,6 +185,16 @@ class Endpoint:
         """The peer that owns an overlay address (16 bytes)."""
         tunnel = self.device.tunnel_to(address)
         return None if tunnel is None else self.peers.get(tunnel.remote)
+
+    def relay_drained(self, region: int) -> None:
+        """A region's queue is short again; call `flush` afterwards."""
+        for peer in [peer for peer, waits_for in self._paused.items() if waits_for == region]:
+            self._resume(peer)
+
+    def _resume(self, peer: Peer) -> None:
+        if self._paused.pop(peer, None) is not None:
+            for address in peer.tunnel.allowed:
+                self.stack.resume(address)
 
     def relay_returned(self, region: int, now: float) -> None:
         """A relay is connected again: what was lost meanwhile should be repeated soon."""
@@ -353,6 +370,8 @@ class Endpoint:
         state = peer.paths.selector.state
         if state is not peer.seen_state:
             peer.seen_state = state
+            if state is State.DIRECT:
+                self._resume(peer)
             self.path_changed(peer, now)
 
     def path_changed(self, peer: Peer, now: float) -> None:
@@ -446,9 +465,14 @@ class Endpoint:
 
     def _relay(self, peer: Peer, packets: Sequence[bytes | memoryview]) -> None:
         region = self.routes.region(peer.config.public_key, peer.config.home_derp)
-        if region:
-            peer.relayed_bytes += sum(map(len, packets))
-            self.sink.relay(region, peer.config.public_key, packets)
+        if not region:
+            return
+        peer.relayed_bytes += sum(map(len, packets))
+        is_short = self.sink.relay(region, peer.config.public_key, packets)
+        if not is_short and peer not in self._paused and peer.paths.selector.state is not State.DIRECT:
+            self._paused[peer] = region
+            for address in peer.tunnel.allowed:
+                self.stack.pause(address)
 
     # -- time -------------------------------------------------------------------------------------------------------
     def next_wake(self) -> float | None:

@@ -22,7 +22,7 @@ from coder.mesh.core.errors import CryptoError, MeshError, WireError
 from coder.mesh.core.paths.derpmap import DerpMap
 from coder.mesh.core.paths.relays import IDLE_CLOSE, IDLE_SCAN
 from coder.mesh.core.wire import derp
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox, relay_frames
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox, keep_unsent_short, relay_frames
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.errors import RelayError
 
@@ -37,6 +37,9 @@ STEADY = 10.0
 QUEUE_PACKETS = 1024
 """Ours: enough for a congestion window while a connection is being made; the oldest are dropped."""
 QUEUE_BYTES = 4 << 20
+LONG_QUEUE = 256 * 1024
+"""Ours: bytes beyond which the stack is asked to wait. A longer queue only adds delay, losing packets costs more."""
+SHORT_QUEUE = 64 * 1024
 FLUSH_BYTES = 131_072
 MAX_RESTART_WAIT = 30.0
 
@@ -59,6 +62,9 @@ class RelayEvents(Protocol):
 
     def relay_flush(self) -> None:
         """Everything that was waiting has been delivered: work on it now."""
+
+    def relay_drained(self, region: int) -> None:
+        """A queue that `send` called long is short again."""
 
     def relay_peer_gone(self, region: int, key: bytes) -> None:
         """The peer is not (any longer) at this region."""
@@ -90,6 +96,7 @@ class _Connection:
         self.queued_packets = 0
         self.queued_bytes = 0
         self.control: list[bytes] = []
+        self.is_long = False
         self.wake = trio.Event()
         self.scope = trio.CancelScope()
         self.connected = False
@@ -104,7 +111,8 @@ class _Connection:
         self.hurry = trio.Event()
         """Set to end a pause between attempts."""
 
-    def push(self, packets: int, frames: bytes) -> None:
+    def push(self, packets: int, frames: bytes) -> bool:
+        """Queue frames; False when the queue is long now."""
         self.used = trio.current_time()
         self.queue.append((packets, frames))
         self.queued_packets += packets
@@ -112,6 +120,9 @@ class _Connection:
         while (self.queued_packets > QUEUE_PACKETS or self.queued_bytes > QUEUE_BYTES) and len(self.queue) > 1:
             self.dropped += self._pop()[0]
         self.wake.set()
+        if self.queued_bytes > LONG_QUEUE:
+            self.is_long = True
+        return not self.is_long
 
     def put_control(self, frame: bytes) -> None:
         self.control.append(frame)
@@ -168,6 +179,10 @@ class _Connection:
         self.pool.ended(self)
 
     def _lost(self) -> None:
+        if self.is_long:
+            # Whatever waits is told to go on: it may choose another path, and the queue drops what it must.
+            self.is_long = False
+            self.pool.events.relay_drained(self.region)
         if self.connected:
             self.connected = False
             self.control.clear()
@@ -175,6 +190,7 @@ class _Connection:
 
     async def _live(self) -> None:
         transport = await self._dial()
+        keep_unsent_short(transport.stream)
         async with transport.stream:
             inbox = Inbox(transport.stream, transport.leftover)
             with trio.fail_after(CONNECT_TIMEOUT):
@@ -220,6 +236,9 @@ class _Connection:
             self.wake = trio.Event()
             while data := self.take():
                 await stream.send_all(data)
+                if self.is_long and self.queued_bytes < SHORT_QUEUE:
+                    self.is_long = False
+                    self.pool.events.relay_drained(self.region)
 
     async def _read(self, inbox: Inbox, shared: SharedBox) -> None:
         while True:
@@ -299,14 +318,17 @@ class RelayPool:
         self._nursery = nursery
         self._connections: dict[int, _Connection] = {}
 
-    def send(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> None:
-        """Queue packets for a peer; a connection is made when there is none. The packets are copied."""
+    def send(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
+        """Queue packets for a peer; a connection is made when there is none. The packets are copied.
+
+        False when the queue is long: `relay_drained` will be called when it is short again.
+        """
         connection = self._connections.get(region)
         if connection is None:
             if region not in self.derp_map.regions:
-                return
+                return True
             connection = self._open(region)
-        connection.push(len(packets), relay_frames(derp.SEND_PACKET, to, packets))
+        return connection.push(len(packets), relay_frames(derp.SEND_PACKET, to, packets))
 
     def set_home(self, region: int) -> None:
         """Keep a connection to this region for ever."""

@@ -22,7 +22,7 @@ from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, Inbox
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, Inbox, keep_unsent_short
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 
@@ -33,6 +33,11 @@ KEEPALIVE_JITTER = 5.0
 QUEUE_PACKETS = 512
 QUEUE_BYTES = 2 << 20
 """Ours: a reader that has stopped may pin this much per queue, whatever its packets' sizes."""
+BUSY_PACKETS = 320
+"""Ours: a queue longer than this makes the reader of its writer pause, so that TCP slows the sender down before
+anything has to be dropped ..."""
+PAUSE = 0.05
+"""... but for so many seconds at most, and only while the receiver does read: others are not to suffer for one."""
 CONTROL_FRAMES = 256
 """Ours: pongs and notices waiting for one reader; a client that floods pings without reading loses answers."""
 MIN_RECIPIENTS = 1024
@@ -95,9 +100,11 @@ class _Client:
     """One connection."""
 
     __slots__ = (
+        "busy",
         "control",
         "data",
         "disco",
+        "drained",
         "gone_at",
         "gone_tokens",
         "key",
@@ -107,6 +114,7 @@ class _Client:
         "scope",
         "stream",
         "wake",
+        "wrote_at",
     )
 
     def __init__(self, key: PublicKey, stream: trio.abc.Stream, *, mesh: bool) -> None:
@@ -119,6 +127,10 @@ class _Client:
         self.disco = _Queue()
         self.recipients: set[PublicKey] = set()
         self.wake = trio.Event()
+        self.drained = trio.lowlevel.ParkingLot()
+        self.wrote_at = 0.0
+        self.busy: _Client | None = None
+        """A receiver whose queue our packets have made long."""
         self.scope = trio.CancelScope()
         self.gone_tokens = GONE_BURST
         self.gone_at = 0.0
@@ -149,6 +161,14 @@ class _Client:
             return False
         self.gone_tokens -= 1
         return True
+
+
+async def _let_drain(receiver: _Client) -> None:
+    """Wait a moment while a receiver reads what is queued for it."""
+    deadline = trio.current_time() + PAUSE
+    with trio.move_on_at(deadline):
+        while receiver.data.packets > BUSY_PACKETS and receiver.wrote_at > deadline - 2 * PAUSE:
+            await receiver.drained.park()
 
 
 class DerpServer:
@@ -197,6 +217,7 @@ class DerpServer:
         """
         self.counters.connections += 1
         self.counters.current += 1
+        keep_unsent_short(stream)
         try:
             inbox = Inbox(stream, leftover)
             client = None
@@ -241,6 +262,9 @@ class DerpServer:
         while True:
             used = self._digest(client, buffer)
             del buffer[:used]
+            if client.busy is not None:
+                await _let_drain(client.busy)
+                client.busy = None
             if not await inbox.more():
                 return
 
@@ -299,6 +323,8 @@ class DerpServer:
             client.recipients &= self._clients.keys()
         counters.dropped_queue += (target.disco if disco else target.data).push(packets, bytes(frames))
         target.wake.set()
+        if target.data.packets > BUSY_PACKETS:
+            client.busy = target
 
     def _on_frame(self, client: _Client, kind: int, body: bytes) -> None:
         if kind == derp.PING:
@@ -331,6 +357,9 @@ class DerpServer:
                     self.counters.slow_closed += 1
                     client.scope.cancel()
                     return
+                client.wrote_at = trio.current_time()
+                if client.drained and client.data.packets <= BUSY_PACKETS:
+                    client.drained.unpark_all()
                 self.counters.sent += packets
                 self.counters.bytes_sent += len(frames)
 

@@ -22,6 +22,8 @@ from coder.mesh.drivers.derp_client import RelayPool
 from coder.mesh.drivers.udp import Sent, UdpSocket
 from coder.mesh.errors import UdpUnavailableError
 
+RELAYED_BURST = 4 << 20
+"""Ours: relays have flow control of their own, so only memory is at stake."""
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
@@ -87,7 +89,7 @@ class Pump:
 
         Linux charges a datagram with its bookkeeping, about as much again as its payload.
         """
-        return min((sock.receive_buffer // 2 for sock in self.sockets.values()), default=212_992 // 2)
+        return min((sock.receive_buffer // 2 for sock in self.sockets.values()), default=RELAYED_BURST)
 
     # -- running ----------------------------------------------------------------------------------------------------
     async def run(self) -> None:
@@ -147,9 +149,9 @@ class Pump:
         sock = self.sockets.get(socket.AF_INET6 if ":" in to[0] else socket.AF_INET)
         return sock is not None and sock.send_batch(batch, segment, to) is not Sent.REFUSED
 
-    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> None:
+    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
         """Send through a region."""
-        self.relays.send(region, to, packets)
+        return self.relays.send(region, to, packets)
 
     def stun(self, datagram: bytes) -> None:
         """Hand on."""
@@ -176,6 +178,11 @@ class Pump:
         """They were all."""
         self.kick()
 
+    def relay_drained(self, region: int) -> None:
+        """More may be sent."""
+        self.endpoint.relay_drained(region)
+        self.kick()
+
     def relay_peer_gone(self, region: int, key: bytes) -> None:
         """The learnt route is worthless."""
         self.endpoint.routes.forget(key, region)
@@ -187,4 +194,5 @@ class Pump:
             self.kick()
         else:
             self.endpoint.routes.forget_region(region)
+            self.endpoint.relay_drained(region)
         self._events.on_relay_connected(region, connected)

@@ -21,6 +21,7 @@ class FakeStack:
 
     def __init__(self) -> None:
         self.received: list[bytes] = []
+        self.paused: set[bytes] = set()
         self.changes: list[bytes] = []
         self.resets: list[bytes] = []
         self.queue: list[tuple[bytes, list[bytes]]] = []
@@ -48,6 +49,12 @@ class FakeStack:
 
     def path_changed(self, destination: bytes, now: float) -> None:
         self.changes.append(destination)
+
+    def pause(self, destination: bytes) -> None:
+        self.paused.add(destination)
+
+    def resume(self, destination: bytes) -> None:
+        self.paused.discard(destination)
 
     def reset_peer(self, destination: bytes, now: float) -> None:
         self.resets.append(destination)
@@ -80,6 +87,7 @@ class Machine:
         self.alive: list[PublicKey] = []
         self.sent_udp = 0
         self.sent_relay = 0
+        self.relay_is_long = False
 
     def config(self, **changes: Any) -> PeerConfig:
         values: dict[str, Any] = {
@@ -111,9 +119,10 @@ class Machine:
     def udp_batch(self, batch: memoryview, segment: int, to: Address) -> bool:
         return self.udp([bytes(batch[at : at + segment]) for at in range(0, len(batch), segment)], to)
 
-    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> None:
+    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
         self.sent_relay += len(packets)
         self.world.send_relay(region, self.key, to, [bytes(packet) for packet in packets])
+        return not self.relay_is_long
 
     def stun(self, datagram: bytes) -> None:
         raise AssertionError("nobody sends STUN here")
@@ -438,3 +447,29 @@ def test_garbage_is_ignored() -> None:
     one.say(two, b"fine")
     world.run(2.0)
     assert two.heard() == [b"hello", b"fine"]
+
+
+def test_a_long_relay_queue_pauses_the_peers_that_use_it() -> None:
+    world = World()
+    world.passes = lambda *_: False
+    one, two = acquainted(world)
+    one.relay_is_long = True
+    one.say(two, b"hello")
+    world.run(0.5)
+    assert one.stack.paused == {two.overlay}
+    assert two.heard() == [b"hello"], "what is in the queue is delivered"
+    one.endpoint.relay_drained(REGION + 1)
+    assert one.stack.paused
+    one.endpoint.relay_drained(REGION)
+    assert not one.stack.paused
+
+
+def test_a_direct_path_does_not_wait_for_the_relay() -> None:
+    world = World()
+    one, two = acquainted(world)
+    one.relay_is_long = True
+    one.say(two, b"hello")
+    assert one.stack.paused == {two.overlay}
+    world.run(0.5)
+    assert state(one, two) is State.DIRECT
+    assert not one.stack.paused

@@ -32,6 +32,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self.packets: list[tuple[int, bytes, bytes]] = []
+        self.drained: list[int] = []
         self.gone: list[tuple[int, bytes]] = []
         self.states: list[tuple[int, bool]] = []
         self.changed = trio.lowlevel.ParkingLot()
@@ -41,6 +42,9 @@ class Inbox:
 
     def relay_flush(self) -> None:
         self.changed.unpark_all()
+
+    def relay_drained(self, region: int) -> None:
+        self.drained.append(region)
 
     def relay_peer_gone(self, region: int, key: bytes) -> None:
         self.gone.append((region, key))

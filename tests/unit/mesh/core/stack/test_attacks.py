@@ -1,0 +1,78 @@
+"""RFC 5961 and other ways to disturb a connection from outside (or by a broken peer)."""
+
+from coder.mesh.core.stack.states import State
+from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
+from tests.kit.puppet import MODERN, Puppet
+
+
+def test_reset_must_hit_the_exact_number():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    (answer,) = puppet.send(RST, seq=puppet.seq + 1)
+    assert (answer.flags, answer.ack) == (ACK, puppet.seq)
+    assert puppet.send(RST, seq=puppet.seq - 1) == []
+    assert socket.state is State.ESTABLISHED
+    puppet.send(RST, seq=puppet.seq)
+    assert socket.error is not None
+    assert socket.error.code == "reset"
+
+
+def test_syn_is_challenged():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    for seq in (puppet.seq, puppet.seq + 10, puppet.seq - 10_000):
+        (answer,) = puppet.send(SYN, seq=seq, options=MODERN)
+        assert answer.flags == ACK
+    assert socket.state is State.ESTABLISHED
+
+
+def test_challenges_are_limited():
+    puppet = Puppet()
+    puppet.accepted()
+    answers = [answer for _ in range(50) for answer in puppet.send(RST, seq=puppet.seq + 1)]
+    assert len(answers) == 10
+
+
+def test_acknowledgement_of_the_future_is_dropped():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    answers = puppet.send(payload=b"evil", ack=puppet.ack + 1, seq=puppet.seq)
+    assert not socket.readable
+    assert [a.flags for a in answers] == [ACK]
+
+
+def test_old_timestamps_are_dropped():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    old = Options(timestamps=(puppet.stamp - 500, 0))
+    (answer,) = puppet.send(payload=b"a ghost", options=old, seq=puppet.seq)
+    assert not socket.readable
+    assert answer.ack == puppet.seq
+
+
+def test_data_beyond_the_window_is_cut():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    puppet.send(payload=b"now it is scaled")
+    edge = socket.rcv_adv
+    puppet.send(payload=b"x" * 100, seq=edge - 50)
+    assert socket.rx.waiting == 50
+    puppet.send(payload=b"x" * 100, seq=edge + 1)
+    assert socket.rx.waiting == 50
+
+
+def test_tiny_segments_out_of_order_are_bounded():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    for index in range(5000):
+        puppet.send(payload=b"x", seq=puppet.seq + 1 + 2 * index)
+    assert socket.rx.pieces <= 4097
+
+
+def test_sack_of_bytes_never_sent_is_ignored():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.write_nowait(b"x" * 5000)
+    puppet.collect()
+    puppet.send(sack=((puppet.ack + 4000, puppet.ack + 9000), (puppet.ack + 7, puppet.ack + 3)))
+    assert socket.flight.sacked == 0

@@ -1,0 +1,155 @@
+"""The ends of connections."""
+
+import pytest
+
+from coder.mesh.core.stack.errors import StackError
+from coder.mesh.core.stack.interface import TcpSettings
+from coder.mesh.core.stack.states import State
+from coder.mesh.core.wire.tcp import ACK, FIN, PSH, RST
+from tests.kit.puppet import Puppet
+from tests.kit.tcpnet import World
+
+
+def test_half_close_keeps_the_other_direction_open():
+    world = World()
+    mine, theirs = world.connect()
+    mine.write_nowait(b"question")
+    mine.shutdown_write()
+    world.run(lambda: theirs.unread == 8 and 0 <= theirs.fin_at < theirs.rx.next)
+    assert theirs.read_nowait() == b"question"
+    assert theirs.eof
+    assert theirs.state is State.CLOSE_WAIT
+    for _ in range(3):
+        theirs.write_nowait(b"answer" * 1000)
+        world.settle(0.2)
+    assert mine.unread == 18_000
+    theirs.shutdown_write()
+    world.run(lambda: mine.state is State.TIME_WAIT and theirs.closed)
+    world.run(lambda: mine.closed)
+    with pytest.raises(StackError):
+        mine.write_nowait(b"late")
+
+
+def test_simultaneous_close():
+    world = World()
+    mine, theirs = world.connect()
+    mine.shutdown_write()
+    theirs.shutdown_write()
+    world.run(lambda: mine.state is State.TIME_WAIT and theirs.state is State.TIME_WAIT)
+    world.run(lambda: mine.closed and theirs.closed, 100)
+
+
+def test_fin_rides_on_the_last_data():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.write_nowait(b"bye")
+    socket.shutdown_write()
+    (segment,) = puppet.collect()
+    assert segment.flags == ACK | PSH | FIN
+    assert bytes(segment.payload) == b"bye"
+
+
+def test_lost_fin_is_sent_again():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.shutdown_write()
+    (fin,) = puppet.collect()
+    (again,) = puppet.advance(0.5)[:1]
+    assert (again.seq, again.flags) == (fin.seq, fin.flags)
+    puppet.ack += 1
+    puppet.send()
+    assert socket.state is State.FIN_WAIT_2
+
+
+def test_fin_waits_for_data_sent_before_it():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    seq = puppet.seq
+    puppet.send(FIN | ACK, b"second", seq=seq + 5)
+    assert not socket.readable
+    puppet.send(payload=b"first", seq=seq)
+    assert socket.read_nowait() == b"firstsecond"
+    assert socket.eof
+
+
+def test_close_with_unread_data_resets():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    puppet.send(payload=b"never read")
+    socket.close()
+    assert [s.flags for s in puppet.collect()] == [RST | ACK]
+    assert socket.closed
+
+
+def test_data_after_close_resets():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.close()
+    (fin,) = puppet.collect()
+    assert fin.flags == ACK | FIN
+    puppet.ack += 1
+    answers = puppet.send(payload=b"into the void")
+    assert [s.flags & RST for s in answers] == [RST]
+    assert socket.closed
+
+
+def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.close()
+    puppet.collect()
+    puppet.ack += 1
+    puppet.send()
+    assert socket.state is State.FIN_WAIT_2
+    puppet.advance(61)
+    assert socket.closed
+    assert not puppet.stack.sockets
+
+
+def test_abort_tells_the_peer_and_the_application():
+    world = World()
+    mine, theirs = world.connect()
+    theirs.write_nowait(b"last words")
+    world.run(lambda: mine.unread == 10)
+    theirs.abort()
+    world.run(lambda: mine.closed)
+    assert mine.read_nowait() == b"last words"
+    with pytest.raises(StackError, match="reset"):
+        mine.read_nowait()
+    with pytest.raises(StackError, match="aborted"):
+        theirs.write_nowait(b"x")
+
+
+def test_repeated_fin_in_time_wait_is_acknowledged_again():
+    puppet = Puppet(TcpSettings(quiet_time=10))
+    socket = puppet.accepted()
+    socket.shutdown_write()
+    puppet.collect()
+    puppet.ack += 1
+    puppet.send(FIN | ACK)
+    assert socket.state is State.TIME_WAIT
+    puppet.now += 8
+    (answer,) = puppet.send(FIN | ACK, seq=puppet.seq - 1)
+    assert answer.ack == puppet.seq
+    puppet.advance(8)
+    assert socket.state is State.TIME_WAIT
+    puppet.advance(8)
+    assert socket.closed
+
+
+def test_closing_the_stack_resets_everybody():
+    world = World()
+    mine, theirs = world.connect()
+    world.a.close(world.now)
+    world.run(lambda: theirs.closed)
+    assert mine.closed
+    assert not world.a.sockets
+
+
+def test_a_removed_peer_is_unreachable_without_a_packet():
+    world = World()
+    mine, _ = world.connect()
+    world.a.reset_peer(mine.remote, world.now)
+    assert mine.error is not None
+    assert mine.error.code == "unreachable"
+    assert world.a.take_output(world.now) == []

@@ -1,0 +1,184 @@
+"""Handshakes: both roles, both at once, refused, lost, held back."""
+
+import pytest
+
+from coder.mesh.core.stack.errors import StackError
+from coder.mesh.core.stack.interface import Stack, TcpSettings
+from coder.mesh.core.stack.states import State
+from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
+from tests.kit.puppet import MODERN, PUPPET, Puppet
+from tests.kit.tcpnet import A, B, World
+
+
+def test_syn_offers_what_modern_hosts_offer():
+    puppet = Puppet()
+    puppet.stack.tcp_connect(PUPPET, 80, puppet.now)
+    (syn,) = puppet.collect()
+    assert syn.flags == SYN
+    options = syn.options
+    assert (options.mss, options.window_scale, options.sack_permitted) == (1220, 7, True)
+    assert options.timestamps is not None
+    assert options.neighbour == 32_768
+
+
+def test_answer_offers_only_what_was_asked_for():
+    puppet = Puppet(options=Options(mss=536))
+    puppet.stack.tcp_listen(22)
+    (answer,) = puppet.send(SYN, options=puppet.options)
+    assert answer.options == Options(mss=1220)
+
+
+@pytest.mark.parametrize("options", [MODERN, Options(mss=536), Options(), Options(mss=1000, sack_permitted=True)])
+def test_data_flows_with_any_options(options):
+    puppet = Puppet(options=options)
+    socket = puppet.accepted()
+    puppet.send(payload=b"hello")
+    assert socket.read_nowait() == b"hello"
+    socket.write_nowait(b"x" * 3000)
+    segments = puppet.collect()
+    assert b"".join(bytes(s.payload) for s in segments) == b"x" * 3000
+    assert max(len(s.payload) for s in segments) <= (options.mss or 536)
+
+
+def test_neighbours_leave_checksums_out_and_strangers_get_them():
+    world = World()
+    mine, theirs = world.connect()
+    assert mine.skip_checksums
+    assert theirs.skip_checksums
+    assert not Puppet().accepted().skip_checksums
+    assert not Puppet().connected().skip_checksums
+
+
+def test_simultaneous_open():
+    world = World()
+    a = world.a.tcp_connect(B, 2000, world.now, source_port=1000)
+    b = world.b.tcp_connect(A, 1000, world.now, source_port=2000)
+    world.run(lambda: a.connected and b.connected)
+    a.write_nowait(b"crossed")
+    world.run(lambda: b.unread == 7)
+    assert b.read_nowait() == b"crossed"
+
+
+def test_connecting_to_a_closed_port_is_refused():
+    world = World()
+    socket = world.a.tcp_connect(B, 9, world.now)
+    world.run(lambda: socket.closed)
+    assert socket.error is not None
+    assert socket.error.code == "refused"
+    with pytest.raises(StackError):
+        socket.read_nowait()
+
+
+def test_silence_ends_in_a_timeout():
+    puppet = Puppet(TcpSettings(syn_retries=3))
+    socket = puppet.stack.tcp_connect(PUPPET, 9, puppet.now)
+    syns = puppet.advance(100)
+    assert [s.flags for s in syns] == [SYN] * 4
+    assert socket.error is not None
+    assert socket.error.code == "timeout"
+    assert not puppet.stack.sockets
+
+
+def test_lost_answer_is_sent_again_when_the_syn_comes_again():
+    puppet = Puppet()
+    puppet.stack.tcp_listen(22)
+    (first,) = puppet.send(SYN, options=MODERN)
+    (second,) = puppet.send(SYN, options=MODERN, seq=5000)
+    assert (first.flags, first.seq) == (second.flags, second.seq)
+
+
+def test_backlog_bounds_half_open_connections():
+    puppet = Puppet()
+    listener = puppet.stack.tcp_listen(22, backlog=3)
+    answers = []
+    for port in range(100, 110):
+        puppet.own_port = port
+        answers += puppet.send(SYN, options=MODERN, seq=1)
+    assert len(answers) == 3
+    assert len(puppet.stack.sockets) == 3
+    puppet.advance(200)
+    assert not puppet.stack.sockets
+    assert listener.opening == 0
+
+
+def test_held_syn_is_answered_after_the_decision_only():
+    puppet = Puppet()
+    held = []
+    puppet.stack.set_tcp_fallback(held.append)
+    assert puppet.send(SYN, options=MODERN) == []
+    assert puppet.send(SYN, options=MODERN, seq=5000) == []  # the retransmission asks nobody again
+    (pending,) = held
+    assert (pending.source, pending.port) == (PUPPET, 22)
+    socket = pending.accept()
+    (answer,) = puppet.collect()
+    assert answer.flags == SYN | ACK
+    puppet.ack = answer.seq + 1
+    puppet.send(payload=b"early")
+    assert socket.read_nowait() == b"early"
+    assert pending.accept() is None
+
+
+def test_held_syn_can_be_refused_or_expires():
+    puppet = Puppet()
+    held = []
+    puppet.stack.set_tcp_fallback(held.append)
+    puppet.send(SYN, options=MODERN)
+    held[0].reset()
+    (answer,) = puppet.collect()
+    assert answer.flags == RST | ACK
+    assert answer.ack == 5001
+    puppet.send(SYN, options=MODERN)
+    puppet.now += 100
+    puppet.stack.on_timer(puppet.now)
+    assert held[1].expired
+    assert held[1].accept() is None
+
+
+def test_held_syns_are_bounded():
+    puppet = Puppet(TcpSettings(max_held_syns=5))
+    held = []
+    puppet.stack.set_tcp_fallback(held.append)
+    for port in range(100, 120):
+        puppet.own_port = port
+        puppet.send(SYN, options=MODERN, seq=1)
+    assert len(held) == 5
+
+
+def test_syn_reuses_addresses_in_time_wait():
+    world = World()
+    mine, theirs = world.connect()
+    mine.shutdown_write()
+    world.run(lambda: theirs.eof)
+    theirs.shutdown_write()
+    world.run(lambda: mine.state is State.TIME_WAIT and theirs.closed)
+    world.a.tcp_listen(mine.local_port)
+    again = world.b.tcp_connect(A, mine.local_port, world.now, source_port=mine.remote_port)
+    world.run(lambda: again.connected)
+
+
+def test_stray_segments_are_reset():
+    puppet = Puppet()
+    (answer,) = puppet.send(ACK, b"who are you", seq=1, ack=77)
+    assert (answer.flags, answer.seq) == (RST, 77)
+    assert puppet.send(RST, seq=1) == []
+
+
+def test_ports():
+    stack = Stack([A], bytes)
+    stack.tcp_listen(1)
+    with pytest.raises(StackError, match="in use"):
+        stack.tcp_listen(1)
+    ports = {stack.tcp_connect(B, 80, 1.0).local_port for _ in range(50)}
+    assert len(ports) == 50
+
+
+def test_verbs_called_between_rounds_wake_the_driver_once():
+    stack = Stack([A], bytes)
+    woken = []
+    stack.on_wake = lambda: woken.append(1)
+    stack.tcp_connect(B, 80, 1.0)
+    stack.udp_bind().send_nowait(b"x", B, 9)
+    assert woken == [1]
+    stack.take_output(1.0)
+    stack.tsmp_ping(B, bytes(8))
+    assert woken == [1, 1]

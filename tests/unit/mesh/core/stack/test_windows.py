@@ -1,0 +1,151 @@
+"""Flow control: zero windows, silly windows, acknowledgements, bursts, keepalive."""
+
+from coder.mesh.core.stack.interface import TcpSettings
+from coder.mesh.core.wire.tcp import ACK, Options
+from tests.kit.puppet import Puppet
+from tests.kit.tcpnet import Link, Transfer, World
+
+PLAIN = Options(mss=1220)
+
+
+def test_zero_window_is_probed_until_it_opens():
+    puppet = Puppet(options=PLAIN)
+    socket = puppet.accepted()
+    puppet.send(window=0)
+    socket.write_nowait(b"x" * 3000)
+    assert puppet.collect() == []
+    probes = puppet.advance(60)
+    assert 4 <= len(probes) <= 10
+    assert all(p.seq == puppet.ack - 1 and not p.payload for p in probes)
+    segments = puppet.send(window=5000)
+    assert sum(len(s.payload) for s in segments) == 3000
+
+
+def test_small_window_is_used_after_a_while_and_not_at_once():
+    puppet = Puppet(options=PLAIN)
+    socket = puppet.accepted()
+    puppet.send(window=40_000)
+    puppet.send(window=100)
+    socket.write_nowait(b"x" * 3000)
+    assert puppet.collect() == []
+    segments = puppet.advance(3)
+    assert [len(s.payload) for s in segments if s.payload][:1] == [100]
+
+
+def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.quick_acks = 0
+    assert puppet.send(payload=b"x" * 600) == []
+    (answer,) = puppet.send(payload=b"x" * 600)
+    assert answer.ack == puppet.seq
+    assert puppet.send(payload=b"x" * 600) == []
+    (answer,) = puppet.advance(0.05)
+    assert answer.ack == puppet.seq
+
+
+def test_data_carries_the_acknowledgement():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.quick_acks = 0
+    puppet.send(payload=b"ping")
+    socket.write_nowait(b"pong")
+    (segment,) = puppet.collect()
+    assert segment.ack == puppet.seq
+    assert bytes(segment.payload) == b"pong"
+    puppet.ack += 4
+    puppet.send()
+    assert puppet.advance(1) == []
+
+
+def test_holes_are_reported_at_once_and_for_every_segment():
+    puppet = Puppet()
+    puppet.accepted()
+    base = puppet.seq
+    (first,) = puppet.send(payload=b"b" * 1000, seq=base + 1000)
+    assert first.options.sack == ((base + 1000, base + 2000),)
+    (second,) = puppet.send(payload=b"d" * 1000, seq=base + 3000)
+    assert second.options.sack == ((base + 3000, base + 4000), (base + 1000, base + 2000))
+    (third,) = puppet.send(payload=b"b" * 1000, seq=base + 1000)
+    assert third.ack == base
+    (last,) = puppet.send(payload=b"a" * 1000, seq=base)
+    assert last.ack == base + 2000
+    (duplicate,) = puppet.send(payload=b"a" * 1000, seq=base)
+    assert duplicate.options.sack[0] == (base, base + 1000)  # RFC 2883
+
+
+def test_window_closes_with_unread_data_and_opens_again():
+    puppet = Puppet(TcpSettings(receive_buffer=10_000), options=PLAIN)
+    socket = puppet.accepted()
+    for _ in range(10):
+        puppet.send(payload=b"x" * 1000)
+    (answer,) = puppet.send(payload=b"x")
+    assert answer.window == 0
+    assert socket.unread == 10_000
+    socket.read_nowait(1000)
+    assert puppet.collect() == []  # a thousand bytes are not worth a segment
+    socket.read_nowait(5000)
+    (update,) = puppet.collect()
+    assert update.window == 6000
+
+
+def test_burst_limit_bounds_flight_and_window_on_fast_paths():
+    world = World(there=Link(delay=0.0001), back=Link(delay=0.0001))
+    world.a.burst_limit = world.b.burst_limit = 50_000
+    mine, theirs = world.connect()
+    transfer = Transfer(mine, theirs, bytes(3_000_000), world.random)
+    peak = 0
+
+    def step() -> None:
+        nonlocal peak
+        transfer.step()
+        peak = max(peak, mine.unacked)
+
+    world.on_step = step
+    world.run(lambda: transfer.done)
+    assert peak <= 50_001
+
+
+def test_burst_limit_is_a_rate_on_slow_paths():
+    world = World(there=Link(delay=0.05), back=Link(delay=0.05))
+    world.a.burst_limit = world.b.burst_limit = 50_000
+    mine, theirs = world.connect()
+    transfer = Transfer(mine, theirs, bytes(8_000_000), world.random)
+    world.on_step = transfer.step
+    begun = world.now
+    world.run(lambda: transfer.done)
+    assert world.now - begun < 1.5
+
+
+def test_keepalive_finds_a_dead_peer_and_spares_a_living_one():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.set_keepalive(10, interval=1, probes=3)
+    (probe,) = puppet.advance(10.5)
+    assert probe.seq == puppet.ack - 1
+    puppet.send()
+    assert len(puppet.advance(9)) == 0
+    sent = puppet.advance(10)
+    assert len(sent) == 4  # three probes and a RST
+    assert socket.error is not None
+    assert socket.error.code == "timeout"
+
+
+def test_keepalive_probes_are_answered():
+    puppet = Puppet()
+    puppet.accepted()
+    (answer,) = puppet.send(seq=puppet.seq - 1)
+    assert (answer.flags, answer.ack) == (ACK, puppet.seq)
+
+
+def test_a_peer_that_takes_small_packets_only():
+    world = World()
+    mine, theirs = world.connect()
+    world.a.set_mtu_to(mine.remote, 1280)
+    assert mine.mss == 1208
+    world.a.set_mtu_to(mine.remote, 9000)
+    assert mine.mss == 9000 - 72
+    mine.write_nowait(bytes(100_000))
+    world.run(lambda: theirs.unread == 100_000)
+    world.a.set_mtu_to(mine.remote, None)
+    assert mine.mss == 1208
