@@ -178,7 +178,8 @@ def _front_door(context: Context) -> FrontDoor:
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> None:
         request = link_request(head, remote_ip, secure)
         found = table.find(request.path)
-        assert found is not None
+        if found is None:  # the door asked the same table a moment ago
+            raise LookupError(request.path)
         handler, params = found
         upgrade = Upgrade(request, params, stream, trailing, response_headers())
         await serve_link(context, handler, upgrade, stream, envelope_of)

@@ -5,6 +5,8 @@ Names, kinds and defaults are upstream v2.34's; the AI gateway's are left out wi
 acted on is told by `config.ServerConfig`: what has no attribute there is accepted, kept and shown, nothing more.
 """
 
+# ruff: noqa: E501 - a table is read by its rows
+
 from __future__ import annotations
 
 from datetime import timedelta

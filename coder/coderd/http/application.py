@@ -42,6 +42,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "terminals",
     "init_script",
     "binaries",
+    "experiments",
     # last: takes what nobody else wants
     "site",
 )
@@ -74,7 +75,7 @@ def _only_named_methods(app: Application) -> None:
 
 def _register_errors(app: Application) -> None:
     app.register_error_handler(Refusal, _on_error)
-    app.register_error_handler(HTTPException, _on_http_exception)  # type: ignore[arg-type]
+    app.register_error_handler(HTTPException, _on_http_exception)
     app.register_error_handler(Exception, _on_error)
 
 

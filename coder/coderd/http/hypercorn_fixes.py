@@ -186,7 +186,7 @@ class BoundedBody(TrioBody):
 
 
 class BoundedRequest(TrioRequest):
-    body_class = BoundedBody
+    body_class = BoundedBody  # type: ignore[assignment]
 
 
 class BoundedHTTPConnection(TrioASGIHTTPConnection):

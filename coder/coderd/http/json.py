@@ -97,7 +97,7 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     """`document` with every absent or null field of `kind` that may not be so set to its zero value."""
     filled = dict(document)
     lowered: dict[str, str] | None = None
-    for name, zero, nested, nullable in _fields(kind):
+    for name, zero, nested, nullable in _fields(kind):  # type: ignore[arg-type]
         if name not in filled:
             # Go matches keys without regard to case when the exact key is absent.
             lowered = lowered if lowered is not None else {key.lower(): key for key in document}
@@ -187,4 +187,6 @@ def message(text: str, status: int = 200) -> Response:
 
 
 def no_content() -> Response:
-    return Response(b"", 204)
+    response = Response(b"", 204)
+    del response.headers["Content-Type"]  # of nothing
+    return response

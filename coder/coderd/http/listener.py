@@ -35,7 +35,7 @@ OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[
 IsLink = Callable[[str], bool]
 
 
-class LinkRequested(Exception):
+class LinkRequested(Exception):  # noqa: N818 - not an error: a way out
     """Leaves Hypercorn's protocol with a parsed head; caught by `Connection`."""
 
     def __init__(self, request: h11.Request, trailing: bytes) -> None:

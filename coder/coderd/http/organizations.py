@@ -110,7 +110,7 @@ async def put_member_roles(organization: str, user: str) -> Response:
 
 @blueprint.get("/<organization>/members/<user>/workspaces/available-users")
 @authenticated
-async def get_available_users(organization: str, user: str) -> Response:
+async def get_available_users(organization: str, user: str) -> Response:  # noqa: ARG001 - part of the path
     row = await _organization(organization)
     if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
         raise Forbidden

@@ -79,7 +79,7 @@ class Query:
             raise Invalid(self._message, validations=self._wrong)
 
 
-def path_uuid(text: str, what: str = "id") -> UUID:
+def path_uuid(text: str) -> UUID:
     """A UUID in a path. Raises Invalid as upstream does."""
     try:
         return UUID(text)

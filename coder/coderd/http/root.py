@@ -53,7 +53,7 @@ async def buildinfo() -> Response:
             agent_api_version="1.0",
             provisioner_api_version=PROVISIONER_API_VERSION,
             upgrade_message=ctx.config.cli_upgrade_message,
-            deployment_id=str(ctx.deployment_id),
+            deployment_id=ctx.deployment_id,
             webpush_public_key=ctx.webpush_public_key,
         )
     )

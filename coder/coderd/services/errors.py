@@ -17,7 +17,7 @@ FORBIDDEN_DETAIL = (
 )
 
 
-class Refusal(CoderError):
+class Refusal(CoderError):  # noqa: N818 - kinds are named for what they say
     """The request cannot be done, and the caller is told why."""
 
     kind = "refused"

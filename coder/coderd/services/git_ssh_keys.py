@@ -69,7 +69,8 @@ async def regenerate(ctx: Context, subject: Subject, user: UserRow) -> GitSSHKey
     pair = await generate(ctx.config.ssh_keygen_algorithm)
     await ctx.db.run(store.put_git_ssh_key, user.id, pair.private_key, pair.public_key, ctx.clock.now())
     row = await ctx.db.read(store.get_git_ssh_key, user.id)
-    assert row is not None
+    if row is None:
+        raise NotFound
     return _view(row)
 
 

@@ -93,7 +93,7 @@ async def create_token(
 ) -> str:
     """A long-lived token. Raises Invalid, Conflict (name taken), NotFound."""
     require(subject, "create", key_resource(user.id))
-    lifetime = ctx.config.default_token_lifetime if not lifetime else lifetime
+    lifetime = lifetime or ctx.config.default_token_lifetime
     _check_lifetime(lifetime, max_lifetime(ctx, user))
     for scope in names:
         if scopes.canonical(scope) not in scopes.known():

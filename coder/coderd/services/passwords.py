@@ -40,9 +40,10 @@ async def verify_password(hashed: str, password: str) -> bool:
 
 def _verify(hashed: str, password: str) -> bool:
     try:
-        return _hasher.verify(hashed or _nobody(), password) and bool(hashed)
+        _hasher.verify(hashed or _nobody(), password)
     except (VerificationError, InvalidHashError):
         return False
+    return bool(hashed)
 
 
 def check_strength(password: str, message: str = "Password is invalid") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 from uuid import UUID
 
@@ -48,6 +48,6 @@ def _view(role: Role, assignable: bool, organization_id: UUID | None) -> Assigna
 def _permissions(table: Grants, negate: bool = False) -> list[Permission]:
     return [
         Permission(negate=negate, resource_type=cast(Any, resource), action=cast(Any, action))
-        for resource, actions in sorted(cast(Mapping[str, frozenset[str]], table).items())
+        for resource, actions in sorted(table.items())
         for action in sorted(actions)
     ]

@@ -183,7 +183,8 @@ async def _insert(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.KeyPa
         await organization_store.insert_member(tx, organization_id, user_id, now)
     await git_ssh_keys.insert(tx, user_id, pair, now)
     row = await user_store.get_user(tx, user_id)
-    assert row is not None
+    if row is None:  # inserted above, in this transaction
+        raise NotFound
     return row
 
 
@@ -302,7 +303,8 @@ async def _change(ctx: Context, user: UserRow, **values: Any) -> UserRow:
     async def write(tx: Tx) -> UserRow:
         await user_store.update_user(tx, user.id, updated_at=now, **values)
         row = await user_store.get_user(tx, user.id)
-        assert row is not None
+        if row is None:
+            raise NotFound
         return row
 
     return await ctx.db.run(write)

@@ -59,6 +59,11 @@ class LoopThread:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()
 
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self.loop is None:
+            raise CoderError("database_closed", "the database is not open")
+        return self.loop
+
     def _main(self) -> None:
         loop = _new_loop()
         self.loop = loop
@@ -74,8 +79,7 @@ class LoopThread:
     async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs `make()` on the loop. A cancelled caller cancels the coroutine and waits for its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        assert self.loop is not None
-        loop, token, task = self.loop, trio.lowlevel.current_trio_token(), trio.lowlevel.current_task()
+        loop, token, task = self._started(), trio.lowlevel.current_trio_token(), trio.lowlevel.current_task()
         state = _Crossing()
 
         def start() -> None:
@@ -188,7 +192,8 @@ class Database:
         After a lost connection came back each channel receives `(channel, RESYNC)`. A reader that falls 1000 notices
         behind loses the oldest and receives RESYNC instead.
         """
-        assert self._listeners is not None
+        if self._listeners is None:
+            raise CoderError("database_closed", "the database is not open")
         subscription = await self._listeners.subscribe(channels)
         try:
             yield subscription.receive

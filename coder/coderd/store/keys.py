@@ -93,8 +93,9 @@ _FIND_CALLER = (
 
 def _user(values: Sequence[Any]) -> KeyUser:
     plain, (memberships, groups, custom) = values[:13], values[13:]
+    named: dict[str, Any] = dict(zip(_USER_NAMES, plain, strict=True))
     return KeyUser(
-        *plain,
+        **named,
         organization_roles={UUID(o): frozenset(roles) for o, roles in _json(memberships)},
         group_ids=frozenset(groups or ()),
         custom_roles={

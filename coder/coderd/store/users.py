@@ -75,7 +75,8 @@ _SELECT = select(*_COLUMNS, _ORGANIZATIONS)
 
 
 def _row(values: Any) -> UserRow:
-    return UserRow(*values[:-1], organization_ids=values[-1] or ())
+    fields = dict(zip(UserRow.__slots__, values, strict=True))
+    return UserRow(**{**fields, "organization_ids": values[-1] or ()})
 
 
 async def get_user(tx: Tx, user_id: UUID) -> UserRow | None:

@@ -11,6 +11,7 @@ from coder.domain.policy import SYSTEM, Resource, Subject, allowed_organizations
 from coder.domain.roles import SITE_ROLES
 
 ORG, OTHER_ORG = UUID(int=1), UUID(int=2)
+BANNED = ("organization-workspace-access", "organization-workspace-creation-ban")
 ME, THEM = UUID(int=11), UUID(int=12)
 
 
@@ -37,8 +38,8 @@ def workspace(owner: UUID, organization: UUID = ORG, **rest: object) -> Resource
         (person(), "read", workspace(THEM), False),
         (person(), "create", workspace(ME, OTHER_ORG), False),
         (person(org=()), "create", workspace(ME), False),
-        (person(org=("organization-workspace-access", "organization-workspace-creation-ban")), "create", workspace(ME), False),
-        (person(org=("organization-workspace-access", "organization-workspace-creation-ban")), "read", workspace(ME), True),
+        (person(org=BANNED), "create", workspace(ME), False),
+        (person(org=BANNED), "read", workspace(ME), True),
         (person("owner"), "delete", workspace(THEM, OTHER_ORG), True),
         (person("owner"), "update", Resource("prebuilt_workspace"), True),
         (person("template-admin"), "read", workspace(THEM), True),
