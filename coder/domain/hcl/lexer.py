@@ -38,6 +38,10 @@ _PUNCTUATION = (
 )  # fmt: skip
 
 
+_MAX_NESTED = 60
+"Ours: strings within interpolations within strings."
+
+
 class Lexer:
     """Tokens of one text, or of a part of it (`start` to `end`) with positions of the whole."""
 
@@ -47,6 +51,7 @@ class Lexer:
         self._at = start
         self._end = len(text) if end is None else end
         self._line = line
+        self._nested = 0
 
     def tokens(self) -> list[Token]:
         """Raises HclError."""
@@ -118,6 +123,9 @@ class Lexer:
         """Behind the brace that closes an interpolation whose inside starts at `index`."""
         depth = 1
         start = index
+        self._nested += 1
+        if self._nested > _MAX_NESTED:
+            raise self.fail("Nested too deeply", start)
         while index < self._end:
             char = self._text[index]
             if char == '"':
@@ -128,6 +136,7 @@ class Lexer:
             elif char == "}":
                 depth -= 1
                 if depth == 0:
+                    self._nested -= 1
                     return index + 1
             index += 1
         raise self.fail("Unterminated interpolation", start)

@@ -33,7 +33,7 @@ _PRECEDENCE = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }  # fmt: skip
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
-_MAX_DEPTH = 200
+_MAX_DEPTH = 60
 "Ours: deeper nesting is no template anybody wrote."
 
 

@@ -1,0 +1,102 @@
+"""HCL read without Terraform."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coder.domain.hcl import tree
+from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.parser import parse_expression_untrusted, parse_file_untrusted
+
+
+def test_blocks_attributes_and_sources() -> None:
+    text = 'a "b" c {\n  x = 1 # one\n  d {}\n}\n/* no */ y = [\n  2,\n]\n'
+    file = parse_file_untrusted(text, "f.tf")
+    [block] = file.body.blocks
+    assert (block.type, block.labels, block.span.line) == ("a", ("b", "c"), 1)
+    assert [inner.type for inner in block.body.blocks] == ["d"]
+    assert file.source(file.body.attributes["y"].span) == "[\n  2,\n]"
+
+
+def _shown(expression: tree.Expression) -> object:
+    match expression:
+        case tree.Literal(value=value):
+            return value
+        case tree.Variable(name=name):
+            return name
+        case tree.Binary(operator=operator, left=left, right=right):
+            return (_shown(left), operator, _shown(right))
+        case tree.Unary(operator=operator, operand=operand):
+            return (operator, _shown(operand))
+        case tree.Parentheses(inner=inner):
+            return _shown(inner)
+        case tree.Conditional(condition=condition, yes=yes, no=no):
+            return (_shown(condition), "?", _shown(yes), _shown(no))
+        case tree.Attribute(of=of, name=name):
+            return f"{_shown(of)}.{name}"
+        case tree.Index(of=of, key=key):
+            return f"{_shown(of)}[{_shown(key)}]"
+        case tree.Call(name=name, arguments=arguments):
+            return (name, *map(_shown, arguments))
+        case tree.Template(parts=parts):
+            return [part if isinstance(part, str) else _shown(part) for part in parts]
+        case tree.Splat(of=of, each=each):
+            return ("splat", _shown(of), _shown(each))
+        case tree.SplatItem():
+            return "it"
+    return type(expression).__name__
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1 + 2 * 3 == 7 && !x", (((1, "+", (2, "*", 3)), "==", 7), "&&", ("!", "x"))),
+        ("a ? b : c ? d : e", ("a", "?", "b", ("c", "?", "d", "e"))),
+        ("(1\n + 2)", (1, "+", 2)),
+        ("a.b[0].c.1", "a.b[0].c[1]"),
+        ("a[*].b.c", ("splat", "a", "it.b.c")),
+        ("f(a, [1]...)", ("f", "a", "Tuple")),
+        ("core::f()", ("core::f",)),
+        ('"a${b.c}d$${e}\\n"', ["a", "b.c", "d${e}\n"]),
+        ('"${"${x}"}"', [["x"]]),
+        ("<<-E\n    x\n      y\n    E", ["x\n  y\n"]),
+        ("<<E\n  ${x}!\nE", ["  ", "x", "!\n"]),
+        ("-1.5e2", ("-", 150.0)),
+        ('{ a = 1, "b" : 2\n c = 3 }', "Object"),
+        ("[for k, v in m : k if v]", "ForExpression"),
+        ("{ for v in m : v => v... }", "ForExpression"),
+    ],
+)
+def test_expressions(text: str, shown: object) -> None:
+    assert _shown(parse_expression_untrusted(text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('x = "a\n', "f:1,5: Unterminated template string"),
+        ("x = <<E\nfoo\n", "f:1,5: Unterminated heredoc E"),
+        ("x = 1\nx = 2\n", "f:2,1: The argument 'x' was already set"),
+        ("x = (1\n", "Unbalanced parentheses"),
+        ("x = 1 y = 2\n", "f:1,7: Missing newline after argument or block"),
+        ("a {\n", "Argument or block definition required"),
+        ("x = ~\n", "f:1,5: Invalid character '~'"),
+        ("x = " + "[" * 1000, "Nested too deeply"),
+        ("x = " + "-" * 1000 + "1", "Nested too deeply"),
+        ("x = " + '"${' * 1000, "Nested too deeply"),
+    ],
+)
+def test_complaints(text: str, message: str) -> None:
+    with pytest.raises(HclError) as caught:
+        parse_file_untrusted(text, "f")
+    assert message in caught.value.message
+
+
+@given(st.text(alphabet='ab1 .,:=?{}[]()"$%\\\n<E-+*!&|#/', max_size=80))
+def test_only_one_error_type(text: str) -> None:
+    try:
+        parse_file_untrusted(text)
+    except HclError:
+        pass
