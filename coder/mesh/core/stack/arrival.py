@@ -247,7 +247,11 @@ def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     if segment.flags & tcp.RST:
         return
     if c.state is State.SYN_RECEIVED and segment.flags & tcp.SYN and segment.seq == c.irs & MASK:
-        c.syn_at = now  # our SYN-ACK was lost
+        if segment.flags & tcp.ACK and not c.passive:
+            _take_ack(c, seq, segment, now)  # both opened at once (RFC 9293 figure 8)
+            c.acks_owed = 1
+        else:
+            c.syn_at = now  # our SYN-ACK was lost
         return
     if segment.flags & tcp.SYN:
         _challenge(c, now)
@@ -352,6 +356,7 @@ def _take_payload(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     if seq + len(payload) > right:
         payload = payload[: max(right - seq, 0)]
         finishes = False
+        c.acks_owed = max(c.acks_owed, 1)  # a window probe wants to hear the window
     end = seq + len(payload)
     if finishes and c.fin_at < 0:
         c.fin_at = end

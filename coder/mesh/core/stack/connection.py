@@ -71,8 +71,11 @@ class Host(Protocol):
     def forget(self, socket: TcpSocket) -> None:
         """The connection is CLOSED."""
 
+    def own_limit(self, destination: bytes) -> int:
+        """Largest number of bytes behind the fixed TCP header that we want to get: the MSS to announce."""
+
     def segment_limit(self, socket: TcpSocket) -> int:
-        """Largest number of bytes behind the fixed TCP header: what path and peer both take."""
+        """Largest number of bytes behind the fixed TCP header that we may send: what path and peer both take."""
 
     def without_checksums(self, destination: bytes) -> bool:
         """Whether the owner switched checksums off."""
@@ -148,7 +151,7 @@ class TcpSocket:
         self.retries = 0
         "Timeouts in a row."
         self.extra = 0
-        "Bytes a probe may send beyond the congestion window."
+        "Bytes that may be sent whatever the congestion window says: probes, the first retransmission."
         self.limited = False
         "Whether the congestion window was what stopped us."
         self.loss_undo: tuple[int, int, float, float, float] | None = None

@@ -83,7 +83,7 @@ def _allowance(c: TcpSocket, left: int) -> int:
     window = c.cubic.window
     cap = c.flight_cap()
     peer_room = c.snd_una + c.snd_wnd - c.snd_nxt
-    own_room = (window if window < cap else cap) - used + c.extra
+    own_room = max((window if window < cap else cap) - used, c.extra)
     c.limited = window <= cap and window - used < min(left, peer_room)
     room = own_room if own_room < peer_room else peer_room
     if room >= left:
@@ -227,7 +227,7 @@ def _emit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     """Send lost ranges again, as far as the window lets us; segments are cut to today's size."""
     mss = c.mss
     layout = txbuf.layout(c.slot)
-    room = min(c.cubic.window, c.flight_cap()) - recovery.pipe(c) + c.extra
+    room = max(min(c.cubic.window, c.flight_cap()) - recovery.pipe(c), c.extra)
     count = 0
     offset = HEADER
     size = layout.size

@@ -8,6 +8,7 @@ Obeys: RFC 9293 sections 3.5 and 3.10.7.3, RFC 7323 sections 2 and 3, RFC 2018 s
 from __future__ import annotations
 
 from coder.mesh.core.stack import emission
+from coder.mesh.core.stack.congestion import Cubic
 from coder.mesh.core.stack.connection import NEVER, TcpSocket
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.reassembly import Reassembly
@@ -79,6 +80,7 @@ def read_offer(c: TcpSocket, syn: Segment, now: float) -> None:
     c.snd_wl2 = c.snd_una
     c.last_heard = now
     emission.retune(c, c.host.segment_limit(c))
+    c.cubic = Cubic(c.mss)  # the initial window counts in true segments
 
 
 def established(c: TcpSocket, now: float) -> None:
@@ -106,7 +108,7 @@ def syn_packet(c: TcpSocket, now: float) -> bytes | None:
         return None
     active = c.state is State.SYN_SENT
     options = Options(
-        mss=c.host.segment_limit(c) if active else min(c.host.segment_limit(c), 0xFFFF),
+        mss=c.host.own_limit(c.remote),
         window_scale=c.rcv_scale if active or c.snd_scale or c.rcv_scale else None,
         sack_permitted=c.sack_ok,
         timestamps=(c.clock(now), c.ts_recent) if c.ts_ok else None,
