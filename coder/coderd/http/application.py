@@ -13,7 +13,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import PathConverter
 
 from coder.api import codec
-from coder.coderd.http.auth import CsrfMismatch
+from coder.coderd.http.auth import CsrfMismatch, count_public_request
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import Frame
 from coder.coderd.http.hypercorn_fixes import Application, new_application
@@ -61,6 +61,8 @@ def build_application(ctx: Context) -> Frame:
     app.url_map.converters["page"] = PagePath
     for name in BLUEPRINTS:
         app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
+    if not ctx.config.dangerous_disable_rate_limits:
+        app.before_request(count_public_request)
     _register_errors(app)
     _only_named_methods(app)
     return Frame(app, ctx)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
+from coder.coderd.http.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.services import authentication
 from coder.coderd.services.authentication import Caller, Credentials
 from coder.coderd.services.errors import Refusal, Unauthenticated
@@ -61,11 +62,30 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         try:
             g.caller = await authentication.authenticate(context(), shown)
         except Unauthenticated as error:
+            count_request(None)
             error.headers = (*error.headers, ("WWW-Authenticate", _challenge()))
             raise
+        count_request(g.caller)
         return await view(*args, **kwargs)
 
+    guarded.counts_itself = True  # type: ignore[attr-defined]
     return guarded
+
+
+def count_request(who: Caller | None) -> None:
+    """Raises RateLimited; otherwise the frame adds the headers that say how much is left."""
+    here = websocket if has_websocket_context() else request
+    limits: RateLimits = context().part(RateLimits)
+    if limits.limit_of(here.path):
+        bypass = here.headers.get(BYPASS_HEADER) == "true"
+        here.scope["coder_headers"] = limits.count(key_of(who, remote_ip(), bypass), here.path)
+
+
+async def count_public_request() -> None:
+    """Before views that do not authenticate: they are limited by address."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    if not getattr(view, "counts_itself", False) and request.path.startswith("/api/"):
+        count_request(None)
 
 
 async def optional_caller() -> Caller | None:

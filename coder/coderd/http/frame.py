@@ -77,6 +77,7 @@ class Frame:
                 given = list(message.get("headers", ()))
                 names = {name.lower() for name, _ in given}
                 given += [pair for pair in extra if pair[0] not in names]
+                given += [(name.encode(), value.encode()) for name, value in scope.get("coder_headers", ())]
                 given += _VARY
                 if fresh:
                     given.append((b"set-cookie", f"csrf_token={fresh}{self._cookie_tail}".encode()))
