@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from coder.api.builds import BuildInfoResponse
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
@@ -31,6 +31,8 @@ async def latency_check() -> Response:
 @blueprint.route("/derp/latency-check", methods=["GET"], provide_automatic_options=False)
 async def relay_latency_check() -> Response:
     """For nodes of the overlay, which choose their home relay by it; only the round trip counts."""
+    if request.method == "HEAD":  # as upstream: a measurement is a GET
+        return Response("", 405, {"Allow": "GET"})
     return Response("", content_type="text/plain; charset=utf-8")
 
 

@@ -18,8 +18,8 @@ import trio
 
 from coder.api import codec
 from coder.base.log import get_logger
+from coder.coderd.links.handshake import explain_handshake
 from coder.coderd.services.authentication import Credentials
-from coder.coderd.services.errors import Invalid
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -50,6 +50,10 @@ class LinkRequest:
     def credentials(self) -> Credentials:
         """What the caller showed to prove who it is."""
         return Credentials.of(self.headers, self.query, self.remote_ip)
+
+
+class HandshakeRefused(Exception):  # noqa: N818 - the caller has heard it already
+    """The request was answered with a refusal; the handler has nothing left to do."""
 
 
 class Upgrade:
@@ -84,15 +88,23 @@ class Upgrade:
         await self._stream.aclose()
 
     async def accept_websocket(
-        self, subprotocol: str | None = None, max_message: int | None = None, *, binary_only: bool = False
+        self,
+        subprotocol: str | None = None,
+        max_message: int | None = None,
+        *,
+        binary_only: bool = False,
+        any_origin: bool = False,
     ) -> WebSocketStream:
-        """101, then the WebSocket. Raises Invalid when the request was no WebSocket handshake."""
+        """101, then the WebSocket. Answers and raises HandshakeRefused when the request is no handshake we accept."""
         from coder.net.websocket import WebSocketStream, accept_key
 
         headers = self.request.headers
-        key = headers.get("sec-websocket-key", "")
-        if "websocket" not in headers.get("upgrade", "").lower() or not key:
-            raise Invalid("Failed to accept websocket.", "The request is no WebSocket handshake.")
+        refusal = explain_handshake(self.request.method, headers, any_origin=any_origin)
+        if refusal is not None:
+            fields = [("content-type", "text/plain; charset=utf-8"), *refusal.headers]
+            await self.answer(refusal.status, refusal.body, fields)
+            raise HandshakeRefused(refusal.text)
+        key = headers["sec-websocket-key"]
         fields = [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-accept", accept_key(key))]
         if subprotocol:
             fields.append(("sec-websocket-protocol", subprotocol))
@@ -137,7 +149,8 @@ class Upgrade:
 
 _REASONS = {
     101: "Switching Protocols", 200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized",
-    403: "Forbidden", 404: "Not Found", 409: "Conflict", 426: "Upgrade Required", 500: "Internal Server Error",
+    403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
+    426: "Upgrade Required", 500: "Internal Server Error",
 }  # fmt: skip
 
 LinkHandler = Callable[["Context", Upgrade], Awaitable[None]]
@@ -213,8 +226,8 @@ async def serve_link(
     """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards."""
     try:
         await handler(ctx, upgrade)
-    except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # the peer left; links end like this every day
+    except (trio.BrokenResourceError, trio.ClosedResourceError, HandshakeRefused):
+        pass  # the peer left or was sent away; links end like this every day
     except Exception as error:
         await _refuse(upgrade, error, explain)
     finally:

@@ -31,7 +31,7 @@ async def serve_relay(ctx: Context, upgrade: Upgrade) -> None:
     wanted = headers.get("upgrade", "").lower()
     protocols = [name.strip().lower() for name in headers.get("sec-websocket-protocol", "").split(",")]
     if wanted == "websocket" and "derp" in protocols:
-        await server.serve_connection(await upgrade.accept_websocket("derp"))
+        await server.serve_connection(await upgrade.accept_websocket("derp", any_origin=True))
     elif wanted in {"derp", "websocket"}:
         # A WebSocket without our subprotocol is served raw, as upstream does.
         fast = headers.get("derp-fast-start") == "1"

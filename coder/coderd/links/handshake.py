@@ -1,0 +1,81 @@
+"""Is a request a WebSocket handshake we accept? The checks, their order and their words are upstream's library's.
+
+Refusals are a line of plain text followed by the JSON envelope, as recorded (tests/data/wire/http_examples.json).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from coder.api import codec
+
+_VIOLATION = "WebSocket protocol violation: "
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeRefusal:
+    status: int
+    text: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        envelope = {
+            "message": "Failed to accept websocket.",
+            "detail": f"failed to accept WebSocket connection: {self.text}",
+        }
+        return self.text.encode() + b"\n" + codec.encode(envelope) + b"\n"
+
+
+def explain_handshake(method: str, headers: Mapping[str, str], *, any_origin: bool) -> HandshakeRefusal | None:
+    """Why the request is refused; None when it is a handshake. Header names in lower case."""
+    upgrade = (("upgrade", "websocket"),)
+    connection, protocol = headers.get("connection", ""), headers.get("upgrade", "")
+    if not _has_token(connection, "upgrade"):
+        text = f"{_VIOLATION}Connection header {_quote(connection)} does not contain Upgrade"
+        return HandshakeRefusal(426, text, upgrade)
+    if not _has_token(protocol, "websocket"):
+        text = f"{_VIOLATION}Upgrade header {_quote(protocol)} does not contain websocket"
+        return HandshakeRefusal(426, text, upgrade)
+    if method != "GET":
+        return HandshakeRefusal(405, f"{_VIOLATION}handshake request method is not GET but {_quote(method)}")
+    version = headers.get("sec-websocket-version", "")
+    if version != "13":
+        text = f"unsupported WebSocket protocol version (only 13 is supported): {_quote(version)}"
+        return HandshakeRefusal(400, text, (("sec-websocket-version", "13"),))
+    return _explain_key(headers.get("sec-websocket-key")) or (None if any_origin else _explain_origin(headers))
+
+
+def _explain_key(key: str | None) -> HandshakeRefusal | None:
+    if key is None:
+        return HandshakeRefusal(400, f"{_VIOLATION}missing Sec-WebSocket-Key")
+    try:
+        if len(base64.b64decode(key, validate=True)) == 16:
+            return None
+    except binascii.Error:
+        pass
+    text = f"{_VIOLATION}invalid Sec-WebSocket-Key {_quote(key)}, must be a 16 byte base64 encoded string"
+    return HandshakeRefusal(400, text)
+
+
+def _explain_origin(headers: Mapping[str, str]) -> HandshakeRefusal | None:
+    """A page of another site may not use the visitor's cookies here; programs send no Origin."""
+    origin = headers.get("origin", "")
+    if not origin:
+        return None
+    found, host = urlsplit(origin).netloc, headers.get("host", "")
+    if found.lower() == host.lower():
+        return None
+    return HandshakeRefusal(403, f"request Origin {_quote(found)} is not authorized for Host {_quote(host)}")
+
+
+def _has_token(header: str, token: str) -> bool:
+    return token in {part.strip().lower() for part in header.split(",")}
+
+
+def _quote(text: str) -> str:
+    return codec.encode(text).decode()
