@@ -30,8 +30,12 @@ from coder.mesh.core.wire import disco
 from coder.mesh.core.wire.address import Endpoint as UdpAddress
 from coder.mesh.core.wire.batch import Batch, TxBuf
 from coder.mesh.core.wire.stun import is_stun
+from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
 
 PERSISTENT_KEEPALIVE = 25.0
+RELAY_PACKET = 8160
+"""Ours: inner packets for peers of our own kind while the relay carries everything: a relay has no MTU, and most of
+the cost of a packet does not depend on its size. Seven of them fill a superbuffer."""
 _PSEUDO_RELAY = "127.3.3.40"
 """Peers are told that we saw their relayed ping come from this address, the port being the region."""
 _TRANSPORT = 4
@@ -131,6 +135,8 @@ class Endpoint:
         self._by_address: PeerMap[Peer] = PeerMap()
         self._agenda: Agenda[Peer] = Agenda()
         self._random = random
+        self._largest = mtu + TRANSPORT_OVERHEAD
+        """Bytes of the largest datagram a UDP path is known to carry."""
         self._txbuf = TxBuf(mtu)
         self._inbound: list[bytes] = []
         self._own_endpoints: tuple[UdpAddress, ...] = ()
@@ -159,6 +165,7 @@ class Endpoint:
         if config.allowed_ips != peer.tunnel.allowed:
             self._resume(peer)
             self.device.set_allowed(peer.tunnel, config.allowed_ips)
+        self._size_packets(peer)
         peer.config = config
         peer.tunnel.set_persistent_keepalive(PERSISTENT_KEEPALIVE if config.keepalive else 0.0, now)
         self._do(peer, peer.paths.set_endpoints(config.endpoints if self.direct else (), now), now)
@@ -171,6 +178,7 @@ class Endpoint:
         self._resume(peer)
         for address in peer.tunnel.allowed:
             self.stack.reset_peer(address, now)
+            self.stack.set_mtu_to(address, None)
         others = self._by_disco[peer.config.disco_key]
         others.remove(peer)
         if not others:
@@ -372,7 +380,13 @@ class Endpoint:
             peer.seen_state = state
             if state is State.DIRECT:
                 self._resume(peer)
+            self._size_packets(peer)
             self.path_changed(peer, now)
+
+    def _size_packets(self, peer: Peer) -> None:
+        size = RELAY_PACKET if peer.paths.selector.state is State.RELAYED else None
+        for address in peer.tunnel.allowed:
+            self.stack.set_mtu_to(address, size)
 
     def path_changed(self, peer: Peer, now: float) -> None:
         """What was sent lately may be lost: let the stack find out now instead of by its timers."""
@@ -431,7 +445,9 @@ class Endpoint:
         address, by_relay = paths.route(now)
         stride = self._txbuf.layout(batch.size).stride
         view = self._txbuf.view[:total]
-        if address is not None:
+        if stride > self._largest:
+            by_relay = True
+        elif address is not None:
             peer.direct_bytes += total
             if not self.sink.udp_batch(view, stride, address):
                 self._sending_failed(peer, address, now)
@@ -441,9 +457,10 @@ class Endpoint:
         self._note_sent(peer, now)
 
     def _transmit(self, peer: Peer, datagrams: list[bytes], now: float) -> None:
-        paths = peer.paths
-        address, by_relay = paths.route(now)
-        if address is not None:
+        address, by_relay = peer.paths.route(now)
+        if max(map(len, datagrams)) > self._largest:
+            by_relay = True  # sealed for the relay, staged until the session was there
+        elif address is not None:
             peer.direct_bytes += sum(map(len, datagrams))
             if not self.sink.udp(datagrams, address):
                 self._sending_failed(peer, address, now)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.endpoint import Endpoint, PeerConfig
+from coder.mesh.core.endpoint import RELAY_PACKET, Endpoint, PeerConfig
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.probing import PingAnswered
 from coder.mesh.core.paths.selector import State
@@ -22,6 +22,7 @@ class FakeStack:
     def __init__(self) -> None:
         self.received: list[bytes] = []
         self.paused: set[bytes] = set()
+        self.mtus: dict[bytes, int | None] = {}
         self.changes: list[bytes] = []
         self.resets: list[bytes] = []
         self.queue: list[tuple[bytes, list[bytes]]] = []
@@ -49,6 +50,9 @@ class FakeStack:
 
     def path_changed(self, destination: bytes, now: float) -> None:
         self.changes.append(destination)
+
+    def set_mtu_to(self, destination: bytes, mtu: int | None) -> None:
+        self.mtus[destination] = mtu
 
     def pause(self, destination: bytes) -> None:
         self.paused.add(destination)
@@ -211,6 +215,7 @@ def test_the_first_packet_takes_the_relay_and_the_path_becomes_direct() -> None:
     one.say(two, b"first")
     world.run(0.13)
     assert two.heard() == [b"first"]
+    assert one.stack.mtus == {two.overlay: None}
     assert one.alive == [two.key]
     assert state(one, two) is State.DIRECT
     before = one.sent_relay
@@ -462,6 +467,23 @@ def test_a_long_relay_queue_pauses_the_peers_that_use_it() -> None:
     assert one.stack.paused
     one.endpoint.relay_drained(REGION)
     assert not one.stack.paused
+
+
+def test_large_packets_take_the_relay_whatever_the_path() -> None:
+    world = World()
+    one, two = acquainted(world)
+    assert one.stack.mtus == {two.overlay: RELAY_PACKET}
+    one.say(two, b"hello")
+    world.run(0.5)
+    assert state(one, two) is State.DIRECT
+    sent_udp = one.sent_udp
+    one.say(two, bytes(5000))
+    one.stack.bulk.append((two.overlay, [one.packet(two, bytes(RELAY_PACKET - 40))] * 3))
+    one.endpoint.flush(world.now)
+    assert one.sent_udp == sent_udp
+    world.run(1.0)
+    assert [len(text) for text in two.heard()] == [5, 5000] + [RELAY_PACKET - 40] * 3
+    assert state(one, two) is State.DIRECT
 
 
 def test_a_direct_path_does_not_wait_for_the_relay() -> None:
