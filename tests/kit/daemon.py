@@ -130,7 +130,7 @@ async def connected_daemon(
     """A daemon on the wire; `token` other than the logged-in user's, "" for none."""
     use = world.token if token is None else token
     policy = DialPolicy(world.url, token=Secret(use) if use else None)
-    websocket = await connect_websocket(policy, serve_path(**query), headers=dict(headers))
+    websocket = await connect_websocket(policy, serve_path(**query), headers=list(headers.items()))
     async with open_session(websocket, role="client") as session:
         yield FakeDaemon(session)
 
