@@ -9,6 +9,8 @@ a running agent: their areas are for callers who bring these (`names`).
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import json
 import tarfile
@@ -415,6 +417,9 @@ def _header_differences(expected: dict[str, str], answer: Answer, names: Names) 
         if name == "content-encoding":
             continue  # the client decides: we ask for none
         actual = answer.headers.get(name)
+        if name == "content-digest":
+            text = base64.b64encode(hashlib.sha256(answer.body).digest())
+            value = f"sha256:{text.hex()}"  # the recording describes it in words
         if name == "vary":
             value, actual = _words(value) - {"accept-encoding"}, _words(actual or "") - {"accept-encoding"}
             if value != actual:

@@ -67,6 +67,11 @@ def place() -> AgentPlace:
     return found
 
 
+def _nothing() -> Response:
+    # Upstream encodes "no body" as JSON.
+    return Response(b"", 200, content_type="application/json; charset=utf-8")
+
+
 @blueprint.get("/connection")
 async def get_generic_connection() -> Response:
     if await optional_caller() is None:
@@ -81,7 +86,7 @@ async def patch_logs() -> Response:
     now = context().clock.now()
     lines = [LogLine(parse_rfc3339(line.created_at) or now, line.output, line.level) for line in body.logs]
     await agents.append_logs(context(), place(), body.log_source_id, lines)
-    return Response(b"", 200)
+    return _nothing()
 
 
 @blueprint.post("/me/log-source")
@@ -104,7 +109,7 @@ async def patch_app_status() -> Response:
     body = await read_body(_AppStatus)
     report = AppReport(body.app_slug, body.state, body.message, body.uri)
     await agents.report_app_status(context(), place(), report)
-    return Response(b"", 200)
+    return _nothing()
 
 
 @blueprint.get("/me/external-auth")
@@ -120,6 +125,20 @@ async def get_external_auth() -> Response:
 @by_agent
 async def get_git_auth() -> Response:
     raise agents.external_auth_unknown(request.args.get("url", ""))
+
+
+@blueprint.get("/me/reinit")
+@by_agent
+async def get_reinit() -> Response:
+    return await sse(watching.watch_claim(context()))
+
+
+@blueprint.post("/aws-instance-identity")
+@blueprint.post("/azure-instance-identity")
+@blueprint.post("/google-instance-identity")
+async def post_instance_identity() -> Response:
+    cloud = {"aws": "AWS", "azure": "Azure", "google": "GCP"}[request.path.rsplit("/", 1)[1].split("-")[0]]
+    raise agents.instance_identity_unknown(cloud)
 
 
 @blueprint.get("/<agent>")

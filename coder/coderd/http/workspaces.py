@@ -5,10 +5,10 @@ from __future__ import annotations
 from quart import Blueprint, Response
 
 from coder.api.agents import DeleteWorkspaceAgentPortShareRequest, UpsertWorkspaceAgentPortShareRequest
+from coder.api.struct import ApiStruct
 from coder.api.workspaces import (
     CreateWorkspaceRequest,
     PostWorkspaceUsageRequest,
-    PutExtendWorkspaceRequest,
     UpdateWorkspaceACL,
     UpdateWorkspaceAutomaticUpdatesRequest,
     UpdateWorkspaceAutostartRequest,
@@ -22,12 +22,19 @@ from coder.coderd.http.json import message, no_content, read_body, reply
 from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.http.streams import events_over_websocket, needs_upgrade, sse
 from coder.coderd.services import builds, external_agents, users, watching, workspace_settings, workspaces
-from coder.coderd.services.errors import NotFound
+from coder.coderd.services.errors import Invalid, NotFound
 from coder.coderd.store import names as name_store
 from coder.coderd.store.workspaces import PortShareRow
+from coder.domain.search import parse_rfc3339
 from coder.domain.zero import NIL_UUID
 
 blueprint = Blueprint("workspaces", __name__, url_prefix="/api/v2")
+
+
+class _Extension(ApiStruct):
+    """`PutExtendWorkspaceRequest` with the time still a text, so that the refusal can name it."""
+
+    deadline: str
 
 
 @blueprint.get("/workspaces")
@@ -112,14 +119,14 @@ async def put_ttl(workspace: str) -> Response:
 @authenticated
 async def put_extend(workspace: str) -> Response:
     workspace_id = path_uuid(workspace)
-    body = await read_body(PutExtendWorkspaceRequest)
-    await workspace_settings.extend(context(), subject(), workspace_id, body.deadline)
-    text = body.deadline.strftime("%Y-%m-%dT%H:%M:%S") + _fraction(body.deadline.microsecond) + "Z"
+    text = (await read_body(_Extension)).deadline
+    deadline = parse_rfc3339(text)
+    if deadline is None:
+        layout = "2006-01-02T15:04:05Z07:00"
+        detail = f'parsing time "{text}" as "{layout}": cannot parse "{text}" as "2006"'
+        raise Invalid("Request body must be valid JSON.", detail)
+    await workspace_settings.extend(context(), subject(), workspace_id, deadline)
     return message(f"Deadline updated to {text}.")
-
-
-def _fraction(microsecond: int) -> str:
-    return f".{microsecond:06d}".rstrip("0") if microsecond else ""
 
 
 @blueprint.put("/workspaces/<workspace>/dormant")
@@ -214,7 +221,7 @@ async def patch_acl(workspace: str) -> Response:
 @authenticated
 async def delete_acl(workspace: str) -> Response:
     await workspace_settings.clear_acl(context(), subject(), path_uuid(workspace))
-    return no_content()
+    return Response(b"", 204, content_type="application/json; charset=utf-8")  # as recorded, unlike its neighbours
 
 
 @blueprint.get("/workspaces/<workspace>/port-share")

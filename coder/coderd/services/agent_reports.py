@@ -143,7 +143,7 @@ async def _store_logs(tx: Tx, place: AgentPlace, source_id: UUID, rows: list[New
     if source_id.int == 0:
         source_id = EXTERNAL_SOURCE
         source = LogSourceRow(place.agent.id, source_id, now, "External", "/emojis/1f310.png")
-        await agent_store.upsert_log_source(tx, source)
+        await agent_store.add_log_source(tx, source)
     stored = await agent_logs.append_logs(tx, place.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
     await _tell(tx, place, "logs")
     return stored

@@ -163,9 +163,9 @@ async def store_logs(tx: Tx, place: AgentPlace, source_id: UUID, lines: Sequence
 async def add_log_source(
     ctx: Context, place: AgentPlace, source_id: UUID, display_name: str, icon: str
 ) -> WorkspaceAgentLogSource:
-    """Makes a source of logs, or renames it."""
+    """Makes a source of logs; giving it again changes nothing."""
     row = LogSourceRow(place.agent.id, source_id, ctx.clock.now(), display_name, icon)
-    await ctx.db.run(agent_store.upsert_log_source, row)
+    await ctx.db.run(agent_store.add_log_source, row)
     return WorkspaceAgentLogSource(
         workspace_agent_id=row.agent_id,
         id=row.id,
@@ -224,6 +224,11 @@ async def _report_app_status(tx: Tx, place: AgentPlace, report: AppReport, now: 
     await notify_change(
         tx, "app_status", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
     )
+
+
+def instance_identity_unknown(cloud: str) -> Unauthenticated:
+    """No cloud's certificates are known to this server: nothing signed by one can be believed."""
+    return Unauthenticated(f"Invalid {cloud} identity.", "instance identities cannot be verified by this server")
 
 
 def external_auth_unknown(match: str) -> NotFound:

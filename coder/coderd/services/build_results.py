@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.resources import insert_resources
+from coder.coderd.store import agents as agent_store
 from coder.coderd.store import builds as build_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
@@ -39,7 +40,8 @@ async def complete_build(
     workspace = await workspace_store.get_workspace(tx, build.workspace_id, lock=True)
     if workspace is None:
         return
-    inserted = await insert_resources(tx, job.id, build.transition, result.resources, now)
+    inserted = await insert_resources(tx, job.id, build.transition, result.resources, now, workspace_id=workspace.id)
+    await agent_store.delete_older_agents(tx, workspace.id, job.id)
     ttl_ms, autostart_days = await _schedule_limits(tx, workspace)
     await build_store.update_build(
         tx,

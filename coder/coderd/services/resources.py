@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -69,11 +69,18 @@ class _Rows:
 
 
 async def insert_resources(
-    tx: Tx, job_id: UUID, transition: str, resources: Iterable[pb.Resource], now: datetime
+    tx: Tx,
+    job_id: UUID,
+    transition: str,
+    resources: Iterable[pb.Resource],
+    now: datetime,
+    *,
+    workspace_id: UUID | None = None,
 ) -> Inserted:
     """Stores what a job reported. Agents are new rows every time, and only a start has any (others are ignored).
 
-    Raises BadResultError (duplicate agent names, tokens that are no UUIDs, environment conflicts).
+    Apps keep the id Terraform gave them, as long as no other workspace has it. Raises BadResultError (duplicate agent
+    names, tokens that are no UUIDs, environment conflicts).
     """
     rows = _Rows()
     for resource in resources:
@@ -82,12 +89,20 @@ async def insert_resources(
         for agent in resource.agents if transition == "start" else ():
             _add_agent(rows, agent, row.id, job_id, now)
     _check_names(rows.agents)
+    rows.apps = await _own_ids(tx, rows.apps, workspace_id)
     await resource_store.insert_resources(tx, rows.resources)
     await agent_store.insert_agents(
         tx, rows.agents, apps=rows.apps, scripts=rows.scripts, log_sources=rows.sources, metadata=rows.metadata
     )
     external = transition == "start" and any(row.type == EXTERNAL_AGENT for row in rows.resources)
     return Inserted([agent.id for agent in rows.agents], rows.app_ids, external)
+
+
+async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> list[AppRow]:
+    """The apps, with new ids for those whose id is somebody else's."""
+    owners = await agent_store.find_app_workspaces(tx, [app.id for app in apps]) if apps else {}
+    foreign = {key for key, owner in owners.items() if workspace_id is None or owner != workspace_id}
+    return [replace(app, id=new_uuid()) if app.id in foreign else app for app in apps]
 
 
 def _resource_row(resource: pb.Resource, job_id: UUID, transition: str, now: datetime, position: int) -> ResourceRow:
@@ -216,9 +231,16 @@ def _monitoring(agent: pb.Agent) -> dict[str, Any]:
     }
 
 
+def _app_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        return new_uuid()  # a plan does not know it yet
+
+
 def _app_row(app: pb.App, agent_id: UUID, now: datetime, position: int) -> AppRow:
     return AppRow(
-        id=new_uuid(),
+        id=_app_id(app.id),
         created_at=now,
         agent_id=agent_id,
         slug=app.slug,

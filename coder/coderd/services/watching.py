@@ -171,3 +171,10 @@ async def follow_logs(
             if await _wait(ctx, watch, _PING_EVERY) is None:
                 yield None
             watch.drain()
+
+
+async def watch_claim(ctx: Context) -> AsyncIterator[None]:
+    """Says when somebody takes over a prebuilt workspace. Nothing is prebuilt yet: silent until the server stops."""
+    await ctx.stopping.wait()
+    for silence in list[None]():
+        yield silence

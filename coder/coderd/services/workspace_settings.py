@@ -15,8 +15,6 @@ from msgspec import UNSET
 from coder.api.agents import WorkspaceAgentPortShare, WorkspaceAgentPortShares
 from coder.api.workspaces import Workspace, WorkspaceACL, WorkspaceGroup, WorkspaceUser
 from coder.coderd.services.authorization import may, require
-from coder.coderd.services.build_orders import BuildOrder, place_build
-from coder.coderd.services.builds import rules_of
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, NotFound
 from coder.coderd.services.workspace_access import load_workspace, workspace_resource
 from coder.coderd.services.workspaces import present
@@ -129,18 +127,20 @@ async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favor
 
 
 async def set_dormant(ctx: Context, subject: Subject, workspace_id: UUID, dormant: bool) -> Workspace | None:
-    """Puts a workspace to sleep (a running one is stopped) or wakes it. None when it is so already."""
+    """Puts a workspace to sleep or wakes it. None when it is so already.
+
+    A running one goes on until its schedule or its owner stops it (recorded: no build is queued here).
+    """
     view = await load_workspace(ctx, subject, workspace_id)
     row = view.workspace
     if (row.dormant_at is not None) == dormant:
         return None
     require(subject, "update", workspace_resource(row))
-    await ctx.db.run(_set_dormant, subject, view, dormant, rules_of(ctx), ctx.clock.now())
-    ctx.wake_provisioners()
+    await ctx.db.run(_set_dormant, view, dormant, ctx.clock.now())
     return await present(ctx, await load_workspace(ctx, subject, workspace_id))
 
 
-async def _set_dormant(tx: Tx, subject: Subject, view: WorkspaceView, dormant: bool, rules: Any, now: datetime) -> None:
+async def _set_dormant(tx: Tx, view: WorkspaceView, dormant: bool, now: datetime) -> None:
     row = view.workspace
     template = await template_store.get_template(tx, row.template_id)
     deletes_after = template.time_til_dormant_autodelete_ms if template else 0
@@ -149,11 +149,6 @@ async def _set_dormant(tx: Tx, subject: Subject, view: WorkspaceView, dormant: b
         deleting_at = now + timedelta(milliseconds=deletes_after) if deletes_after else None
         values = {"dormant_at": now, "deleting_at": deleting_at}
     await workspace_store.update_workspace(tx, row.id, **values)
-    running = view.latest.build.transition == "start" and view.latest.job.completed_at is not None
-    if dormant and running and template is not None:
-        order = BuildOrder(transition="stop", initiator_id=subject.user_id, reason="dormancy")
-        locked = await workspace_store.get_workspace(tx, row.id, lock=True)
-        await place_build(tx, subject, locked or row, template, order, rules, now)
     await _tell(tx, row, "state")
 
 

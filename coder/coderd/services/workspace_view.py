@@ -112,11 +112,11 @@ def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Wo
         template_require_active_version=template.require_active_version,
         template_use_classic_parameter_flow=template.use_classic_parameter_flow,
         latest_build=latest,
-        latest_app_status=_latest_app_status(view, page),
+        latest_app_status=present_status(view.app_status) if view.app_status else None,
         outdated=latest.template_version_id != template.active_version_id,
         name=row.name,
         autostart_schedule=row.autostart_schedule or UNSET,
-        ttl_ms=row.ttl_ms if row.ttl_ms is not None else UNSET,
+        ttl_ms=_whole_minutes(row.ttl_ms) if row.ttl_ms is not None else UNSET,
         last_used_at=row.last_used_at,
         deleting_at=row.deleting_at,
         dormant_at=row.dormant_at,
@@ -130,17 +130,15 @@ def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Wo
     )
 
 
+def _whole_minutes(milliseconds: int) -> int:
+    return milliseconds - milliseconds % 60_000
+
+
 def _health(ctx: Context, view: WorkspaceView, page: LoadedPage) -> WorkspaceHealth:
     now = ctx.clock.now()
     agents = page.below.agents_of_job.get(view.latest.job.id, ())
     failing = [str(parts.agent.id) for parts in agents if not health_of(parts.agent, now).healthy]
     return WorkspaceHealth(healthy=not failing, failing_agents=failing)
-
-
-def _latest_app_status(view: WorkspaceView, page: LoadedPage) -> Any:
-    agents = page.below.agents_of_job.get(view.latest.job.id, ())
-    newest = [app.statuses[0] for parts in agents for app in parts.apps if app.statuses]
-    return present_status(max(newest, key=lambda status: status.created_at)) if newest else None
 
 
 def _shared_with(view: WorkspaceView) -> list[SharedWorkspaceActor]:

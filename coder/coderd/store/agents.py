@@ -305,7 +305,7 @@ _STATUSES_OF_APP = (
             type_=JSON,
         )
     )
-    .where(_statuses.c.app_id == workspace_apps.c.id)
+    .where(_statuses.c.app_id == workspace_apps.c.id, _statuses.c.agent_id == workspace_apps.c.agent_id)
     .scalar_subquery()
 )
 _DETAILS = select(*_AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~_agents.c.deleted)
@@ -360,6 +360,12 @@ def _app_detail(row: Any) -> AppDetail:
     return AppDetail(app, statuses)
 
 
+def app_status_from(items: Sequence[Any]) -> AppStatusRow:
+    """A row that came as a JSON list, in the order of its fields."""
+    ids = [UUID(items[index]) for index in (0, 2, 3, 4)]
+    return AppStatusRow(ids[0], _time(items[1]), ids[1], ids[2], ids[3], items[5], items[6], items[7])
+
+
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
@@ -412,14 +418,40 @@ async def insert_agents(
     """Agents with everything a build defines for them."""
     if agents:
         await tx.execute(insert(_agents), [_values(row) for row in agents])
-    if apps:
-        await tx.execute(insert(workspace_apps), [_values(row) for row in apps])
+    for app in apps:
+        await _put_app(tx, app)
     if scripts:
         await tx.execute(insert(workspace_agent_scripts), [_values(row, "exit_code", "status") for row in scripts])
     if log_sources:
         await tx.execute(insert(workspace_agent_log_sources), [_values(row) for row in log_sources])
     if metadata:
         await tx.execute(insert(workspace_agent_metadata), [_values(row) for row in metadata])
+
+
+async def _put_app(tx: Tx, app: AppRow) -> None:
+    # Terraform keeps an app's id over builds: its row moves to the new agent and keeps what was reported for it.
+    values = _values(app)
+    statement = insert(workspace_apps).values(values)
+    await tx.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
+
+
+async def find_app_workspaces(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, UUID | None]:
+    """The workspace each existing app belongs to (None: an import's or a dry run's)."""
+    query = (
+        select(workspace_apps.c.id, workspace_builds.c.workspace_id)
+        .join(_agents, _agents.c.id == workspace_apps.c.agent_id)
+        .outerjoin(workspace_builds, workspace_builds.c.job_id == _agents.c.job_id)
+        .where(workspace_apps.c.id.in_(app_ids))
+    )
+    return {row[0]: row[1] for row in await tx.execute(query)}
+
+
+async def delete_older_agents(tx: Tx, workspace_id: UUID, job_id: UUID) -> None:
+    """Hides the agents of every other build of the workspace: they can never come back."""
+    older = select(workspace_builds.c.job_id).where(
+        workspace_builds.c.workspace_id == workspace_id, workspace_builds.c.job_id != job_id
+    )
+    await tx.execute(update(_agents).where(_agents.c.job_id.in_(older), ~_agents.c.deleted).values(deleted=True))
 
 
 async def update_agent(tx: Tx, agent_id: UUID, **values: Any) -> None:
@@ -466,19 +498,9 @@ async def update_metadata(
         )
 
 
-async def upsert_log_source(tx: Tx, source: LogSourceRow) -> None:
-    """Makes a source; giving it again renames it."""
-    statement = insert(workspace_agent_log_sources).values(_values(source))
-    await tx.execute(
-        statement.on_conflict_do_update(
-            index_elements=["agent_id", "id"],
-            set_={
-                "display_name": statement.excluded.display_name,
-                "icon": statement.excluded.icon,
-                "created_at": statement.excluded.created_at,
-            },
-        )
-    )
+async def add_log_source(tx: Tx, source: LogSourceRow) -> None:
+    """Makes a source; one that is there stays as it is."""
+    await tx.execute(insert(workspace_agent_log_sources).values(_values(source)).on_conflict_do_nothing())
 
 
 async def insert_app_status(tx: Tx, row: AppStatusRow) -> None:

@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from coder.coderd.store.agents import AppStatusRow, app_status_from
 from coder.coderd.store.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners
 from coder.coderd.store.jobs import STATUS
 from coder.coderd.store.tables.agents import workspace_agents
@@ -103,6 +104,8 @@ class WorkspaceView:
     template: TemplateBrief
     latest: BuildView
     shared_with: list[Actor]
+    app_status: AppStatusRow | None
+    "The newest any app of any build reported."
 
     @property
     def owner_username(self) -> str:
@@ -173,8 +176,21 @@ _ACTORS = literal_column(
     JSON,
 )
 
+_APP_STATUS = literal_column(
+    """(SELECT json_build_array(s.id, s.created_at, s.workspace_id, s.agent_id, s.app_id, s.state, s.message, s.uri)
+        FROM workspace_app_statuses s WHERE s.workspace_id = workspaces.id ORDER BY s.created_at DESC LIMIT 1)""",
+    JSON,
+)
+
 _VIEW: Select[Any] = (
-    select(*_COLUMNS, organizations.c.name, *_TEMPLATE_COLUMNS, _ACTORS.label("actors"), *VIEW_COLUMNS)
+    select(
+        *_COLUMNS,
+        organizations.c.name,
+        *_TEMPLATE_COLUMNS,
+        _ACTORS.label("actors"),
+        _APP_STATUS.label("app_status"),
+        *VIEW_COLUMNS,
+    )
     .select_from(workspaces)
     .join(organizations, organizations.c.id == workspaces.c.organization_id)
     .join(templates, templates.c.id == workspaces.c.template_id)
@@ -193,8 +209,9 @@ def _make(row: Any) -> WorkspaceView:
         WorkspaceRow(*row[:_COUNT]),
         row[_COUNT],
         TemplateBrief(*row[_COUNT + 1 : end]),
-        make_view(row[end + 1 :]),
+        make_view(row[end + 2 :]),
         actors,
+        app_status_from(row[end + 1]) if row[end + 1] else None,
     )
 
 
