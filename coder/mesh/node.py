@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
 from itertools import count
 from typing import Literal
@@ -155,7 +155,7 @@ class NodeStatus:
     relays: tuple[RelayStatus, ...]
     peers: tuple[PeerStatus, ...]
     dropped_strangers: int
-    extra: Mapping[str, object] = field(default_factory=dict)
+    """Datagrams from addresses no peer had proven to be its own."""
 
 
 class Node:

@@ -1,10 +1,10 @@
 """One TCP stream between two mesh nodes in two processes on loopback: throughput, and CPU time per packet of each side.
 
-`run(seconds, path)` is what `scripts/bench` calls; run the file itself for a quick look:
+`measure()` returns rows for scripts/bench; run the file itself for a quick look:
     python -m tests.bench.mesh_stream [--seconds 5] [--path direct|relay]
 The nodes exchange keys and addresses over their standard streams; with `relay` a third process forwards, and its own
-CPU time is reported as well. CPU time is user and system of the whole process, start-up excluded. With MESH_PROFILE=PREFIX in the environment each
-process leaves a profile for pstats in PREFIX.<role>.
+CPU time is reported as well. CPU time is user and system of the whole process, start-up excluded. With
+MESH_PROFILE=PREFIX in the environment each process leaves a profile for pstats in PREFIX.<role>.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import IO, Any
 
 import trio
@@ -42,6 +43,34 @@ class Result:
     receiver: dict[str, Any]
     relay_cpu_seconds: float
     path: str
+
+
+TARGET_MBIT = 600
+
+
+def measure(*, quick: bool = False) -> list[dict[str, Any]]:
+    """Rows of scripts/bench: medians over runs, direct and relayed runs interleaved."""
+    rounds, seconds = (2, 2.0) if quick else (7, 4.0)
+    found: dict[str, list[Result]] = {"direct": [], "relay": []}
+    for _ in range(rounds):
+        for path, results in found.items():
+            results.append(run(seconds, path))
+    rows = []
+    for path, results in found.items():
+        target = TARGET_MBIT if path == "direct" else None
+        rate = median(result.mbit_per_second for result in results)
+        rows.append(_row(f"one TCP stream, {path}", rate, "Mbit/s", "higher", target))
+        # Inner packets are larger on the relay, so time per packet could not be compared.
+        for side in ("sender", "receiver"):
+            cost = median(getattr(result, side)["cpu_seconds"] / result.bytes * 1e9 for result in results)
+            rows.append(_row(f"CPU time of the {side}, {path}", cost, "ms/MB", "lower", None))
+    direct, relayed = rows[0]["value"], rows[3]["value"]
+    rows.append(_row("relayed / direct throughput", relayed / direct, "ratio", "higher", 0.35))
+    return rows
+
+
+def _row(metric: str, value: float, unit: str, better: str, target: float | None) -> dict[str, Any]:
+    return {"metric": metric, "value": round(value, 3), "unit": unit, "better": better, "target": target}
 
 
 def run(seconds: float = 5.0, path: str = "direct") -> Result:

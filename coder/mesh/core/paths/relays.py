@@ -35,23 +35,3 @@ class RelayRoutes:
     def region(self, key: bytes, home: int) -> int:
         """Where to send: the learnt region, else the peer's home (0 when it has none)."""
         return self._regions.get(key, home)
-
-
-class IdleRegions:
-    """When each open connection was last used."""
-
-    __slots__ = ("_used",)
-
-    def __init__(self) -> None:
-        self._used: dict[int, float] = {}
-
-    def used(self, region: int, now: float) -> None:
-        """Something was sent or received through it."""
-        self._used[region] = now
-
-    def take_idle(self, now: float, home: int) -> list[int]:
-        """Regions to close: not home, unused for `IDLE_CLOSE`."""
-        idle = [r for r, at in self._used.items() if r != home and now - at >= IDLE_CLOSE]
-        for region in idle:
-            del self._used[region]
-        return idle

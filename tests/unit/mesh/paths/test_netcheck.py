@@ -4,7 +4,7 @@ from coder.mesh.core.paths.agenda import Agenda
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.netcheck import HomeChooser, Mappings, own_endpoints
 from coder.mesh.core.paths.peermap import MAX_ADDRESSES, PeerMap
-from coder.mesh.core.paths.relays import IdleRegions, RelayRoutes
+from coder.mesh.core.paths.relays import RelayRoutes
 
 
 def region(number: int, *, stun_only: bool = False, avoid: bool = False, stun_port: int = 0) -> DerpRegion:
@@ -126,12 +126,3 @@ def test_relay_routes_prefer_where_the_peer_was_heard() -> None:
     routes.learn(b"k", 7)
     routes.forget_region(7)
     assert routes.region(b"k", 3) == 3
-
-
-def test_idle_regions_close_but_home_stays() -> None:
-    idle = IdleRegions()
-    idle.used(1, 0.0)
-    idle.used(2, 0.0)
-    idle.used(3, 30.0)
-    assert idle.take_idle(60.0, home=1) == [2]
-    assert idle.take_idle(90.0, home=1) == [3]
