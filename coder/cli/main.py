@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "templates init": ("templates:INIT", "Get started with a templated template"),
     "templates list": ("templates:LIST", "List all the templates available for the organization"),
     "templates push": ("templates:PUSH", "Create or update a template from the current directory"),
+    "terraform-provider": (
+        "terraform_provider:TERRAFORM_PROVIDER",
+        "Serve the coder/coder Terraform provider, or write a mirror of it",
+    ),
     "version": ("version:VERSION", "Show coder version"),
     "whoami": ("login:WHOAMI", "Fetch authenticated user info for Coder deployment"),
 }

@@ -213,6 +213,11 @@ def _diagnostics(found: Iterable[Diagnostic]) -> list[wire.Diagnostic]:
     ]
 
 
+def platform_name() -> str:
+    """This machine as terraform's directories call it, e.g. linux_amd64."""
+    return f"{_os_name()}_{_arch_name()}"
+
+
 def _os_name() -> str:
     """As Go names it."""
     return {"win32": "windows"}.get(sys.platform, sys.platform)

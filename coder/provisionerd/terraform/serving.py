@@ -26,6 +26,8 @@ from coder.provisionerd.terraform.values import Value
 
 _log = get_logger("provisionerd.provider")
 _SERVICE = "/tfplugin5.Provider/"
+_SHUTDOWN = "/plugin.GRPCController/Shutdown"
+"Must be answered and then obeyed at once, or terraform waits two seconds."
 
 
 @dataclass(slots=True)
@@ -90,10 +92,19 @@ async def serve_stream(
 ) -> None:
     """Answers one terraform connection until it closes."""
     provider = Provider(environment, on_planned=on_planned)
-    server = GrpcServer(lambda path, body: _dispatch(provider, path, body))
+    shutdown_asked = False
+
+    def answer(path: str, body: bytes) -> bytes:
+        nonlocal shutdown_asked
+        if path == _SHUTDOWN:
+            shutdown_asked = True
+            return b""
+        return _dispatch(provider, path, body)
+
+    server = GrpcServer(answer)
     try:
         await stream.send_all(server.take_output())
-        while not server.closed:
+        while not (server.closed or shutdown_asked):
             data = await stream.receive_some(65536)
             if not data:
                 return

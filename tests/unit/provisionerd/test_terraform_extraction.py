@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
+import re
 from typing import Any
 
 import pytest
-from google.protobuf.json_format import MessageToDict
 
-from coder.provisionerd.terraform.extract import changes
-from coder.provisionerd.terraform.extract.document import ExtractError
-from coder.provisionerd.terraform.extract.extract import Extracted, extract_plan, extract_state
+from coder.provisionerd.terraform.explain import explain_plan, explain_state, main
 from tests.kit import terraform_cases as kit
 
 _ROUNDS = [
@@ -21,29 +19,14 @@ _ROUNDS = [
 ]
 
 
-def _compact(value: Any) -> Any:
-    """Without nulls: an absent message is absent here and null in the recordings."""
-    if isinstance(value, dict):
-        return {key: _compact(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_compact(item) for item in value]
-    return value
+def _fresh(value: Any) -> Any:
+    """App ids the extraction made up are called <fresh>."""
+    text = json.dumps(value)
+    return json.loads(_UUID.sub(lambda found: found[0] if found[0] in _GIVEN else "<fresh>", text))
 
 
-def _check(got: Extracted, want: dict[str, Any]) -> None:
-    document = MessageToDict(got.complete, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
-    assert document == _compact(want["graph_complete"])
-    log = [{"level": "WARN", "message": one.message, **one.fields} for one in got.warnings]
-    assert log == (want.get("log") or [])
-
-
-def _outcome(extract: Any, document: Path, dot: str, want: dict[str, Any]) -> None:
-    if "error" in want:
-        with pytest.raises(ExtractError) as caught:
-            extract(kit.load(document), dot)
-        assert caught.value.message == want["error"]
-    else:
-        _check(extract(kit.load(document), dot, lambda: "<fresh>"), want)
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_GIVEN = {"12121212-3434-4545-8686-777777777777"}
 
 
 @pytest.mark.parametrize(("name", "suffix"), _ROUNDS)
@@ -51,13 +34,16 @@ def test_extraction(name: str, suffix: str) -> None:
     case = kit.DATA / "extraction" / name
     want = kit.load(case / f"expected{suffix}.json")
     dot = (case / "graph.dot").read_text()
-    _outcome(extract_plan, case / f"plan{suffix}.json", dot, want["plan"])
-    _outcome(extract_state, case / f"state{suffix}.json", dot, want["state"])
-    plan = kit.load(case / f"plan{suffix}.json")
-    complete = want["plan"]["plan_complete"]
-    assert changes.daily_cost(plan) == complete["dailyCost"]
-    assert changes.ai_task_count(plan) == complete["ai_task_count"]
-    replaced = [{"resource": one.resource, "paths": list(one.paths)} for one in changes.resource_replacements(plan)]
-    assert replaced == complete["resource_replacements"]
-    log = [{"level": "WARN", "output": line} for line in changes.replacement_log(plan)]
-    assert log == (want["plan"].get("replacement_log") or [])
+    plan = explain_plan(kit.load(case / f"plan{suffix}.json"), dot)
+    assert _fresh(plan) == want["plan"]
+    state = explain_state(kit.load(case / f"state{suffix}.json"), dot)
+    assert _fresh(state) == want["state"]
+
+
+def test_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    case = kit.DATA / "extraction" / "one-agent-one-resource"
+    graph = str(case / "graph.dot")
+    assert main(["extract", "--state", str(case / "state.json"), "--graph", graph]) == 0
+    assert json.loads(capsys.readouterr().out) == kit.load(case / "expected.json")["state"]
+    assert main(["extract", "--plan", str(case / "main.tf"), "--graph", graph]) == 1
+    assert capsys.readouterr().err.startswith("error: ")

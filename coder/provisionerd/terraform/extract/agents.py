@@ -195,12 +195,14 @@ def attach_apps(resources: list[Found], graph: Graph, agents: Agents, new_id: Ca
     """Raises ExtractError for a slug that is malformed or taken."""
     slugs: set[str] = set()
     for resource in by_address(resources, "coder_app"):
-        app = _app(resource, new_id, warn)
+        app = _app(resource, new_id)
         if not _SLUG.fullmatch(app.slug):
             raise ExtractError(f'app slug "{app.slug}" does not match regex "{SLUG_PATTERN}"', resource.address)
         if app.slug in slugs:
             raise ExtractError(f'duplicate app slug, they must be unique per template: "{app.slug}"', resource.address)
         slugs.add(app.slug)
+        if not resource.text("id"):
+            warn("coder_app's id was unexpectedly empty", {"name": resource.text("name")})
         for agent in agents.all():
             if _belongs(graph, resource, "coder_agent", agent.name, agent.id):
                 agent.apps.append(app)
@@ -209,14 +211,11 @@ def attach_apps(resources: list[Found], graph: Graph, agents: Agents, new_id: Ca
                     container.apps.append(app)
 
 
-def _app(resource: Found, new_id: Callable[[], str], warn: Warn) -> pb.App:
+def _app(resource: Found, new_id: Callable[[], str]) -> pb.App:
     slug = resource.text("slug") or resource.name
-    identifier = resource.text("id")
-    if not identifier:
-        warn("coder_app's id was unexpectedly empty", {"name": resource.text("name")})
     checks = resource.blocks("healthcheck")
     return pb.App(
-        id=identifier or new_id(),
+        id=resource.text("id") or new_id(),
         slug=slug,
         display_name=resource.text("display_name") or resource.text("name") or slug,
         command=resource.text("command"),

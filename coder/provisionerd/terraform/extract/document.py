@@ -15,12 +15,22 @@ from coder.base.errors import CoderError
 Json = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something the template's author should know that stops nothing."""
+
+    message: str
+    fields: dict[str, str]
+
+
 class ExtractError(CoderError):
     """A plan or state that cannot become a workspace; the message is for the template's author."""
 
     def __init__(self, message: str, address: str = "") -> None:
         super().__init__("extract", message, f"Look at {address}." if address else "")
         self.address = address
+        self.warnings: list[Remark] = []
+        "What was noticed before."
 
 
 @dataclass(frozen=True, slots=True)

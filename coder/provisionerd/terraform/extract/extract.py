@@ -15,6 +15,7 @@ from coder.provisionerd.terraform.extract.document import (
     ExtractError,
     Found,
     Json,
+    Remark,
     by_address,
     resources_of_plan,
     resources_of_state,
@@ -33,14 +34,6 @@ _INSTANCE_TYPE_ATTRIBUTE = {
     "azurerm_linux_virtual_machine": "size",
     "azurerm_windows_virtual_machine": "size",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something the template's author should know that stops nothing."""
-
-    message: str
-    fields: dict[str, str]
 
 
 @dataclass(slots=True)
@@ -66,6 +59,15 @@ def extract_state_file(data: bytes, dot: str, new_id: Callable[[], str] = lambda
 
 def _extract(resources: list[Found], graph: Graph, new_id: Callable[[], str]) -> Extracted:
     result = Extracted(pb.GraphComplete())
+    try:
+        _fill(result, resources, graph, new_id)
+    except ExtractError as problem:
+        problem.warnings = result.warnings
+        raise
+    return result
+
+
+def _fill(result: Extracted, resources: list[Found], graph: Graph, new_id: Callable[[], str]) -> None:
     complete = result.complete
 
     def warn(message: str, fields: dict[str, str]) -> None:
@@ -84,7 +86,6 @@ def _extract(resources: list[Found], graph: Graph, new_id: Callable[[], str]) ->
     complete.ai_tasks.extend(_ai_tasks(resources))
     complete.has_ai_tasks = bool(complete.ai_tasks)
     complete.has_external_agents = graph.has_label(_is_external_agent)
-    return result
 
 
 def _targets(resources: list[Found]) -> frozenset[str]:

@@ -1,0 +1,126 @@
+"""Prints what is made of a plan, a state or a template's files: the tool behind scripts/explain-template.
+
+The output has the form of the recorded expectations in tests/data/terraform: protojson with proto field names, empty
+fields written out, absent messages as null.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from coder.base.errors import CoderError, explain_error
+from coder.provisionerd.terraform import template as template_of
+from coder.provisionerd.terraform.extract import changes
+from coder.provisionerd.terraform.extract.document import ExtractError
+from coder.provisionerd.terraform.extract.extract import extract_plan, extract_state
+from coder.rpc.proto import provisioner_pb2 as pb
+
+
+def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
+    """The `plan` part of an expectation."""
+    complete = pb.PlanComplete(
+        dailyCost=changes.daily_cost(plan),
+        ai_task_count=changes.ai_task_count(plan),
+        resource_replacements=changes.resource_replacements(plan),
+    )
+    shown = dump(complete)
+    kept = {name: shown[name] for name in ("dailyCost", "ai_task_count", "resource_replacements")}
+    result: dict[str, Any] = {"plan_complete": kept, **_extracted(extract_plan, plan, dot)}
+    log = [{"level": "WARN", "output": line} for line in changes.replacement_log(plan)]
+    if log:
+        result["replacement_log"] = log
+    return result
+
+
+def explain_state(state: dict[str, Any], dot: str) -> dict[str, Any]:
+    """The `state` part of an expectation."""
+    return _extracted(extract_state, state, dot)
+
+
+def _extracted(extract: Any, document: dict[str, Any], dot: str) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    try:
+        found = extract(document, dot)
+        result["graph_complete"], warnings = dump(found.complete), found.warnings
+    except ExtractError as problem:
+        result["error"], warnings = problem.message, problem.warnings
+    if warnings:
+        result["log"] = [{"level": "WARN", "message": one.message, **one.fields} for one in warnings]
+    return result
+
+
+def explain_files(folder: Path) -> dict[str, Any]:
+    """The `parse_complete` part of an expectation."""
+    template = template_of.read_template(folder)
+    return {
+        "parse_complete": {
+            "template_variables": [dump(one) for one in template_of.variables(template)],
+            "workspace_tags": template_of.workspace_tags(template),
+        }
+    }
+
+
+def dump(message: Message) -> dict[str, Any]:
+    """protojson with empty fields written out; messages that are absent are null."""
+    shown: dict[str, Any] = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    _add_nulls(message, shown)
+    return shown
+
+
+def _add_nulls(message: Message, shown: dict[str, Any]) -> None:
+    for field in message.DESCRIPTOR.fields:
+        if field.type != FieldDescriptor.TYPE_MESSAGE:
+            continue
+        value = getattr(message, field.name)
+        if field.is_repeated:
+            if not isinstance(value, Mapping):
+                for item, item_shown in zip(value, shown.get(field.name, []), strict=True):
+                    _add_nulls(item, item_shown)
+        elif not message.HasField(field.name):
+            shown[field.name] = None
+        elif isinstance(shown.get(field.name), dict):
+            _add_nulls(value, shown[field.name])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="explain-template", description="What the server makes of a template.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    extract = commands.add_parser("extract", help="resources of a plan or a state")
+    source = extract.add_mutually_exclusive_group(required=True)
+    source.add_argument("--plan", type=Path, help="output of `terraform show -json PLANFILE`")
+    source.add_argument("--state", type=Path, help="output of `terraform show -json`")
+    extract.add_argument("--graph", type=Path, required=True, help="output of `terraform graph -type=plan`")
+    parse = commands.add_parser("parse", help="variables and workspace tags, read without terraform")
+    parse.add_argument("folder", type=Path)
+    given = parser.parse_args(arguments)
+    try:
+        result = _run(given)
+    except (CoderError, OSError, ValueError) as problem:
+        sys.stderr.write(f"error: {explain_error(problem)}\n")
+        return 1
+    sys.stdout.write(json.dumps(result, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _run(given: argparse.Namespace) -> dict[str, Any]:
+    if given.command == "parse":
+        return explain_files(given.folder)
+    dot = given.graph.read_text()
+    if given.plan is not None:
+        return explain_plan(json.loads(given.plan.read_bytes()), dot)
+    return explain_state(json.loads(given.state.read_bytes()), dot)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

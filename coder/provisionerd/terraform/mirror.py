@@ -1,0 +1,46 @@
+"""A filesystem mirror from which a stock terraform takes our provider instead of asking a registry."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from coder.base.errors import CoderError
+from coder.provisionerd.terraform.catalog import PROVIDER_VERSION
+
+_HOSTS = ("registry.terraform.io", "registry.opentofu.org")
+"OpenTofu looks for the same provider under its own registry's name."
+
+
+def write_mirror(folder: Path, command: Sequence[str], platform: str, versions: Sequence[str] = ()) -> Path:
+    """Writes the mirror and returns a CLI configuration file that uses it.
+
+    `command` starts the plugin; `platform` is e.g. linux_amd64. A template that pins another version than ours finds
+    it when that version is listed in `versions`. Raises CoderError `mirror`.
+    """
+    try:
+        for host in _HOSTS:
+            for version in dict.fromkeys((PROVIDER_VERSION, *versions)):
+                # One tiny file per version: terraform hashes the whole directory at every plan.
+                target = folder.resolve() / host / "coder" / "coder" / version / platform
+                target.mkdir(parents=True, exist_ok=True)
+                wrapper = target / f"terraform-provider-coder_v{version}"
+                wrapper.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+                wrapper.chmod(0o755)
+        configuration = folder.resolve() / "terraform.rc"
+        configuration.write_text(_configuration(folder.resolve()))
+    except OSError as problem:
+        raise CoderError("mirror", f"cannot write a mirror to {folder}", "Choose a directory of your own.") from problem
+    return configuration
+
+
+def _configuration(folder: Path) -> str:
+    # Without the exclusion terraform would still ask the registry about coder/coder, and fail where there is none.
+    names = ", ".join(f'"{host}/coder/coder"' for host in _HOSTS)
+    return (
+        "provider_installation {\n"
+        f'  filesystem_mirror {{\n    path    = "{folder}"\n    include = [{names}]\n  }}\n'
+        f"  direct {{\n    exclude = [{names}]\n  }}\n"
+        "}\n"
+    )
