@@ -99,6 +99,15 @@ def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -
             break
 
 
+@given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 40), st.booleans()), max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_any_fragments_are_survived(pieces: list[tuple[bytes, int, bool]]) -> None:
+    stack = Puppet().stack
+    for data, place, more in pieces:
+        body = b"\x11\0" + (8 * place | more).to_bytes(2, "big") + bytes(4) + data
+        stack.input_batch([ip.Packet(44, PUPPET, OURS, body).encode()], 1.0)
+
+
 @given(st.lists(st.binary(max_size=120), max_size=10), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_leave_the_stack_silent_or_polite(packets: list[bytes], prefixed: bool) -> None:

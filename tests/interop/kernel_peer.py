@@ -250,6 +250,8 @@ def datagrams(driver: Driver) -> dict[str, object]:
     client.connect((str(OURS), 5353))
     client.send(b"hello" * 200)
     answers: dict[str, object] = {"echo": client.recv(4000) == b"hello" * 200}
+    client.send(b"large" * 2000)
+    answers["fragments"] = client.recv(20_000) == b"large" * 2000
     other = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     other.settimeout(5)
     other.connect((str(OURS), 5354))

@@ -207,8 +207,8 @@ class TcpSocket:
         self.keepalive: tuple[float, float, int] | None = None
         self.keepalive_at = NEVER
         self.keepalive_probes = 0
-        self.scheduled = NEVER
-        "Earliest entry of this connection in the stack's heap."
+        self.scheduled: list[float] = []
+        "Entries of this connection in the stack's heap, the earliest last."
         self.last_heard = 0.0
         self.last_sent = 0.0
         self.last_progress = 0.0

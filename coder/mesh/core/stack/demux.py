@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.stack import arrival, handshake
+from coder.mesh.core.stack import arrival, fragments, handshake
 from coder.mesh.core.stack.connection import HALF, MASK, TcpSocket
 from coder.mesh.core.stack.datagrams import UdpDatagram
 from coder.mesh.core.stack.listening import PendingConnection
@@ -38,6 +38,11 @@ def on_packet(stack: Stack, packet: bytes, socket: TcpSocket | None, now: float)
         parsed = ip.parse_untrusted(packet)
         if parsed.destination not in stack.addresses:
             return
+        if parsed.protocol == fragments.PROTOCOL:
+            whole = stack.assembler.add(parsed, now)
+            if whole is None:
+                return
+            parsed, packet = whole, whole.encode()
         handler = _HANDLERS.get(parsed.protocol)
         if handler is not None:
             handler(stack, parsed, packet, now)
@@ -123,7 +128,7 @@ def _on_icmp(stack: Stack, packet: ip.Packet, _raw: bytes, _now: float) -> None:
     message = icmp.parse_untrusted(packet.payload)
     if message.type == icmp.ECHO_REQUEST:
         reply = icmp.Message(icmp.ECHO_REPLY, 0, message.parameter, message.body)
-        stack.send_control(packet.source, reply.encode(packet.destination, packet.source))
+        stack.send_large(packet.source, reply.encode(packet.destination, packet.source))
     elif message.type == icmp.ECHO_REPLY:
         stack.on_notice(EchoReply(packet.source, message.identifier, message.sequence, message.body))
     elif message.type in (icmp.UNREACHABLE, icmp.TOO_BIG) and len(message.body) >= _PORT_AT + 2:

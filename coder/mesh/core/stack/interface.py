@@ -12,10 +12,10 @@ authenticated every byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from ipaddress import IPv6Address
 
-from coder.mesh.core.stack import arrival, demux, emission, handshake, recovery, timers
+from coder.mesh.core.stack import arrival, demux, emission, fragments, handshake, recovery, timers
 from coder.mesh.core.stack.connection import NEVER, TcpSocket
 from coder.mesh.core.stack.datagrams import UdpDatagram, UdpSocket
 from coder.mesh.core.stack.errors import StackError
@@ -72,6 +72,7 @@ class Stack:
         self.udp_sockets: dict[int, UdpSocket] = {}
         self.tcp_fallback: TcpFallback | None = None
         self.udp_fallback: UdpFallback | None = None
+        self.assembler = fragments.Assembler()
         self._ready: dict[TcpSocket, None] = {}
         self._paused: dict[bytes, dict[TcpSocket, None]] = {}
         "By peer: connections that had something to send when their peer's queue outside was full."
@@ -152,7 +153,10 @@ class Stack:
 
     def next_wake(self) -> float | None:
         """When `on_timer` wants to be called; valid after `emit` and `take_output`. May be early, never late."""
-        return self._timers[0][0] if self._timers else None
+        at = self._timers[0][0] if self._timers else NEVER
+        if self.held:
+            at = min(at, next(iter(self.held.values())).held_at + self.settings.hold_syn)
+        return None if at == NEVER else at
 
     def on_timer(self, now: float) -> None:
         """Run what is due."""
@@ -161,7 +165,7 @@ class Stack:
         heap = self._timers
         while heap and heap[0][0] <= now:
             socket = heappop(heap)[2]
-            socket.scheduled = NEVER
+            socket.scheduled.pop()
             if socket.deadline() <= now:
                 timers.on_timer(socket, now)
             else:
@@ -189,9 +193,10 @@ class Stack:
 
     def _schedule(self, socket: TcpSocket) -> None:
         at = socket.deadline()
-        if at < socket.scheduled:
-            # Later entries of the same connection stay in the heap and are skipped when they surface.
-            socket.scheduled = at
+        scheduled = socket.scheduled
+        if at < (scheduled[-1] if scheduled else NEVER):
+            # Later entries of the same connection stay in the heap and are looked at when they surface.
+            scheduled.append(at)
             self._timer_count += 1
             heappush(self._timers, (at, self._timer_count, socket))
 
@@ -245,6 +250,15 @@ class Stack:
         if not (self._busy or self._awake):
             self._wake()
 
+    def send_large(self, destination: bytes, packet: bytes) -> None:
+        """Queue a packet, in fragments if it is larger than the tunnel's MTU."""
+        mtu = self._mtu_to.get(destination, self.mtu)
+        if len(packet) <= mtu:
+            self.send_control(destination, packet)
+            return
+        for fragment in fragments.split(packet, mtu, int.from_bytes(self.random(4), "big")):
+            self.send_control(destination, fragment)
+
     def _wake(self) -> None:
         self._awake = True
         self.on_wake()
@@ -254,6 +268,10 @@ class Stack:
         if self.sockets.get(socket.key) is socket:
             del self.sockets[socket.key]
         self._ready.pop(socket, None)
+        if len(self._timers) > 64 + 4 * len(self.sockets):
+            # A keepalive three days away must not keep a dead connection in memory.
+            self._timers[:] = [entry for entry in self._timers if entry[2].state is not State.CLOSED]
+            heapify(self._timers)
 
     def segment_limit(self, socket: TcpSocket) -> int:
         """Bytes behind the fixed TCP header that path and peer take."""
@@ -332,8 +350,7 @@ class Stack:
     def udp_send(self, source: bytes, source_port: int, destination: bytes, port: int, payload: bytes) -> None:
         """Send a datagram without a socket (answers of a fallback's flow)."""
         datagram = udp.Datagram(source_port, port, payload)
-        packet = datagram.encode(source, destination, destination not in self._unchecked)
-        self.send_control(destination, packet)
+        self.send_large(destination, datagram.encode(source, destination, destination not in self._unchecked))
 
     def set_udp_fallback(self, take: UdpFallback | None) -> None:
         """Called with datagrams to ports nobody bound; without it they are answered with port unreachable."""
@@ -349,7 +366,7 @@ class Stack:
     ) -> None:
         """Send an echo request; the answer is an EchoReply notice."""
         message = icmp.Message(icmp.ECHO_REQUEST, 0, identifier << 16 | sequence, payload)
-        self.send_control(destination, message.encode(source or self.addresses[0], destination))
+        self.send_large(destination, message.encode(source or self.addresses[0], destination))
 
     # Verbs for peers and limits
 

@@ -5,8 +5,9 @@ Obeys: RFC 6298.
 
 from __future__ import annotations
 
-_MIN_WINDOW = 10.0
-"""Ours (as BBR): seconds after which an old minimum gives way to a new one; routes change."""
+_MIN_WINDOW = 300.0
+"""Ours: seconds after which an old minimum gives way to a new one (as Linux). Shorter would let a queue of our own
+making pass for distance; changes of path we know of forget the minimum at once."""
 
 
 class RoundTrip:

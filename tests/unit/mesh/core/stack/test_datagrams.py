@@ -1,10 +1,11 @@
 """UDP, ICMPv6 and TSMP."""
 
+from coder.mesh.core.stack import fragments
 from coder.mesh.core.stack.datagrams import UdpDatagram
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.stack.notices import EchoReply, TooBig, TsmpPong, Unreachable
-from coder.mesh.core.wire import icmp, ip
-from tests.kit.tcpnet import A, B, World
+from coder.mesh.core.wire import icmp, ip, udp
+from tests.kit.tcpnet import A, B, Link, World
 
 
 def valid(packet: bytes) -> bool:
@@ -46,6 +47,38 @@ def test_fallback_gets_datagrams_for_all_other_ports():
     world.a.udp_bind(9000).send_nowait(b"x" * 1400, B, 1234)
     world.settle()
     assert got == [UdpDatagram(A, 9000, B, 1234, b"x" * 1400)]
+
+
+def test_large_datagrams_travel_in_fragments_in_any_order():
+    world = World(9, Link(reorder=0.5), Link())
+    sizes = []
+    world.filter = lambda _sender, packet: sizes.append(len(packet)) or True
+    server = world.b.udp_bind(53)
+    payloads = [bytes([n]) * (1400 + 900 * n) for n in range(20)]
+    for payload in payloads:
+        world.a.udp_send(A, 1, B, 53, payload)
+    world.settle()
+    got = []
+    while (datagram := server.receive_nowait()) is not None:
+        got.append(datagram.payload)
+    assert sorted(got) == payloads
+    assert max(sizes) <= 1280
+
+
+def test_fragments_that_overlap_or_never_end_are_dropped():
+    world = World()
+    server = world.b.udp_bind(53)
+    packet = udp.Datagram(1, 53, bytes(3000)).encode(A, B)
+    first, second, third = fragments.split(packet, 1280, 7)
+    evil = third[:42] + (8 | 1).to_bytes(2, "big") + third[44:48] + bytes(16)
+    evil = evil[:4] + (24).to_bytes(2, "big") + evil[6:]
+    world.b.input_batch([first, evil, second, third], world.now)
+    assert not server.readable
+    for number in range(1000):
+        world.b.input_batch([fragments.split(packet, 1280, number)[0]], world.now)
+    assert len(world.b.assembler._partials) <= 65
+    world.b.input_batch(fragments.split(packet, 1280, 5000), world.now)
+    assert server.readable
 
 
 def test_slow_readers_lose_datagrams_not_memory():

@@ -149,3 +149,19 @@ def test_a_peer_that_takes_small_packets_only():
     world.run(lambda: theirs.unread == 100_000)
     world.a.set_mtu_to(mine.remote, None)
     assert mine.mss == 1208
+
+
+def test_timers_of_busy_and_dead_connections_do_not_pile_up():
+    world = World()
+    for _ in range(30):
+        mine, theirs = world.connect()
+        mine.set_keepalive(72 * 3600.0)
+        theirs.set_keepalive(72 * 3600.0)
+        for _ in range(100):
+            mine.write_nowait(b"x")
+            world.settle(0.05)
+        assert len(world.a._timers) < 64 + 5 * len(world.a.sockets)
+        mine.abort()
+    world.settle(1)
+    assert len(world.a._timers) < 70
+    assert len(world.b._timers) < 70

@@ -1,0 +1,100 @@
+"""Datagrams larger than the tunnel: cut into fragments, put together again.
+
+Lives here: both directions, for UDP and ICMP (TCP never needs it). Does not live here: who gets the whole (demux.py).
+Obeys: RFC 8200 section 4.5, RFC 5722 (overlapping fragments are refused), RFC 8021 (no atomic fragments).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.wire import ip
+
+PROTOCOL = 44
+_HEADER = Struct("!BxHI")
+_MORE = 1
+_SIZE = 8
+_LIFETIME = 60.0
+_MAX_PACKETS = 64
+"""Ours: packets being put together at a time; the oldest gives way. With 64 KB each at most 4 MB."""
+_MAX_PACKET = 65_535
+
+
+def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
+    """The packet, or its fragments when it is larger than the MTU."""
+    if len(packet) <= mtu:
+        return [packet]
+    source, destination = packet[8:24], packet[24:40]
+    room = (mtu - ip.HEADER_SIZE - _SIZE) & ~7
+    body = packet[ip.HEADER_SIZE :]
+    out = []
+    for at in range(0, len(body), room):
+        piece = body[at : at + room]
+        more = _MORE if at + room < len(body) else 0
+        head = ip.header(PROTOCOL, source, destination, _SIZE + len(piece))
+        out.append(head + _HEADER.pack(packet[6], at | more, identification) + piece)
+    return out
+
+
+class _Partial:
+    """One packet of which something arrived."""
+
+    __slots__ = ("begun", "have", "pieces", "size")
+
+    def __init__(self, begun: float) -> None:
+        self.begun = begun
+        self.pieces: dict[int, bytes] = {}
+        self.have = 0
+        self.size = -1
+        "Known once the last fragment arrived."
+
+
+class Assembler:
+    """Puts fragments of all peers together, in bounded memory and time."""
+
+    __slots__ = ("_partials",)
+
+    def __init__(self) -> None:
+        self._partials: dict[bytes, _Partial] = {}
+
+    def add(self, packet: ip.Packet, now: float) -> ip.Packet | None:
+        """Take a fragment; the whole packet when it was the last one missing. WireError for nonsense."""
+        if len(packet.payload) <= _SIZE:
+            raise WireError("short_fragment")
+        protocol, place, _ = _HEADER.unpack_from(packet.payload)
+        offset, more = place & ~7, place & _MORE
+        data = packet.payload[_SIZE:]
+        if offset + len(data) > _MAX_PACKET or (more and len(data) & 7):
+            raise WireError("bad_fragment")
+        key = packet.source + packet.destination + packet.payload[:1] + packet.payload[4:_SIZE]
+        partial = self._find(key, now)
+        if offset in partial.pieces or self._overlaps(partial, offset, len(data)):
+            del self._partials[key]
+            raise WireError("overlapping_fragments")
+        partial.pieces[offset] = data
+        partial.have += len(data)
+        if not more:
+            partial.size = offset + len(data)
+        if partial.have != partial.size:
+            return None
+        del self._partials[key]
+        whole = b"".join(partial.pieces[at] for at in sorted(partial.pieces))
+        return ip.Packet(protocol, packet.source, packet.destination, whole)
+
+    def _find(self, key: bytes, now: float) -> _Partial:
+        partials = self._partials
+        for old, partial in list(partials.items()):
+            if now - partial.begun < _LIFETIME and len(partials) <= _MAX_PACKETS:
+                break
+            del partials[old]
+        if key not in partials:
+            partials[key] = _Partial(now)
+        return partials[key]
+
+    @staticmethod
+    def _overlaps(partial: _Partial, offset: int, size: int) -> bool:
+        end = offset + size
+        if 0 <= partial.size < end:
+            return True
+        return any(at < end and offset < at + len(piece) for at, piece in partial.pieces.items())
