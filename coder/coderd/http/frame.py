@@ -7,6 +7,7 @@ Vary, and the CSRF cookie for browsers.
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -58,6 +59,8 @@ class Frame:
         if scope.get("method") == "OPTIONS" and _header(scope["headers"], b"access-control-request-method"):
             await _preflight(send)
             return
+        if "//" in scope["path"] and scope["path"].startswith("/api/"):
+            scope["path"] = re.sub("/+", "/", scope["path"])
         started = time.perf_counter()
         request_id = str(uuid4())
         scope["coder_request_id"] = request_id
@@ -125,6 +128,7 @@ async def _preflight(send: Send) -> None:
     """No other origin is invited: the browser is told nothing it could act on."""
     names = (b"Origin", b"Access-Control-Request-Method", b"Access-Control-Request-Headers")
     headers = [(b"vary", name) for name in names] + [(b"content-length", b"0")]
+    headers += [_CONSTANT[1], (b"x-coder-request-id", str(uuid4()).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 

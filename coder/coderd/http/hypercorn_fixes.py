@@ -253,4 +253,5 @@ def new_application(name: str) -> Application:
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False  # a redirect would lose the body; the frame merges them for the API
     return app

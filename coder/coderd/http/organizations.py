@@ -39,8 +39,8 @@ async def get_organization(organization: str) -> Response:
 @authenticated
 async def get_members(organization: str) -> Response:
     row = await _organization(organization)
-    user_id, _ = _member_query(Query().text("q"))
-    members, _ = await organizations.list_members(context(), subject(), row, user_id=user_id)
+    user_id, system = _member_query(Query().text("q"))
+    members, _ = await organizations.list_members(context(), subject(), row, user_id=user_id, system=system)
     return reply([organizations.member_with_user_view(member) for member in members])
 
 

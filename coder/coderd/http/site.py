@@ -40,7 +40,7 @@ _PERMISSIONS = (
 @blueprint.route("/install.sh", methods=["GET", "HEAD"])
 async def install_script() -> Response:
     text = _INSTALL.replace("@URL@", context().access_url).replace("@VERSION@", BUILD_VERSION)
-    return _framed(Response(text, content_type="application/x-sh; charset=utf-8"))
+    return _framed(Response(text, content_type="text/plain; charset=utf-8"))
 
 
 @blueprint.route("/", defaults={"path": ""}, methods=_METHODS)
@@ -129,6 +129,7 @@ def _framed(response: Response) -> Response:
     headers["Content-Security-Policy"] = _policy(context())
     headers["Permissions-Policy"] = _PERMISSIONS
     headers["Referrer-Policy"] = "no-referrer"
+    headers["Accept-Ranges"] = "bytes"
     config = context().config
     if config.strict_transport_security > 0:
         options = "".join(f"; {option}" for option in config.strict_transport_security_options)

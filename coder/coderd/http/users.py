@@ -92,7 +92,7 @@ def _integer(terms: object, key: str) -> int | None:
 @blueprint.post("")
 @authenticated
 async def post_user() -> Response:
-    body = await read_body(CreateUserRequestWithOrgs, ("username",))
+    body = await read_body(CreateUserRequestWithOrgs)
     row = await users.create_user(
         context(),
         subject(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
@@ -130,7 +130,8 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
         raise Unauthenticated(
             f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
         )
-    await _touch(ctx, key, user, credentials, now)
+    if await _touch(ctx, key, user, credentials, now):
+        user = replace(user, last_seen_at=now, status="active")
     return Caller(subject_of(user, key), user, key, credentials)
 
 
@@ -157,16 +158,17 @@ async def user_subject(ctx: Context, user_id: UUID) -> Subject | None:
 
 async def _touch(
     ctx: Context, key: key_store.KeyRow, user: key_store.KeyUser, credentials: Credentials, now: datetime
-) -> None:
+) -> bool:
+    """True when something was written."""
     expires_at: datetime | None = None
     lifetime = timedelta(seconds=key.lifetime_seconds)
     if not ctx.config.disable_session_expiry_refresh and key.expires_at - now <= lifetime - _TOUCH_EVERY:
         expires_at = now + lifetime
     stale = now - key.last_used >= _TOUCH_EVERY
-    if stale or expires_at is not None or user.status == "dormant":
-        await ctx.db.run(
-            key_store.touch, key.id, user.id, now, expires_at, credentials.remote_ip, user.status == "dormant"
-        )
+    if not stale and expires_at is None and user.status != "dormant":
+        return False
+    await ctx.db.run(key_store.touch, key.id, user.id, now, expires_at, credentials.remote_ip, user.status == "dormant")
+    return True
 
 
 def _go_time(value: datetime) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.users import UserRow
 
+_LEGACY = {("coder:all",): "all", ("coder:application_connect",): "application_connect"}
 _ALPHABET = string.ascii_letters + string.digits
 ANY = ("*:*",)
 
@@ -185,7 +186,7 @@ def key_view(row: KeyRow) -> APIKey:
         created_at=row.created_at,
         updated_at=row.updated_at,
         login_type=cast("LoginType", row.login_type),
-        scope="application_connect" if list(row.scopes) == ["coder:application_connect"] else "all",
+        scope=_LEGACY.get(tuple(row.scopes), ""),
         scopes=list(row.scopes),
         token_name=row.token_name,
         lifetime_seconds=row.lifetime_seconds,

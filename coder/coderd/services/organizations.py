@@ -82,10 +82,17 @@ async def list_members(
     search: str = "",
     offset: int = 0,
     limit: int = 0,
+    system: bool = False,
 ) -> tuple[list[MemberRow], int]:
     require(subject, "read", organization_resource(organization.id))
     return await ctx.db.read(
-        store.list_members, organization.id, only=user_id, search=search, offset=offset, limit=limit
+        store.list_members,
+        organization.id,
+        only=user_id,
+        search=search,
+        offset=offset,
+        limit=limit,
+        system=system,
     )
 
 

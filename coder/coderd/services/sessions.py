@@ -64,7 +64,8 @@ async def login(ctx: Context, email: str, password: str, ip: str) -> str:
 
     async def write(tx: Tx) -> None:
         await key_store.insert_key(tx, row)
-        await user_store.update_user(tx, user.id, status="active", updated_at=now, last_seen_at=now)
+        if user.status == "dormant":
+            await user_store.update_user(tx, user.id, status="active", updated_at=now)
 
     await ctx.db.run(write)
     return token

@@ -98,7 +98,9 @@ def check_names(username: str, name: str, email: str | None = None) -> None:
     wrong = []
     if email is not None and not is_email(email):
         wrong.append(("email", f'Validation failed for tag "email" with value: "{email}"'))
-    if not is_name(username):
+    if not username:
+        wrong.append(("username", 'Validation failed for tag "required" with value: ""'))
+    elif not is_name(username):
         wrong.append(("username", f'Validation failed for tag "username" with value: "{username}"'))
     if not is_real_name(name):
         wrong.append(("name", f'Validation failed for tag "user_real_name" with value: "{name}"'))

@@ -139,14 +139,23 @@ async def get_member(tx: Tx, organization_id: UUID, user_id: UUID) -> MemberRow 
 
 
 async def list_members(
-    tx: Tx, organization_id: UUID, *, only: UUID | None = None, search: str = "", offset: int = 0, limit: int = 0
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    only: UUID | None = None,
+    search: str = "",
+    offset: int = 0,
+    limit: int = 0,
+    system: bool = False,
 ) -> tuple[list[MemberRow], int]:
     """Members by username and how many there are."""
     statement = (
         select(*_MEMBER, func.count().over())
         .join(users, users.c.id == organization_members.c.user_id)
-        .where(~users.c.deleted, ~users.c.is_system, organization_members.c.organization_id == organization_id)
+        .where(~users.c.deleted, organization_members.c.organization_id == organization_id)
     )
+    if not system:
+        statement = statement.where(~users.c.is_system)
     if only is not None:
         statement = statement.where(organization_members.c.user_id == only)
     if search:

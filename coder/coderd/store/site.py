@@ -9,10 +9,20 @@ from uuid import UUID, uuid4
 from sqlalchemy import insert, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from coder.coderd.store.tables.identity import groups, organizations, site_configs
+from coder.coderd.store.tables.identity import (
+    groups,
+    organization_members,
+    organizations,
+    site_configs,
+    users,
+)
+from coder.domain.zero import ZERO_TIME
 
 if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
+
+PREBUILDS_USER_ID = UUID("c42fdf75-3097-471c-8c33-fb52454d81c0")
+"""The system user that owns prebuilt workspaces until somebody claims them; upstream's id."""
 
 _DEPLOYMENT_ID = "deployment_id"
 
@@ -51,4 +61,27 @@ async def ensure_deployment(tx: Tx, now: datetime) -> UUID:
         )
     )
     await tx.execute(insert(groups).values(id=organization_id, organization_id=organization_id, name="Everyone"))
+    await _insert_prebuilds_owner(tx, organization_id, now)
     return deployment_id
+
+
+async def _insert_prebuilds_owner(tx: Tx, organization_id: UUID, now: datetime) -> None:
+    await tx.execute(
+        insert(users).values(
+            id=PREBUILDS_USER_ID,
+            email="prebuilds@system",
+            username="prebuilds",
+            name="Prebuilds Owner",
+            created_at=now,
+            updated_at=now,
+            last_seen_at=ZERO_TIME,
+            status="active",
+            login_type="none",
+            is_system=True,
+        )
+    )
+    await tx.execute(
+        insert(organization_members).values(
+            organization_id=organization_id, user_id=PREBUILDS_USER_ID, created_at=now, updated_at=now
+        )
+    )
