@@ -73,7 +73,11 @@ async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id:
         raise NotFound
     jobs = Resource("provisioner_jobs", organization_id=job.organization_id)
     template = Resource("template", organization_id=job.organization_id)
-    if job.initiator_id != subject.user_id and not may(subject, "read", jobs) and not may(subject, "update", template):
+    if (
+        job.initiator_id != subject.user_id
+        and not may(subject, "update", jobs)
+        and not may(subject, "update", template)
+    ):
         raise Forbidden
     return job
 
