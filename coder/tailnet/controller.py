@@ -19,6 +19,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
+from coder.domain.coordination import HANDSHAKE_ERROR, Kind
 from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.errors import CryptoError
 from coder.mesh.core.paths.derpmap import DerpMap
@@ -29,14 +30,13 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session
 from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address
-from coder.tailnet.peers import Action, Install, Kind, PeerNode, Peers, Remove, SayReady, without_endpoints
+from coder.tailnet.peers import Action, Install, PeerNode, Peers, Remove, SayReady, without_endpoints
 
 COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
 STREAM_DERP_MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
 REFRESH_RESUME_TOKEN = "/coder.tailnet.v2.Tailnet/RefreshResumeToken"  # noqa: S105 - a call's name
 POST_TELEMETRY = "/coder.tailnet.v2.Tailnet/PostTelemetry"
 
-HANDSHAKE_ERROR = "ready for handshake error"
 GRACEFUL_TIMEOUT = 1.0
 "Seconds to wait for the coordinator to end the stream after Disconnect."
 DEFAULT_REFRESH = 1800.0

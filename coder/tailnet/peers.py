@@ -7,7 +7,6 @@ lost stays, its tunnel keeps working, and goes only after fifteen minutes withou
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,15 +16,6 @@ HANDSHAKE_WAIT = 5.0
 "Seconds a source waits for READY_FOR_HANDSHAKE after a NODE."
 LOST_TIMEOUT = 900.0
 "Seconds a lost peer stays without a handshake."
-
-
-class Kind(enum.IntEnum):
-    """Kinds of peer updates; the numbers are those of the wire."""
-
-    NODE = 1
-    DISCONNECTED = 2
-    LOST = 3
-    READY_FOR_HANDSHAKE = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,16 @@ from coder.coderd.links.versions import agent_api_version
 from coder.coderd.services import resume_tokens
 from coder.coderd.services.authentication import authenticate
 from coder.coderd.services.authorization import may
-from coder.coderd.services.errors import Failed, NotFound, Refusal
-from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
+from coder.coderd.services.errors import Failed, NotFound
+from coder.coderd.services.tailnet_rpc import Send, TailnetPeer, TailnetService
 from coder.coderd.services.workspace_access import agent_resource
 from coder.coderd.services.workspace_updates import serve_workspace_updates
+from coder.coderd.store import site
 from coder.coderd.store.agents import get_agent_place
 from coder.domain.coordination import ClientAccess
 from coder.domain.policy import Subject
-from coder.rpc.session import open_session
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
     from coder.coderd.links.door import LinkRequest, Upgrade
@@ -47,6 +49,7 @@ def register(table: LinkTable) -> None:
 async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/workspaceagents/{agent}/coordinate`."""
     request = upgrade.request
+    await _require_database(ctx)
     caller = await authenticate(ctx, request.credentials)
     agent_id = _agent_id(upgrade.params["agent"])
     if not await may_ssh(ctx, caller.subject, agent_id):
@@ -60,6 +63,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
 async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/tailnet`."""
     request = upgrade.request
+    await _require_database(ctx)
     caller = await authenticate(ctx, request.credentials)
     agent_api_version(request, "2.0")
     peer_id = await _peer_id(ctx, request)
@@ -69,7 +73,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
             return ""
         return f"unauthorized to create tunnel to agent {agent_id}"
 
-    async def updates(message, send):  # type: ignore[no-untyped-def]
+    async def updates(message: tailnet_pb2.WorkspaceUpdatesRequest, send: Send) -> None:
         await serve_workspace_updates(ctx, caller.subject, message, send)
 
     peer = TailnetPeer(peer_id, ClientAccess(), check_tunnel=check_tunnel, resumable=True, workspace_updates=updates)
@@ -80,6 +84,14 @@ async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
     """Whether `subject` may open connections to this agent (of a newest build)."""
     place = await ctx.db.read(get_agent_place, agent_id)
     return place is not None and may(subject, "ssh", agent_resource(place))
+
+
+async def _require_database(ctx: Context) -> None:
+    """Clients tell a server that lost its database from one that refuses them by this very text."""
+    try:
+        await ctx.db.read(site.get_config, "deployment_id")
+    except Exception as error:
+        raise Failed("database not reachable") from error
 
 
 def _agent_id(text: str) -> UUID:
@@ -96,34 +108,35 @@ async def _peer_id(ctx: Context, request: LinkRequest) -> UUID:
 
 
 async def _serve(ctx: Context, websocket: WebSocketStream, peer: TailnetPeer) -> None:
-    code, reason = 1000, ""
-    try:
-        with single_failure():
-            async with trio.open_nursery() as nursery, open_session(websocket, role="server") as session:
-
-                async def keep_pinging() -> None:
-                    nonlocal code, reason
-                    while True:
-                        await trio.sleep(PING_INTERVAL)
-                        if not await websocket.ping(PING_TIMEOUT):
-                            code, reason = 1001, "liveness probe failed"
-                            session.close(reason)
-
-                async def leave_on_stop() -> None:
-                    nonlocal code
-                    await ctx.stopping.wait()
-                    code = 1001
-                    session.close("the server stops")
-
-                nursery.start_soon(keep_pinging)
-                nursery.start_soon(leave_on_stop)
-                await session.serve(TailnetService(ctx, peer).handlers())
-                nursery.cancel_scope.cancel()
-                await websocket.close(code, reason)
-    except Refusal:
-        raise
-    finally:
-        _log.debug("a client left", peer=peer.id)
+    """Serves one client until it leaves, falls silent or the server stops."""
+    link = ClientLink(websocket)
+    with single_failure():
+        async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
+            nursery.start_soon(link.keep_pinging, session)
+            nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
+            await session.serve(TailnetService(ctx, peer).handlers())
+            nursery.cancel_scope.cancel()
+            await websocket.close(link.code, link.reason)
+    _log.debug("a client left", peer=peer.id, reason=session.reason)
 
 
-__all__ = ["Failed", "may_ssh", "register"]
+class ClientLink:
+    """How one client's WebSocket ends: the close code says why."""
+
+    def __init__(self, websocket: WebSocketStream) -> None:
+        self._websocket = websocket
+        self.code = 1000
+        self.reason = ""
+
+    async def keep_pinging(self, session: Session) -> None:
+        """Closes the session of a client that does not answer."""
+        while True:
+            await trio.sleep(PING_INTERVAL)
+            if not await self._websocket.ping(PING_TIMEOUT):
+                self.code, self.reason = 1001, "liveness probe failed"
+                session.close(self.reason)
+
+    async def leave_on_stop(self, session: Session, stopping: trio.Event) -> None:
+        await stopping.wait()
+        self.code, self.reason = 1001, "the server stops"
+        session.close(self.reason)

@@ -1,0 +1,104 @@
+"""Random conversations with the coordinator: nobody is told of strangers, and everybody ends up knowing the truth."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from coder.domain.coordination import Coordination, Delivery, FullAccess, Kind, Node, Request
+
+PEERS = [UUID(int=number) for number in range(1, 5)]
+peers = st.sampled_from(PEERS)
+
+
+class CoordinatorMachine(RuleBasedStateMachine):
+    """Model: who is connected, its node, the tunnels; view: what each connection was told last of each peer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = Coordination()
+        self.connection: dict[UUID, int] = {}
+        self.node: dict[UUID, Node] = {}
+        self.tunnels: set[tuple[UUID, UUID]] = set()
+        self.view: dict[int, dict[UUID, Node]] = {}
+        self.ended: set[int] = set()
+
+    def take(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            assert delivery.connection not in self.ended, "nothing is sent after the end"
+            view = self.view.setdefault(delivery.connection, {})
+            for update in delivery.updates:
+                if update.kind is Kind.NODE:
+                    assert update.node is not None
+                    assert view.get(update.peer) != update.node, "nothing is told twice"
+                    view[update.peer] = update.node
+                elif update.kind is not Kind.READY_FOR_HANDSHAKE:
+                    assert update.peer in view, "nothing is taken back that was not told"
+                    del view[update.peer]
+            if delivery.end:
+                self.ended.add(delivery.connection)
+
+    def gone(self, peer: UUID) -> None:
+        self.connection.pop(peer, None)
+        self.node.pop(peer, None)
+        self.tunnels = {(a, b) for a, b in self.tunnels if a != peer}
+
+    @rule(peer=peers)
+    def connect(self, peer: UUID) -> None:
+        self.node.pop(peer, None)
+        number, deliveries = self.core.connect(peer, FullAccess())
+        self.view[number] = {}
+        self.take(deliveries)
+        self.connection[peer] = number
+
+    @rule(peer=peers, body=st.binary(min_size=1, max_size=1))
+    def update(self, peer: UUID, body: bytes) -> None:
+        if peer in self.connection:
+            self.node[peer] = Node(body)
+            self.take(self.core.handle(self.connection[peer], Request(node=Node(body))))
+
+    @rule(peer=peers, other=peers)
+    def add_tunnel(self, peer: UUID, other: UUID) -> None:
+        if peer in self.connection and peer != other:
+            self.tunnels.add((peer, other))
+            self.take(self.core.handle(self.connection[peer], Request(add_tunnel=other)))
+
+    @rule(peer=peers)
+    def leave(self, peer: UUID) -> None:
+        if peer in self.connection:
+            self.take(self.core.handle(self.connection[peer], Request(disconnect=True)))
+            self.gone(peer)
+
+    @rule(peer=peers)
+    def lose(self, peer: UUID) -> None:
+        if peer in self.connection:
+            number = self.connection[peer]
+            self.take(self.core.lose(number))
+            self.ended.add(number)
+            self.gone(peer)
+
+    @rule(peer=peers, other=peers)
+    def ready(self, peer: UUID, other: UUID) -> None:
+        if peer in self.connection:
+            self.take(self.core.handle(self.connection[peer], Request(ready_for_handshake=(other,))))
+
+    @invariant()
+    def everyone_knows_its_neighbours(self) -> None:
+        for peer, number in self.connection.items():
+            for other in self.node:
+                joined = (peer, other) in self.tunnels or (other, peer) in self.tunnels
+                if joined and other != peer:
+                    assert self.view[number].get(other) == self.node[other]
+
+    @invariant()
+    def nobody_knows_strangers(self) -> None:
+        for peer, number in self.connection.items():
+            for other in self.view[number]:
+                assert (peer, other) in self.tunnels or (other, peer) in self.tunnels
+
+
+CoordinatorMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestCoordinator = CoordinatorMachine.TestCase
