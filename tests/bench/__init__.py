@@ -1,1 +1,1 @@
-"""Benchmarks: one module each with `measure(quick) -> list[Row]`, run by scripts/bench. Never part of the test suite."""
+"""Benchmarks: one module each with `measure(quick) -> list[Row]`, run by scripts/bench; not part of the tests."""

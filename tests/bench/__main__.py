@@ -18,7 +18,9 @@ COLUMNS = ("metric", "value", "unit", "peer", "peer_value", "ratio", "target", "
 
 
 def names() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.py") if "def measure(" in path.read_text())
+    return sorted(
+        path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_") and "def measure(" in path.read_text()
+    )
 
 
 def machine() -> dict[str, Any]:
