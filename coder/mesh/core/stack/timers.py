@@ -65,7 +65,11 @@ def _probe_life(c: TcpSocket, now: float) -> None:
     if c.keepalive is None or not c.connected:
         c.keepalive_at = NEVER
         return
-    _, interval, probes = c.keepalive
+    idle, interval, probes = c.keepalive
+    if now - c.last_heard < min(idle, interval):  # the hot path only notes when it heard something
+        c.keepalive_probes = 0
+        c.keepalive_at = c.last_heard + idle
+        return
     if c.keepalive_probes >= probes:
         c.send_reset()
         c.die(StackError("timeout"))

@@ -72,6 +72,16 @@ def test_fin_waits_for_data_sent_before_it():
     assert socket.eof
 
 
+def test_bare_fin_waits_for_data_sent_before_it():
+    puppet = Puppet()
+    socket = puppet.accepted()
+    seq = puppet.seq
+    puppet.send(FIN | ACK, seq=seq + 1208)
+    puppet.send(payload=b"x" * 1208, seq=seq)
+    assert len(socket.read_nowait()) == 1208
+    assert socket.eof
+
+
 def test_close_with_unread_data_resets():
     puppet = Puppet()
     socket = puppet.accepted()
