@@ -3,7 +3,7 @@
 Lives here: socket options, segmentation offload (UDP_SEGMENT, UDP_GRO) with a fallback per socket, and the calls
 themselves. What datagrams mean is `core/endpoint.py`'s business; nothing here is a trio call, because a trio call per
 datagram costs 5-9 us where a drained one costs 0.1-1.2 us. Waiting for readability is `pump.py`'s.
-Numbers from linux/udp.h and linux/in.h; the offload rules were measured (docs/performance.md).
+Numbers from linux/udp.h and linux/in.h; the offload rules were measured (docs/performance.md, "UDP offload").
 """
 
 from __future__ import annotations
