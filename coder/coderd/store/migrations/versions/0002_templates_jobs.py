@@ -13,6 +13,36 @@ depends_on = None
 
 
 def upgrade() -> None:
+    _create_provisioner_keys()
+    _create_provisioner_daemons()
+    _create_provisioner_jobs()
+    _create_provisioner_job_logs()
+    _create_provisioner_job_timings()
+    _create_templates()
+    _create_template_versions()
+    _create_template_version_parameters()
+    _create_template_version_variables()
+    _create_template_version_presets()
+    _create_template_version_workspace_tags()
+    _create_template_version_terraform()
+
+
+def downgrade() -> None:
+    op.drop_table("template_version_terraform")
+    op.drop_table("template_version_workspace_tags")
+    op.drop_table("template_version_presets")
+    op.drop_table("template_version_variables")
+    op.drop_table("template_version_parameters")
+    op.drop_table("template_versions")
+    op.drop_table("templates")
+    op.drop_table("provisioner_job_timings")
+    op.drop_table("provisioner_job_logs")
+    op.drop_table("provisioner_jobs")
+    op.drop_table("provisioner_daemons")
+    op.drop_table("provisioner_keys")
+
+
+def _create_provisioner_keys() -> None:
     op.create_table(
         "provisioner_keys",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -38,6 +68,9 @@ def upgrade() -> None:
         ["organization_id", sa.literal_column("lower(name)")],
         unique=True,
     )
+
+
+def _create_provisioner_daemons() -> None:
     op.create_table(
         "provisioner_daemons",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -64,6 +97,9 @@ def upgrade() -> None:
         ["organization_id", sa.literal_column("lower(name)"), sa.literal_column("coalesce(tags ->> 'owner', '')")],
         unique=True,
     )
+
+
+def _create_provisioner_jobs() -> None:
     op.create_table(
         "provisioner_jobs",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -115,6 +151,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_provisioner_jobs_worker_id_started_at", "provisioner_jobs", ["worker_id", "started_at"], unique=False
     )
+
+
+def _create_provisioner_job_logs() -> None:
     op.create_table(
         "provisioner_job_logs",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
@@ -130,6 +169,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_provisioner_job_logs")),
     )
     op.create_index("ix_provisioner_job_logs_job_id_id", "provisioner_job_logs", ["job_id", "id"], unique=False)
+
+
+def _create_provisioner_job_timings() -> None:
     op.create_table(
         "provisioner_job_timings",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
@@ -146,6 +188,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_provisioner_job_timings")),
     )
     op.create_index("ix_provisioner_job_timings_job_id", "provisioner_job_timings", ["job_id"], unique=False)
+
+
+def _create_templates() -> None:
     op.create_table(
         "templates",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -197,6 +242,9 @@ def upgrade() -> None:
         unique=True,
         postgresql_where=sa.text("NOT deleted"),
     )
+
+
+def _create_template_versions() -> None:
     op.create_table(
         "template_versions",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -234,6 +282,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_template_versions_template_id_created_at", "template_versions", ["template_id", "created_at"], unique=False
     )
+
+
+def _create_template_version_parameters() -> None:
     op.create_table(
         "template_version_parameters",
         sa.Column("template_version_id", sa.UUID(), nullable=False),
@@ -262,6 +313,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("template_version_id", "name", name=op.f("pk_template_version_parameters")),
     )
+
+
+def _create_template_version_variables() -> None:
     op.create_table(
         "template_version_variables",
         sa.Column("template_version_id", sa.UUID(), nullable=False),
@@ -280,6 +334,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("template_version_id", "name", name=op.f("pk_template_version_variables")),
     )
+
+
+def _create_template_version_presets() -> None:
     op.create_table(
         "template_version_presets",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -310,6 +367,9 @@ def upgrade() -> None:
         ["template_version_id"],
         unique=False,
     )
+
+
+def _create_template_version_workspace_tags() -> None:
     op.create_table(
         "template_version_workspace_tags",
         sa.Column("template_version_id", sa.UUID(), nullable=False),
@@ -323,6 +383,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("template_version_id", "key", name=op.f("pk_template_version_workspace_tags")),
     )
+
+
+def _create_template_version_terraform() -> None:
     op.create_table(
         "template_version_terraform",
         sa.Column("template_version_id", sa.UUID(), nullable=False),
@@ -340,18 +403,3 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("template_version_id", name=op.f("pk_template_version_terraform")),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("template_version_terraform")
-    op.drop_table("template_version_workspace_tags")
-    op.drop_table("template_version_presets")
-    op.drop_table("template_version_variables")
-    op.drop_table("template_version_parameters")
-    op.drop_table("template_versions")
-    op.drop_table("templates")
-    op.drop_table("provisioner_job_timings")
-    op.drop_table("provisioner_job_logs")
-    op.drop_table("provisioner_jobs")
-    op.drop_table("provisioner_daemons")
-    op.drop_table("provisioner_keys")
