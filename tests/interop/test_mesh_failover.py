@@ -3,67 +3,16 @@ forwarding, direct again, and not a byte of a running transfer lost."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
-from subprocess import PIPE
-from typing import Any
 
 import pytest
 import trio
 
 from tests.kit import netns
+from tests.kit.driven import Process, introduce, mesh_process, moved
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not netns.available(), reason="needs root and ip netns")]
-ROOT = Path(__file__).resolve().parents[2]
-
-
-class Process:
-    """A node process: `latest` has the newest value of every field it reported."""
-
-    def __init__(self, process: trio.Process) -> None:
-        self.process = process
-        self.latest: dict[str, Any] = {}
-        self.changed = trio.lowlevel.ParkingLot()
-
-    async def read(self) -> None:
-        assert self.process.stdout is not None
-        rest = b""
-        async for data in self.process.stdout:
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                self.latest |= json.loads(line)
-            self.changed.unpark_all()
-
-    async def tell(self, **command: Any) -> None:
-        assert self.process.stdin is not None
-        await self.process.stdin.send_all(json.dumps(command).encode() + b"\n")
-
-    async def wait(self, seconds: float, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        try:
-            with trio.fail_after(seconds):
-                while not condition(self.latest):
-                    await self.changed.park()
-        except trio.TooSlowError:
-            raise AssertionError(f"not within {seconds} s: {self.latest}") from None
-        return self.latest
-
-
-@asynccontextmanager
-async def process(net: netns.Net, where: str, *arguments: str) -> AsyncIterator[Process]:
-    command = net.command(where, sys.executable, "-m", "tests.kit.mesh_process", *arguments)
-    child = await trio.lowlevel.open_process(command, stdin=PIPE, stdout=PIPE, cwd=ROOT)
-    running = Process(child)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(running.read)
-        try:
-            yield running
-        finally:
-            child.kill()
-            await child.wait()
-            nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
@@ -75,21 +24,18 @@ async def two_nodes(net: netns.Net, *options: str) -> AsyncIterator[tuple[Proces
     net.route("alice", "10.9.1.1")
     net.route("bob", "10.9.2.1")
     net.forward("router", True)
-    async with process(net, "router", "relay", "0.0.0.0") as relay:
+
+    def inside(name: str) -> Callable[[Sequence[str]], list[str]]:
+        return lambda command: net.command(name, *command)
+
+    async with mesh_process(inside("router"), "relay", "0.0.0.0") as relay:
         port = str((await relay.wait(10, lambda got: "port" in got))["port"])
         async with (
-            process(net, "alice", "node", "1", "10.9.1.1", port, *options) as alice,
-            process(net, "bob", "node", "2", "10.9.2.1", port, *options) as bob,
+            mesh_process(inside("alice"), "node", "1", "10.9.1.1", port, "-1", *options) as alice,
+            mesh_process(inside("bob"), "node", "2", "10.9.2.1", port, "-1", *options) as bob,
         ):
-            for node in (alice, bob):
-                await node.wait(10, lambda got: got.get("info"))
-            await alice.tell(peer=bob.latest["info"])
-            await bob.tell(peer=alice.latest["info"])
+            await introduce(alice, bob)
             yield alice, bob
-
-
-def moved(latest: dict[str, Any], field: str, since: int, least: int = 200_000) -> bool:
-    return bool(latest.get(field, 0) > since + least)
 
 
 async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> None:

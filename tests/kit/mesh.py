@@ -24,9 +24,9 @@ def address(number: int) -> IPv6Address:
     return IPv6Address(f"fd7a:115c:a1e0::{number:x}")
 
 
-def one_region(host: str = "relay.test", port: int = 443) -> DerpMap:
-    """A map with the embedded relay only."""
-    node = DerpNode(f"{REGION}b", REGION, host, derp_port=port, stun_port=-1, force_http=True)
+def one_region(host: str = "relay.test", port: int = 443, stun_port: int = -1) -> DerpMap:
+    """A map with the embedded relay only; its STUN server, if any, is on the same host."""
+    node = DerpNode(f"{REGION}b", REGION, host, derp_port=port, stun_port=stun_port, force_http=True)
     return DerpMap({REGION: DerpRegion(REGION, "coder", "Coder Embedded Relay", (node,), embedded_relay=True)})
 
 

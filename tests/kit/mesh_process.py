@@ -1,8 +1,8 @@
 """A mesh node (or a relay) as a process that is driven over its standard streams, one JSON object a line.
 
 For tests that put nodes into network namespaces. Run as `python -m tests.kit.mesh_process ROLE …`:
-  relay HOST                     -> {"port": …}, then serves until its input ends
-  node NUMBER HOST PORT [nodirect] -> {"info": …} whenever it changes; then commands:
+  relay HOST                       -> {"port": …, "stun": …}, then serves until its input ends
+  node NUMBER HOST PORT STUN [nodirect] -> {"info": …} whenever it changes; then commands:
       {"peer": info}             install a peer
       {"serve": PORT}            count and hash what comes in on a TCP port -> {"received": …} every 0.1 s
       {"send": PORT, "to": N, "bytes": …, "rate": …}   -> {"sent": …, "path": …} every 0.1 s, {"done": …, "sha256": …}
@@ -19,6 +19,7 @@ import trio
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.drivers.stun import serve_stun
 from coder.mesh.node import Node, NodeConfig, PeerConfig, SelfInfo, open_node
 from tests.kit.mesh import REGION, address, dial_bare, one_region, serve_bare
 
@@ -42,13 +43,15 @@ def info_of(info: SelfInfo) -> dict[str, Any]:
 async def relay(host: str) -> None:
     server = DerpServer(PrivateKey(bytes([9]) * 32))
     async with trio.open_nursery() as nursery:
-        put(port=await nursery.start(serve_bare, server, host))
+        port: int = await nursery.start(serve_bare, server, host)
+        stun_port: int = await nursery.start(serve_stun, host, 0)
+        put(port=port, stun=stun_port)
         await trio.to_thread.run_sync(sys.stdin.read)
         nursery.cancel_scope.cancel()
 
 
-async def node(number: int, host: str, port: int, direct: bool) -> None:
-    config = NodeConfig((address(number),), one_region(host, port), dial_bare, direct=direct)
+async def node(number: int, host: str, port: int, stun_port: int, direct: bool) -> None:
+    config = NodeConfig((address(number),), one_region(host, port, stun_port), dial_bare, direct=direct)
     async with open_node(config) as mesh, trio.open_nursery() as nursery:
         nursery.start_soon(tell, mesh)
         while line := await trio.to_thread.run_sync(sys.stdin.readline):
@@ -118,7 +121,13 @@ async def send(mesh: Node, command: dict[str, Any]) -> None:
         if trio.current_time() - told > 0.1:
             told = trio.current_time()
             status = mesh.status().peers[0]
-            put(sent=sent, path=status.path, direct=status.direct_bytes, relayed=status.relayed_bytes)
+            put(
+                sent=sent,
+                path=status.path,
+                endpoint=status.endpoint,
+                direct=status.direct_bytes,
+                relayed=status.relayed_bytes,
+            )
     await stream.send_eof()
     await stream.receive_some()
     put(done=sent, sha256=digest.hexdigest())
@@ -128,4 +137,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "relay":
         trio.run(relay, sys.argv[2])
     else:
-        trio.run(node, int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), "nodirect" not in sys.argv[5:])
+        trio.run(node, int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), "nodirect" not in sys.argv)

@@ -1,0 +1,72 @@
+"""Two nodes behind NAT routers that let nothing in: hole punching by STUN, disco and call-me-maybe over the relay."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from tests.kit import natworld
+from tests.kit.driven import Process, introduce, mesh_process, moved
+
+pytestmark = [pytest.mark.system, pytest.mark.skipif(natworld.missing() != "", reason=natworld.missing())]
+
+
+@asynccontextmanager
+async def nodes(world: natworld.World) -> AsyncIterator[tuple[Process, Process]]:
+    """(client, agent), introduced once both know what STUN has to say."""
+
+    def inside(host: str) -> Callable[[Sequence[str]], list[str]]:
+        return lambda command: world.argv(host, command)
+
+    async with mesh_process(inside("srv"), "relay", "0.0.0.0") as relay:
+        told = await relay.wait(10, lambda got: "port" in got)
+        where = (natworld.SERVER, str(told["port"]), str(told["stun"]))
+        async with (
+            mesh_process(inside("client"), "node", "1", *where) as client,
+            mesh_process(inside("agent"), "node", "2", *where) as agent,
+        ):
+            for node, mapped in ((client, "10.77.0.3:"), (agent, "10.77.0.2:")):
+                await node.wait(10, lambda got, seen=mapped: seen in str(got.get("info")))
+            await introduce(client, agent)
+            yield client, agent
+
+
+async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None:
+    with natworld.open_world() as world:
+        async with nodes(world) as (client, agent):
+            await agent.tell(serve=5000)
+            await trio.sleep(0.2)
+            began = trio.current_time()
+            await client.tell(send=5000, to=2, bytes=30_000_000, rate=2_000_000)
+            await client.wait(5, lambda got: got.get("path") == "direct")
+            assert trio.current_time() - began < 3.5
+            assert client.latest["endpoint"].startswith("10.77.0.2:")
+            world.drop_udp()
+            before = agent.latest.get("received", 0)
+            await agent.wait(6, lambda got: moved(got, "received", before, 500_000))
+            assert client.latest["path"] != "direct"
+            world.allow_udp()
+            await client.wait(10, lambda got: got["path"] == "direct")
+            await agent.wait(40, lambda got: "finished" in got)
+            await client.wait(5, lambda got: "done" in got)
+            assert agent.latest["sha256"] == client.latest["sha256"]
+
+
+async def test_a_cable_pulled_and_put_back() -> None:
+    with natworld.open_world() as world:
+        async with nodes(world) as (client, agent):
+            await agent.tell(serve=5000)
+            await trio.sleep(0.2)
+            await client.tell(send=5000, to=2, bytes=20_000_000, rate=2_000_000)
+            await client.wait(5, lambda got: got.get("path") == "direct")
+            world.unplug("client")
+            await trio.sleep(4)
+            world.unplug("client", plugged=True)
+            before = agent.latest.get("received", 0)
+            await agent.wait(15, lambda got: moved(got, "received", before, 500_000) or "finished" in got)
+            await agent.wait(60, lambda got: "finished" in got)
+            await client.wait(5, lambda got: "done" in got)
+            assert agent.latest["sha256"] == client.latest["sha256"]
