@@ -133,7 +133,14 @@ def _node_to_json(node: DerpNode) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> DerpMap:
-    """Raises ValueError or KeyError when `value` is no relay map."""
+    """Raises ValueError when `value` is no relay map."""
+    try:
+        return _from_json(value)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("not a relay map") from error
+
+
+def _from_json(value: Mapping[str, Any]) -> DerpMap:
     scores = (value.get("HomeParams") or {}).get("RegionScore") or {}
     regions = {int(number): _region_from_json(region) for number, region in (value.get("Regions") or {}).items()}
     return DerpMap(regions, {int(number): float(score) for number, score in scores.items()})

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from coder.base.errors import CoderError
 from coder.coderd.config import ServerConfig
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
 from coder.tailnet import derpmap
 
 if TYPE_CHECKING:
@@ -42,9 +44,25 @@ def connection_info(ctx: Context) -> dict[str, Any]:
     }
 
 
-def build_derp_map(config: ServerConfig, access_url: str) -> DerpMap:
+async def fetch_configured(ctx: Context) -> None:
+    """Adds the regions of `derp_config_url`. Raises CoderError `bad_derp_map` when they cannot be had."""
+    if not ctx.config.derp_config_url:
+        return
+    url = urlsplit(ctx.config.derp_config_url)
+    try:
+        async with HttpClient(DialPolicy(f"{url.scheme}://{url.netloc}")) as http:
+            answer = await http.request("GET", f"{url.path or '/'}?{url.query}" if url.query else url.path or "/")
+        found = derpmap.from_json(answer.json())
+    except (CoderError, ValueError, KeyError, TypeError) as error:
+        raise CoderError(
+            "bad_derp_map", f"no relay map at {ctx.config.derp_config_url}", "Check --derp-config-url."
+        ) from error
+    ctx.part(RelayMap).current = build_derp_map(ctx.config, ctx.access_url, found)
+
+
+def build_derp_map(config: ServerConfig, access_url: str, fetched: DerpMap | None = None) -> DerpMap:
     """Raises CoderError `bad_derp_map` when the configured file cannot be used."""
-    regions = dict(_configured(config).regions)
+    regions = {**_configured(config).regions, **(fetched.regions if fetched else {})}
     if config.derp_server_enable:
         region = _embedded(config, access_url)
         regions[region.region_id] = region

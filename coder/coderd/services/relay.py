@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import trio
 
 from coder.base.log import get_logger
+from coder.coderd.services.derp_map import fetch_configured
 from coder.coderd.store import site
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.drivers.derp_server import DerpServer
@@ -35,6 +36,7 @@ class Relay:
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: makes the relay, and answers STUN when an address for it is configured."""
     relay: Relay = ctx.part(Relay)
+    await fetch_configured(ctx)
     if ctx.config.derp_server_enable:
         raw = await ctx.db.run(_ensure_key)
         relay.server = DerpServer(PrivateKey(raw))
