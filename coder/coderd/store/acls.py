@@ -60,7 +60,8 @@ async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
     # Everyone has its organization's id and no member rows: its members are the organization's.
     everyone = (
         select(func.count())
-        .where(organization_members.c.organization_id == groups.c.id)
+        .select_from(organization_members.join(users, users.c.id == organization_members.c.user_id))
+        .where(organization_members.c.organization_id == groups.c.id, ~users.c.is_system, ~users.c.deleted)
         .correlate(groups)
         .scalar_subquery()
     )

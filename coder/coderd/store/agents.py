@@ -15,6 +15,7 @@ from uuid import UUID
 from sqlalchemy import JSON, Select, and_, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 
+from coder.coderd.store.hot import Prepared
 from coder.coderd.store.metadata import Uuid
 from coder.coderd.store.tables.agents import (
     workspace_agent_log_sources,
@@ -309,8 +310,8 @@ _STATUSES_OF_APP = (
     .scalar_subquery()
 )
 _DETAILS = select(*_AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~_agents.c.deleted)
-_BY_JOBS = _DETAILS.where(_agents.c.job_id == func.any(_IDS))
-_APPS = select(*_APP_COLUMNS, _STATUSES_OF_APP).where(workspace_apps.c.agent_id == func.any(_IDS))
+_BY_JOBS = Prepared(_DETAILS.where(_agents.c.job_id == func.any(_IDS)))
+_APPS = Prepared(select(*_APP_COLUMNS, _STATUSES_OF_APP).where(workspace_apps.c.agent_id == func.any(_IDS)))
 _METADATA = (
     select(*_METADATA_COLUMNS)
     .where(workspace_agent_metadata.c.agent_id == bindparam("agent_id", type_=Uuid))
@@ -323,7 +324,7 @@ _last_run = (
     .limit(1)
     .lateral("last_run")
 )
-_SCRIPTS = (
+_SCRIPTS = Prepared(
     select(*_SCRIPT_COLUMNS, _last_run.c.exit_code, _last_run.c.status)
     .select_from(workspace_agent_scripts)
     .outerjoin(_last_run, true())
@@ -333,7 +334,7 @@ _SCRIPTS = (
 
 
 async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentDetail]:
-    return [_detail(row) for row in await tx.execute(_BY_JOBS, {"ids": job_ids})]
+    return [_detail(row) for row in await _BY_JOBS.fetch(tx, ids=job_ids)]
 
 
 async def get_agent_detail(tx: Tx, agent_id: UUID) -> AgentDetail | None:
@@ -342,8 +343,7 @@ async def get_agent_detail(tx: Tx, agent_id: UUID) -> AgentDetail | None:
 
 
 async def list_apps(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppDetail]:
-    rows: Any = await tx.execute(_APPS, {"ids": agent_ids})
-    return [_app_detail(row) for row in rows]
+    return [_app_detail(row) for row in await _APPS.fetch(tx, ids=agent_ids)]
 
 
 def _detail(row: Any) -> AgentDetail:
@@ -371,8 +371,7 @@ def _time(text: str) -> datetime:
 
 
 async def list_scripts(tx: Tx, agent_ids: Sequence[UUID]) -> list[ScriptRow]:
-    rows: Any = await tx.execute(_SCRIPTS, {"ids": agent_ids})
-    return [ScriptRow(*row) for row in rows]
+    return [ScriptRow(*row) for row in await _SCRIPTS.fetch(tx, ids=agent_ids)]
 
 
 async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:

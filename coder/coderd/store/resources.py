@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from coder.coderd.store.hot import Prepared
 from coder.coderd.store.metadata import Uuid
 from coder.coderd.store.tables.resources import workspace_resources
 
@@ -37,13 +38,14 @@ class ResourceRow:
 
 
 _COLUMNS = tuple(workspace_resources.c[field.name] for field in fields(ResourceRow))
-_BY_JOBS = select(*_COLUMNS).where(workspace_resources.c.job_id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
+_BY_JOBS = Prepared(
+    select(*_COLUMNS).where(workspace_resources.c.job_id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
+)
 
 
 async def list_resources(tx: Tx, job_ids: Sequence[UUID]) -> list[ResourceRow]:
     """In no particular order."""
-    rows: Any = await tx.execute(_BY_JOBS, {"ids": job_ids})
-    return [ResourceRow(*row) for row in rows]
+    return [ResourceRow(*row) for row in await _BY_JOBS.fetch(tx, ids=job_ids)]
 
 
 async def insert_resources(tx: Tx, rows: Sequence[ResourceRow]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    bindparam,
     case,
     cast,
     exists,
@@ -32,7 +34,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from coder.coderd.store.agents import AppStatusRow, app_status_from
 from coder.coderd.store.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners
+from coder.coderd.store.hot import Prepared
 from coder.coderd.store.jobs import STATUS
+from coder.coderd.store.metadata import Timestamp, Uuid
 from coder.coderd.store.tables.agents import workspace_agents
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
 from coder.coderd.store.tables.identity import organizations, users
@@ -242,14 +246,51 @@ async def list_views(
     tx: Tx, which: WorkspaceFilter, readers: Readers, *, now: datetime, limit: int = 0, offset: int = 0
 ) -> Page:
     """Own favourites first, then running ones, then by owner and name. `limit` 0 is all."""
+    # Pages are asked for again and again with the same words: their statements are kept.
+    asked = _Asked(repr((which, readers, limit, offset)), which, readers, limit, offset)
+    rows = await _page_statement(asked).fetch(tx, now=now)
+    if rows:
+        return Page([_make(row[2:]) for row in rows], rows[0][0])
+    if not offset:
+        return Page()
+    counted = await _count_statement(asked).fetch(tx, now=now)
+    return Page([], counted[0][0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    key: str
+    which: WorkspaceFilter = field(compare=False)
+    readers: Readers = field(compare=False)
+    limit: int = field(compare=False)
+    offset: int = field(compare=False)
+
+
+@lru_cache(maxsize=512)
+def _page_statement(asked: _Asked) -> Prepared:
+    ranked = _ranked(asked).order_by("rank")
+    page = (ranked.limit(asked.limit) if asked.limit else ranked).offset(asked.offset).cte("page")
+    # A lateral with a limit is looked up row by row through indexes; a plain join would read whole tables for it.
+    wide = _VIEW.where(workspaces.c.id == page.c.id).limit(1).lateral("wide")
+    return Prepared(
+        select(page.c.matches, page.c.rank, *wide.c).select_from(page.join(wide, true())).order_by(page.c.rank)
+    )
+
+
+@lru_cache(maxsize=64)
+def _count_statement(asked: _Asked) -> Prepared:
+    return Prepared(select(func.count()).select_from(_ranked(asked).subquery()))
+
+
+def _ranked(asked: _Asked) -> Select[Any]:
     running = and_(_builds.c.transition == "start", STATUS == "succeeded")
     order = (
-        case((and_(workspaces.c.favorite, workspaces.c.owner_id == readers.user_id), 0), else_=1),
+        case((and_(workspaces.c.favorite, workspaces.c.owner_id == asked.readers.user_id), 0), else_=1),
         case((running, 0), else_=1),
         func.lower(users.c.username),
         func.lower(workspaces.c.name),
     )
-    ranked = (
+    return (
         select(
             workspaces.c.id.label("id"),
             func.count().over().label("matches"),
@@ -259,18 +300,16 @@ async def list_views(
         .join(users, users.c.id == workspaces.c.owner_id)
         .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
         .join(provisioner_jobs, provisioner_jobs.c.id == _builds.c.job_id)
-        .where(~workspaces.c.deleted, _may_read(readers), *_conditions(which, now))
-        .order_by("rank")
+        .where(~workspaces.c.deleted, _may_read(asked.readers), *_conditions(asked.which))
     )
-    paged = (ranked.limit(limit) if limit else ranked).offset(offset).cte("page")
-    query = _VIEW.join(paged, paged.c.id == workspaces.c.id).add_columns(paged.c.matches).order_by(paged.c.rank)
-    rows = (await tx.execute(query)).all()
-    if rows:
-        return Page([_make(row[:-1]) for row in rows], rows[0][-1])
-    if not offset:
-        return Page()
-    counted = select(func.count()).select_from(ranked.subquery())
-    return Page([], int((await tx.execute(counted)).scalar_one()))
+
+
+def _any(ids: Collection[UUID]) -> ColumnElement[Any]:
+    return func.any(cast(list(ids), ARRAY(Uuid)))
+
+
+def _any_text(texts: Sequence[str]) -> ColumnElement[Any]:
+    return func.any(cast(list(texts), ARRAY(Text)))
 
 
 def _may_read(readers: Readers) -> ColumnElement[bool]:
@@ -279,13 +318,13 @@ def _may_read(readers: Readers) -> ColumnElement[bool]:
     groups = [str(group) for group in readers.group_ids]
     return or_(
         workspaces.c.owner_id == readers.user_id,
-        workspaces.c.organization_id.in_(readers.organization_ids) if readers.organization_ids else false(),
+        workspaces.c.organization_id == _any(readers.organization_ids) if readers.organization_ids else false(),
         workspaces.c.user_acl.has_key(str(readers.user_id)),
         workspaces.c.group_acl.has_any(cast(groups, ARRAY(Text))) if groups else false(),
     )
 
 
-def _conditions(which: WorkspaceFilter, now: datetime) -> list[ColumnElement[bool]]:
+def _conditions(which: WorkspaceFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = [
         workspaces.c.dormant_at.is_not(None) if which.dormant else workspaces.c.dormant_at.is_(None)
     ]
@@ -296,7 +335,7 @@ def _conditions(which: WorkspaceFilter, now: datetime) -> list[ColumnElement[boo
     if which.status:
         found.append(_has_status(which.status))
     if which.agent_statuses:
-        found.append(_has_agent(which.agent_statuses, now))
+        found.append(_has_agent(which.agent_statuses))
     if which.parameters:
         found.append(_has_parameter(which.parameters))
     return found + _flags(which)
@@ -305,10 +344,10 @@ def _conditions(which: WorkspaceFilter, now: datetime) -> list[ColumnElement[boo
 def _simple_conditions(which: WorkspaceFilter) -> list[tuple[Any, Callable[[], ColumnElement[bool]]]]:
     table = workspaces.c
     return [
-        (which.ids, lambda: table.id.in_(which.ids)),
+        (which.ids, lambda: table.id == _any(which.ids)),
         (which.owner_id, lambda: table.owner_id == which.owner_id),
         (which.owner_username, lambda: func.lower(users.c.username) == which.owner_username.lower()),
-        (which.template_ids, lambda: table.template_id.in_(which.template_ids)),
+        (which.template_ids, lambda: table.template_id == _any(which.template_ids)),
         (which.name, lambda: table.name.icontains(which.name, autoescape=True)),
         (which.exact_name, lambda: func.lower(table.name) == which.exact_name.lower()),
         (which.last_used_before, lambda: table.last_used_at <= which.last_used_before),
@@ -317,6 +356,9 @@ def _simple_conditions(which: WorkspaceFilter) -> list[tuple[Any, Callable[[], C
         (which.shared_with_user, lambda: table.user_acl.has_key(str(which.shared_with_user))),
         (which.shared_with_group, lambda: table.group_acl.has_key(str(which.shared_with_group))),
     ]
+
+
+_NOBODY: ColumnElement[Any] = literal_column("'{}'::jsonb")
 
 
 def _flags(which: WorkspaceFilter) -> list[ColumnElement[bool]]:
@@ -332,7 +374,7 @@ def _flags(which: WorkspaceFilter) -> list[ColumnElement[bool]]:
         if wanted is not None:
             found.append(func.coalesce(column, false()).is_(wanted))
     if which.shared is not None:
-        shared = or_(workspaces.c.user_acl != {}, workspaces.c.group_acl != {})
+        shared = or_(workspaces.c.user_acl != _NOBODY, workspaces.c.group_acl != _NOBODY)
         found.append(shared if which.shared else ~shared)
     return found
 
@@ -354,20 +396,22 @@ def _has_status(status: str) -> ColumnElement[bool]:
     return and_(_builds.c.transition == transition, is_job) if transition else is_job
 
 
-def _has_agent(statuses: Sequence[str], now: datetime) -> ColumnElement[bool]:
+def _has_agent(statuses: Sequence[str]) -> ColumnElement[bool]:
     # `domain.agents.agent_status` as SQL
+    now = bindparam("now", type_=Timestamp)
     timeout = _agents.c.connection_timeout_seconds
-    waited = func.extract("epoch", now - _agents.c.created_at)
+    second: ColumnElement[Any] = literal_column("interval '1 second'")
+    silence = second * int(INACTIVE_DISCONNECT_TIMEOUT.total_seconds())
     status = case(
         (
             or_(_agents.c.first_connected_at.is_(None), _agents.c.last_connected_at.is_(None)),
-            case((and_(timeout > 0, waited > timeout), "timeout"), else_="connecting"),
+            case((and_(timeout > 0, _agents.c.created_at + second * timeout < now), "timeout"), else_="connecting"),
         ),
         (_agents.c.disconnected_at > _agents.c.last_connected_at, "disconnected"),
-        (_agents.c.last_connected_at < now - INACTIVE_DISCONNECT_TIMEOUT, "disconnected"),
+        (_agents.c.last_connected_at + silence < now, "disconnected"),
         else_="connected",
     )
-    return exists().where(_agents.c.job_id == _builds.c.job_id, ~_agents.c.deleted, status.in_(statuses))
+    return exists().where(_agents.c.job_id == _builds.c.job_id, ~_agents.c.deleted, status == _any_text(statuses))
 
 
 def _has_parameter(wanted: Sequence[tuple[str, str | None]]) -> ColumnElement[bool]:
