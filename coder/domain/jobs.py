@@ -32,6 +32,10 @@ HUNG_AFTER = timedelta(minutes=5)
 PENDING_AFTER = timedelta(minutes=30)
 """A job nobody took for this long is given up (upstream's reaper)."""
 REAPED_PER_RUN = 10
+LOST_AFTER = timedelta(seconds=20)
+"""A daemon that asks for work while it holds a job it was silent about for this long has lost that job (ours: four
+heartbeats of 5 s, so that another daemon of the same name, which does work on it, is not mistaken)."""
+LOST_ERROR = "the provisioner daemon no longer works on this job: it was restarted while the job ran"
 
 CANCELED_BY_BREAK = "connection to provisioner daemon broken"
 """Error of a job that was locked for a daemon whose stream broke before it got it."""

@@ -24,7 +24,7 @@ from coder.coderd.services.job_queue import JobQueue
 from coder.coderd.services.job_work import ModuleFiles, Worker
 from coder.coderd.services.provisioners import KEY_DELETED, Admission, Application, Introduction
 from coder.coderd.store.jobs import JobRow
-from coder.domain.jobs import CANCELED_BY_BREAK
+from coder.domain.jobs import CANCELED_BY_BREAK, LOST_AFTER
 from coder.domain.provisioners import BUILT_IN_KEY, HEARTBEAT, PROVISIONERS, explain_incompatible
 from coder.domain.tags import NIL_OWNER, normalize_tags, parse_tag
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
@@ -137,7 +137,10 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_keep_seen, ctx, worker)
-            nursery.start_soon(_leave_on_stop, ctx, nursery.cancel_scope)
+            nursery.start_soon(_end_lost_jobs, ctx, worker, link)
+            if admission.key_id != BUILT_IN_KEY:
+                # A built-in daemon is stopped by its own task, after it has said how its job ended.
+                nursery.start_soon(_leave_on_stop, ctx, nursery.cancel_scope)
             if admission.key_id.int > BUILT_IN_KEY.int + 2:
                 nursery.start_soon(_leave_on_key_deleted, ctx, str(admission.key_id), nursery.cancel_scope)
             async with open_session(stream, role="server") as session:
@@ -155,6 +158,16 @@ async def _keep_seen(ctx: Context, worker: Worker) -> None:
         except Exception as error:
             # A database that is away comes back; the link must not die of it.
             _log.warn("the heartbeat of a daemon was not written", daemon=worker.name, error=error)
+
+
+async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonLink) -> None:
+    """Once per connection: a daemon that asks for work has none, so what it still holds was lost with its past life."""
+    await link.asked.wait()
+    await trio.sleep(LOST_AFTER.total_seconds())
+    try:
+        await job_work.end_lost_jobs(ctx, worker)
+    except Exception as error:
+        _log.warn("lost jobs were not looked for", daemon=worker.name, error=error)
 
 
 async def _leave_on_stop(ctx: Context, scope: trio.CancelScope) -> None:
@@ -176,6 +189,8 @@ class DaemonLink:
         self._ctx = ctx
         self._worker = worker
         self._queue: JobQueue = ctx.part(JobQueue)
+        self.asked = trio.Event()
+        "Set by the first request for work."
 
     def handlers(self) -> Handlers:
         """By full RPC name."""
@@ -233,6 +248,7 @@ class DaemonLink:
                 await self._give_up(held)
 
     async def _wait_for_job(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
+        self.asked.set()
         async with trio.open_nursery() as nursery:
 
             async def stop_on_cancel() -> None:

@@ -21,7 +21,7 @@ from coder.coderd.store import files as file_store
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store import users as user_store
 from coder.coderd.store.jobs import JobRow, TimingRow
-from coder.domain.jobs import LogLevel, LogLine, clean_text, error_code
+from coder.domain.jobs import LOST_AFTER, LOST_ERROR, LogLevel, LogLine, clean_text, error_code
 from coder.domain.queue import Offer
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
@@ -199,6 +199,14 @@ async def _abandon(tx: Tx, job_id: UUID, error: str, now: datetime) -> None:
     await end_with_error(tx, job, error, error_code(error), now)
     if job.type == "workspace_build":
         await build_results.fail_build(tx, job, None, now)
+
+
+async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
+    """Fails jobs that an idle daemon still holds and was silent about."""
+    now = ctx.clock.now()
+    for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
+        if now - job.updated_at >= LOST_AFTER:
+            await abandon_job(ctx, job.id, LOST_ERROR)
 
 
 async def _insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.Timing]) -> None:
