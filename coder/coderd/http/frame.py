@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
+from coder.coderd.services.authentication import foreign_origin
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -59,6 +60,9 @@ class Frame:
         if scope.get("method") == "OPTIONS" and _header(scope["headers"], b"access-control-request-method"):
             await _preflight(send)
             return
+        if scope["type"] == "websocket" and self._foreign(scope):
+            await _refuse_websocket(send)
+            return
         if "//" in scope["path"] and scope["path"].startswith("/api/"):
             scope["path"] = re.sub("/+", "/", scope["path"])
         started = time.perf_counter()
@@ -95,6 +99,10 @@ class Frame:
         finally:
             self._record(scope, status, time.perf_counter() - started, request_id)
 
+    def _foreign(self, scope: Message) -> bool:
+        named = {name: _header(scope["headers"], name.encode()).decode("latin-1") for name in ("origin", "host")}
+        return foreign_origin(named, self.ctx.access_url)
+
     def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
         path = scope["path"]
         if status < 500 and path.startswith(_QUIET):
@@ -122,6 +130,13 @@ class Frame:
             if value:
                 scope["client"] = (value, 0)
                 return
+
+
+async def _refuse_websocket(send: Send) -> None:
+    body = b'{"message":"The origin of the request is not this server."}'
+    headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
 
 
 async def _preflight(send: Send) -> None:

@@ -7,7 +7,8 @@
 4. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
 5. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
    went on writing into the void.
-6. A small response left in three writes.
+6. After a refused WebSocket handshake the connection was neither closed nor usable.
+7. A small response left in three writes.
 Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
 stay on HTTP/1.1 and uploads are ten times faster there.
 
@@ -23,9 +24,9 @@ import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData
 from hypercorn.logging import Logger as HypercornLogger
+from hypercorn.protocol.events import EndBody, Response
 from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import Response
-from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.typing import H11SendableEvent
 from quart.signals import websocket_received
@@ -128,9 +129,15 @@ class OneWriteH11(H11Protocol):
         self._holding = False
 
     async def stream_send(self, event: StreamEvent) -> None:
+        rejected = isinstance(self.connection, H11WSConnection)
         if isinstance(event, Response) and event.status_code >= 200:
             self._holding = any(name == b"content-length" for name, _ in event.headers)
+            if rejected:
+                event.headers.append((b"connection", b"close"))
         await super().stream_send(event)
+        if rejected and isinstance(event, EndBody):
+            # A refused handshake cannot be followed by another request here; say so and close.
+            await self.send(Closed())
 
     async def _send_h11_event(self, event: H11SendableEvent) -> None:
         if not self._holding:

@@ -7,6 +7,8 @@ kept-alive connection, not only the first: Go's HTTP client reuses idle connecti
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -29,6 +31,9 @@ _log = get_logger("http.listener")
 HANDSHAKE_TIMEOUT = 15.0
 SHUTDOWN_GRACE = 10.0
 "Seconds running requests get after shutdown began."
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"Seconds of silence before the first probe, between probes, and how many may go unanswered."
 
 OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[None]]
 """(head, remote address, over TLS, stream, bytes after the head): serves a link to its end."""
@@ -95,8 +100,8 @@ class Connection(PatientServer):
         if secure:
             with trio.fail_after(HANDSHAKE_TIMEOUT):
                 await self.stream.do_handshake()
-        socket = self.stream.transport_stream.socket if secure else self.stream.socket
-        address = socket.getpeername()
+        connection = self.stream.transport_stream.socket if secure else self.stream.socket
+        address = connection.getpeername()
         return (str(address[0]), int(address[1])), secure
 
     def _new_protocol(self, task_group: Any, client: tuple[str, int], secure: bool) -> Any:
@@ -147,12 +152,25 @@ class FrontDoor:
         await trio.serve_listeners(self._handle, listeners, handler_nursery=connections)
 
     async def _handle(self, stream: Any) -> None:
+        _notice_dead_peers(stream)
         try:
             await Connection(self, stream).serve()
         except Exception as error:
             # One connection must never take the server with it.
             _log.error("a connection failed", error=error)
             await trio.aclose_forcefully(stream)
+
+
+def _notice_dead_peers(stream: Any) -> None:
+    """Lets the kernel find out about machines that went away while nobody writes (quiet WebSockets)."""
+    connection = stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
+    options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]
+    options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
+    for level, name, value in options:
+        number = getattr(socket, name, None)
+        if number is not None:
+            with contextlib.suppress(OSError):
+                connection.setsockopt(level, number, value)
 
 
 async def open_listeners(config: ServerConfig) -> list[tuple[str, Any]]:

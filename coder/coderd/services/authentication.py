@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from coder.coderd.services.errors import Unauthenticated
@@ -88,6 +89,15 @@ def _first(query: Mapping[str, list[str]], name: str) -> str:
 def _bearer(header: str) -> str:
     kind, _, token = header.partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
+
+
+def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
+    """Does a browser say that another site's page asks? Its WebSockets would carry our cookies."""
+    origin = headers.get("origin", "")
+    if not origin:
+        return False
+    host = urlsplit(origin).netloc.lower()
+    return host not in {headers.get("host", "").lower(), urlsplit(access_url).netloc.lower()}
 
 
 def split_token(token: str) -> tuple[str, str]:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
+_EXISTS = "The initial user has already been created."
 WRONG = "Incorrect email or password."
 PASSCODE_LIFETIME = timedelta(minutes=20)
-_LOG_NAME = "one-time passcode"
 
 
 async def has_first_user(ctx: Context) -> bool:
@@ -32,7 +32,7 @@ async def has_first_user(ctx: Context) -> bool:
 async def create_first_user(ctx: Context, email: str, username: str, name: str, password: str) -> tuple[UUID, UUID]:
     """The owner of an empty site: (user id, default organization id). Raises Conflict, Invalid."""
     if await has_first_user(ctx):
-        raise Conflict("The initial user has already been created.")
+        raise Conflict(_EXISTS)
     users.check_names(username, name, email)
     check_strength(password)
     organization = await ctx.db.read(organization_store.get_default_organization)
@@ -45,8 +45,15 @@ async def create_first_user(ctx: Context, email: str, username: str, name: str, 
         organization_ids=[organization.id],
         roles=["owner"],
     )
-    row = await users.insert_user(ctx, wanted)
+    row = await users.insert_user(ctx, wanted, guard=_still_empty)
     return row.id, organization.id
+
+
+async def _still_empty(tx: Tx) -> None:
+    """Two requests may race for an empty site: the lock lets one of them be first."""
+    await user_store.lock_first_user(tx)
+    if await user_store.count_users(tx):
+        raise Conflict(_EXISTS)
 
 
 async def login(ctx: Context, email: str, password: str, ip: str) -> str:

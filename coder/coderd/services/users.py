@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -152,17 +152,29 @@ async def _check_free(tx: Tx, wanted: NewUser) -> None:
         raise Conflict("User already exists.")
 
 
-async def insert_user(ctx: Context, wanted: NewUser) -> UserRow:
-    """Without any check but uniqueness: for first users and identity providers, too."""
+async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Awaitable[None]] | None = None) -> UserRow:
+    """Without any check but uniqueness: for first users and identity providers, too.
+
+    `guard` runs first in the same transaction and may refuse.
+    """
     hashed = await hash_password(wanted.password) if wanted.password else ""
     pair = await git_ssh_keys.generate(ctx.config.ssh_keygen_algorithm)
     try:
-        return await ctx.db.run(_insert, wanted, hashed, pair, ctx.clock.now())
+        return await ctx.db.run(_insert, wanted, hashed, pair, ctx.clock.now(), guard)
     except IntegrityError as error:
         raise Conflict("User already exists.") from error
 
 
-async def _insert(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.KeyPair, now: Any) -> UserRow:
+async def _insert(
+    tx: Tx,
+    wanted: NewUser,
+    hashed: str,
+    pair: git_ssh_keys.KeyPair,
+    now: Any,
+    guard: Callable[[Tx], Awaitable[None]] | None,
+) -> UserRow:
+    if guard is not None:
+        await guard(tx)
     user_id = new_uuid()
     await user_store.insert_user(
         tx,

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import delete, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.tables.identity import organization_members, organizations, user_configs, users
@@ -102,6 +102,11 @@ async def count_users(tx: Tx) -> int:
     """Living people, system users left out."""
     statement = select(func.count()).select_from(users).where(~users.c.deleted, ~users.c.is_system)
     return int((await tx.execute(statement)).scalar_one())
+
+
+async def lock_first_user(tx: Tx) -> None:
+    """Held until the transaction ends."""
+    await tx.execute(text("SELECT pg_advisory_xact_lock(7302)"))
 
 
 async def list_users(tx: Tx, wanted: UserFilter) -> tuple[list[UserRow], int]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.kit.coderd import running_coderd
+import trio
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.sessions import PasscodeDelivery
+from tests.kit.coderd import FIRST_USER, running_coderd
 
 
 async def test_from_empty_to_a_member() -> None:
@@ -19,3 +23,74 @@ async def test_from_empty_to_a_member() -> None:
         signed_out = await world.get("/api/v2/users/me", token="")
         assert signed_out.status_code == 401
         assert "must be provided" in signed_out.json()["detail"]
+
+
+async def test_two_first_users_at_once_make_one() -> None:
+    async with running_coderd() as world:
+        statuses: list[int] = []
+
+        async def create(name: str) -> None:
+            body = {**FIRST_USER, "username": name, "email": f"{name}@b.c"}
+            statuses.append((await world.post("/api/v2/users/first", body)).status_code)
+
+        async with trio.open_nursery() as nursery:
+            for name in ("one", "two", "three"):
+                nursery.start_soon(create, name)
+        assert sorted(statuses) == [201, 409, 409]
+
+
+async def test_a_websocket_from_another_site_is_refused() -> None:
+    async with running_coderd(first_user=True) as world:
+        handshake = {
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+        }
+        for path in ("/api/v2/derp-map", "/api/v2/tailnet"):
+            answer = await world.get(path, headers={**handshake, "Origin": "http://evil.example"})
+            assert answer.status_code == 403, path
+
+
+async def test_a_session_slides_and_an_expired_one_does_not() -> None:
+    clock = FakeClock()
+    async with running_coderd(first_user=True, clock=clock) as world:
+        clock.advance(23 * 3600)
+        assert (await world.get("/api/v2/users/me")).status_code == 200
+        clock.advance(23 * 3600)
+        assert (await world.get("/api/v2/users/me")).status_code == 200
+        clock.advance(25 * 3600)
+        answer = await world.get("/api/v2/users/me")
+        assert answer.status_code == 401
+        assert answer.json()["detail"].startswith('API key expired at "')
+
+
+async def test_a_forgotten_password_is_changed_with_a_passcode_once() -> None:
+    async with running_coderd(first_user=True) as world:
+        sent: list[str] = []
+
+        async def deliver(user: object, passcode: str) -> None:
+            sent.append(passcode)
+
+        world.ctx.parts[PasscodeDelivery] = deliver
+        for email in ("a@b.c", "nobody@b.c"):
+            assert (await world.post("/api/v2/users/otp/request", {"email": email})).status_code == 204
+        assert len(sent) == 1
+        body = {"email": "a@b.c", "password": "An0ther-Secret!", "one_time_passcode": sent[0]}
+        wrong = await world.post("/api/v2/users/otp/change-password", {**body, "one_time_passcode": "x"})
+        assert wrong.status_code == 400
+        assert (await world.post("/api/v2/users/otp/change-password", body)).status_code == 204
+        assert (await world.post("/api/v2/users/otp/change-password", body)).status_code == 400
+        assert await world.login("a@b.c", "An0ther-Secret!")
+
+
+async def test_cookie_changes_need_the_csrf_token() -> None:
+    async with running_coderd(first_user=True) as world:
+        cookie = f"coder_session_token={world.token}"
+        refused = await world.post("/api/v2/users/me/keys", token="", headers={"Cookie": cookie})
+        assert refused.status_code == 400
+        assert "CSRF" in refused.text
+        seen = await world.get("/api/v2/users/me", token="", headers={"Cookie": cookie})
+        csrf = seen.headers["set-cookie"].split("csrf_token=")[1].split(";")[0]
+        headers = {"Cookie": f"{cookie}; csrf_token={csrf}", "X-CSRF-TOKEN": csrf}
+        assert (await world.post("/api/v2/users/me/keys", token="", headers=headers)).status_code == 201
