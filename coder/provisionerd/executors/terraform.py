@@ -43,6 +43,7 @@ _log = get_logger("provisionerd.terraform")
 _PLAN_FILE = "plan.out"
 _STATE_FILE = "terraform.tfstate"
 _NOTHING_TO_DO = "The terraform state does not exist, there is nothing to do"
+_NOTHING_TO_PREPARE = "The template needs no modules and no downloaded providers: nothing to initialize"
 _REPLACED = {"replace", "delete-create", "create-delete"}
 
 
@@ -174,8 +175,8 @@ class _TerraformSession:
         try:
             status = await self._runner.run(arguments, environment, stage.on_stdout, stage.on_stderr)
         except ProcessError as problem:
-            return f"terraform {arguments[0]}: {problem.message}"
-        return "" if status == 0 else f"terraform {arguments[0]}: {_explain_status(status)}"
+            return f"{_step(arguments)}: {problem.message}"
+        return "" if status == 0 else f"{_step(arguments)}: {_explain_status(status)}"
 
     async def _capture(self, arguments: Sequence[str]) -> bytes:
         """Output of a short command. Raises ExtractError."""
@@ -209,6 +210,8 @@ class _TerraformSession:
         error = ""
         if self._template is None or template_of.needs_init(self._template) or self._upstream():
             error = await self._terraform_init(stage)
+        else:
+            stage.emit(pb.LogLevel.INFO, _NOTHING_TO_PREPARE)
         complete = pb.InitComplete(error=error, timings=stage.finish(failed=bool(error)))
         if not error:
             self._describe_modules(complete, request, stage)
@@ -390,6 +393,11 @@ class _GraphRun:
         self.done = trio.Event()
         self.dot = ""
         self.error = ""
+
+
+def _step(arguments: Sequence[str]) -> str:
+    """How an error names what was run (recorded: init has words of its own)."""
+    return "initialize terraform" if arguments[0] == "init" else f"terraform {arguments[0]}"
 
 
 def _explain_status(status: int) -> str:

@@ -19,6 +19,9 @@ _MAX_PENDING = 1024 * 1024
 _DRAIN = 1.0
 "Seconds to wait for the rest of the output once terraform is gone: a child it left may hold the pipe open."
 
+_LAST_CHANCE = 5.0
+"Seconds between the interrupt and the kill when whoever waited for a command is cancelled."
+
 OnLine = Callable[[bytes], None]
 
 
@@ -69,7 +72,7 @@ class Runner:
         finally:
             self._running.discard(process)
             with trio.CancelScope(shield=True):
-                await _end(process)
+                await _end(process, interrupted=self._canceled.is_set())
 
     async def _follow(self, process: trio.Process, on_stdout: OnLine, on_stderr: OnLine) -> int:
         assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes, asked for above
@@ -115,12 +118,19 @@ async def _read_lines(stream: trio.abc.ReceiveStream, on_line: OnLine) -> None:
         on_line(bytes(pending))
 
 
-async def _end(process: trio.Process) -> None:
-    """Nothing of a command outlives an interrupted wait for it, or terraform's own violent end.
+async def _end(process: trio.Process, *, interrupted: bool) -> None:
+    """Nothing of a command outlives an interrupt, a wait that was given up, or terraform's own violent end.
 
     After an orderly end the group is left alone: a template may have started an agent on this machine.
     """
-    if process.returncode is None or process.returncode < 0:
+    if process.returncode is None:
+        # Long enough for terraform to stop its work and write its state.
+        interrupted = True
+        _signal(process, signal.SIGINT)
+        with trio.move_on_after(_LAST_CHANCE):
+            await process.wait()
+    if interrupted or process.returncode is None or process.returncode < 0:
+        # terraform kills the shell it has started, but not what the shell has started
         _kill_group(process)
         await process.wait()
     for stream in (process.stdout, process.stderr):
@@ -139,4 +149,5 @@ def _kill_group(process: trio.Process) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
-        _signal(process, signal.SIGKILL)
+        if process.returncode is None:
+            _signal(process, signal.SIGKILL)
