@@ -29,7 +29,7 @@ from coder.net.errors import HttpError
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor
 from coder.provisionerd.link import SERVICE, Link
-from coder.provisionerd.run import run_job
+from coder.provisionerd.run import report_leftovers, run_job
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.session import Session
@@ -90,6 +90,11 @@ async def _one_connection(connect: Connect, config: DaemonConfig, link: Link) ->
 
 
 async def _take_jobs(link: Link, config: DaemonConfig, executors: Mapping[str, Executor], shutdown: Shutdown) -> None:
+    if config.work_dir.is_dir():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_on_drain, shutdown, nursery.cancel_scope)
+            await report_leftovers(link, config)
+            nursery.cancel_scope.cancel()
     while not shutdown.draining:
         acquired = await _acquire(link, config, shutdown)
         if acquired is not None and acquired.job_id:

@@ -20,7 +20,7 @@ from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor, ExecutorSession, Settings
 from coder.provisionerd.link import MAX_MESSAGE, Link
 from coder.provisionerd.report import Reporter
-from coder.provisionerd.workdir import job_directory
+from coder.provisionerd.workdir import job_directory, leftovers
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
@@ -50,6 +50,7 @@ ERROR_CODES = {
 "What an error text holds -> the code clients act on (protocol section 5.4)."
 
 _SHUT_DOWN = "provisioner daemon was shutdown gracefully"
+_KILLED = "provisioner daemon was killed while it worked on the job"
 _CANCEL_TIMED_OUT = "Cancel timed out"
 _LAST_WORDS = 5.0
 "Seconds for the final report of a daemon that is being stopped the hard way."
@@ -99,6 +100,20 @@ async def run_job(
     log.info("a job ended", error=outcome.error if isinstance(outcome, pd.FailedJob) else "")
 
 
+async def report_leftovers(link: Link, config: DaemonConfig) -> None:
+    """Ends the jobs this daemon was killed in, so that nobody waits for the reaper and no state is lost."""
+    for leftover in leftovers(config.work_dir, config.name):
+        failed = pd.FailedJob(job_id=leftover.job_id, error=_KILLED)
+        if leftover.kind == "workspace_build":
+            failed.workspace_build.state = leftover.state
+        try:
+            await link.call("FailJob", failed, pd.Empty)
+            _log.warn("a job was lost when this daemon was killed", job=leftover.job_id, daemon=config.name)
+        except RpcError as problem:
+            _log.info("a lost job had already ended", job=leftover.job_id, reason=problem.text)
+        leftover.remove()
+
+
 class _Run:
     """The job and everything around its work: heartbeats, cancellation, the final report."""
 
@@ -139,7 +154,8 @@ class _Run:
 
     async def _attempt(self, nursery: trio.Nursery) -> None:
         try:
-            with job_directory(self._config.work_dir) as folder:
+            job_id, kind = self._acquired.job_id, _kind(self._acquired)
+            with job_directory(self._config.work_dir, job_id=job_id, kind=kind, daemon=self._config.name) as folder:
                 executor = self._executors.get(self._acquired.provisioner)
                 if executor is None:
                     raise JobFailed(f"this daemon has no executor for provisioner {self._acquired.provisioner!r}")

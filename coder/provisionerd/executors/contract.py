@@ -14,6 +14,9 @@ from typing import Protocol
 
 from coder.rpc.proto import provisioner_pb2 as pb
 
+STATE_PATH = "template/terraform.tfstate"
+"Where in a job's directory the state is, should nobody be left to ask."
+
 Emit = Callable[["pb.LogLevel.ValueType", str], None]
 """(level, one line) of the request that is running; never blocks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 import trio
 
+from coder.base.errors import CoderError
 from coder.net.errors import HttpError
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.daemon import run_daemon
 from coder.provisionerd.executors.contract import Settings
 from coder.provisionerd.executors.echo import EchoExecutor
+from coder.provisionerd.workdir import job_directory
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon, tar_of
@@ -311,3 +314,33 @@ async def test_too_many_lines_are_not_sent(autojump_clock: trio.abc.Clock, confi
     await _outcome(server, config, _build(echo_archive(apply=[*lines, pb.ApplyComplete()])))
     sent = sum(len(line[3]) for line in server.lines())
     assert 1 << 20 < sent < 1_300_000
+
+
+async def test_killed_predecessor(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    def abandoned(name: str, daemon: str) -> Path:
+        folder = config.work_dir / name
+        (folder / "template").mkdir(parents=True)
+        (folder / "lock").touch()
+        (folder / "job.json").write_text(json.dumps({"job_id": name, "kind": "workspace_build", "daemon": daemon}))
+        (folder / "template" / "terraform.tfstate").write_bytes(b"half")
+        return folder
+
+    abandoned("job-1", config.name)
+    kept = abandoned("job-2", "another daemon")
+    server = FakeServer()
+    with job_directory(config.work_dir, job_id="held", kind="workspace_build", daemon=config.name) as held:
+        async with running_daemon(server, config, ECHO):
+            failed = await server.wait_ended()
+            await trio.sleep(1)
+        assert len(server.ended) == 1
+        assert sorted(config.work_dir.iterdir()) == sorted([kept, held])
+    assert failed.job_id == "job-1"
+    assert failed.error == "provisioner daemon was killed while it worked on the job"
+    assert failed.workspace_build.state == b"half"
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with pytest.raises(CoderError, match="cannot make a job directory"), job_directory(blocked / "below"):
+        pass

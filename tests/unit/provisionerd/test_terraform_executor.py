@@ -184,7 +184,7 @@ async def test_plan_error(world: World) -> None:
 
 async def test_template_that_is_not_hcl(world: World) -> None:
     failed = await world.run(importing("this is {{ no template"))
-    assert failed.error.startswith("template import init error: terraform init: exit status 1")
+    assert failed.error.startswith("template import init error: initialize terraform: exit status 1")
     assert any("main.tf line 1" in output for output in world.server.outputs("Initializing Terraform Directory"))
 
 
