@@ -271,17 +271,18 @@ def wait_until(check: Callable[[], bool], limit: float, process: subprocess.Pope
 
 
 def stop(process: subprocess.Popen[bytes], name: str) -> None:
-    """Ends a whole process group: politely, then not."""
-    for number, patience in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+    """Ends a whole process group, politely first, and waits until nothing of it is left."""
+    for number, patience in ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0)):
+        deadline = time.monotonic() + patience
         try:
             os.killpg(process.pid, number)
+            while time.monotonic() < deadline:
+                process.poll()
+                os.killpg(process.pid, 0)
+                time.sleep(0.05)
         except ProcessLookupError:
-            break
-        try:
-            process.wait(patience)
-            break
-        except subprocess.TimeoutExpired:
-            print(f"note: the {name} does not end; killing it")
+            return
+        print(f"note: the {name} does not end; killing it")
 
 
 if __name__ == "__main__":
