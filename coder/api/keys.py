@@ -7,7 +7,8 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.enums import APIKeyScope, LoginType, RBACResource
+from coder.api.enums import LoginType, RBACResource
+from coder.api.scopes import APIKeyScope
 from coder.api.struct import ApiStruct
 
 

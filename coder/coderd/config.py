@@ -1,6 +1,7 @@
 """The server's settings: one frozen dataclass, built from `coder.base.config` options.
 
-Attributes are the settings something acts on; all others of `options.OPTIONS` stay readable through `all`.
+Attributes are the settings code of this server reads, if only to show them; all others of `options.OPTIONS` stay
+readable through `resolved`.
 """
 
 from __future__ import annotations

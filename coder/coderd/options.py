@@ -1,8 +1,8 @@
 """Every setting of `coder server`: flag, environment variable, YAML path, kind, default, group and help.
 
 One row a setting. The environment variable is `CODER_` plus the flag in capitals unless the row names another.
-Names, kinds and defaults are upstream v2.34's; the AI gateway's are left out with the feature. Which settings are
-acted on is told by `config.ServerConfig`: what has no attribute there is accepted, kept and shown, nothing more.
+Names, kinds and defaults are upstream v2.34's; the AI gateway's are left out with the feature. What has no
+attribute in `config.ServerConfig` is accepted, kept and shown, nothing more.
 """
 
 # ruff: noqa: E501 - a table is read by its rows

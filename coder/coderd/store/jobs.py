@@ -1,6 +1,6 @@
 """Queries on provisioner jobs: the queue, who holds what, logs and timings.
 
-Nothing here decides what a completed job means; `services/jobs.py` does.
+Nothing here decides what a completed job means; `services/job_work.py` and its neighbours do.
 """
 
 from __future__ import annotations
