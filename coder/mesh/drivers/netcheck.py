@@ -103,8 +103,8 @@ class Netcheck:
             answer = self._round.on_answer_untrusted(datagram)
         except WireError:
             return
-        if answer is not None:
-            self.mappings.on_answer(*answer, trio.current_time())
+        if answer is not None and self.mappings.on_answer(*answer, trio.current_time()):
+            self._publish()  # peers may be waiting for it, and other servers need not answer at all
 
     async def run(self) -> None:
         """Measure for ever."""

@@ -81,8 +81,12 @@ def _factor(derp_map: DerpMap, region: int) -> float:
 
 
 def pick_unmeasured(derp_map: DerpMap, seed: int) -> int:
-    """A region chosen without knowledge, spread over nodes by their seed; 0 when no region relays."""
+    """A region chosen without knowledge, spread over nodes by their seed; 0 when no region relays.
+
+    Ours: the embedded relay where there is one, because whoever knows the map has reached its server.
+    """
     regions = derp_map.relay_regions()
+    regions = [region for region in regions if region.embedded_relay] or regions
     return regions[seed % len(regions)].region_id if regions else 0
 
 
