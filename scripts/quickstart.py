@@ -26,7 +26,7 @@ SERVER_WAIT = 60.0
 AGENT_WAIT = 60.0
 
 
-class Failure(Exception):
+class StepFailedError(Exception):
     """A step that did not work; the message says which and why."""
 
 
@@ -60,7 +60,7 @@ class Walk:
             command, env={**self.env, **extra}, text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False
         )
         if check and done.returncode != 0:
-            raise Failure(f"coder {' '.join(args)} ended with code {done.returncode}:\n{done.stdout}{done.stderr}")
+            raise StepFailedError(f"coder {' '.join(args)} ended with code {done.returncode}:\n{done.stdout}{done.stderr}")
         return done
 
     # ---- steps
@@ -90,7 +90,7 @@ class Walk:
         password = given.get("CODER_FIRST_USER_PASSWORD", "")
         if exists_first_user(self.url):
             if not password:
-                raise Failure(
+                raise StepFailedError(
                     "this deployment has its first user already and no saved session; set CODER_FIRST_USER_EMAIL and "
                     "CODER_FIRST_USER_PASSWORD to sign in"
                 )
@@ -165,7 +165,7 @@ def main() -> int:
     try:
         with ExitStack() as stack:
             run(walk, stack, once=args.once)
-    except Failure as failure:
+    except StepFailedError as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -244,7 +244,7 @@ def exists_first_user(url: str) -> bool:
     except urllib.error.HTTPError as error:
         if error.code == 404:
             return False
-        raise Failure(f"the server answered with status {error.code}") from error
+        raise StepFailedError(f"the server answered with status {error.code}") from error
 
 
 def sign_in(url: str, email: str, password: str) -> str:
@@ -254,7 +254,7 @@ def sign_in(url: str, email: str, password: str) -> str:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return str(json.load(answer)["session_token"])
     except urllib.error.HTTPError as error:
-        raise Failure("the given e-mail and password were not accepted") from error
+        raise StepFailedError("the given e-mail and password were not accepted") from error
 
 
 def generate_password() -> str:
@@ -266,7 +266,7 @@ def wait_until(check: Callable[[], bool], limit: float, process: subprocess.Pope
     deadline = time.monotonic() + limit
     while not check():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise Failure(problem)
+            raise StepFailedError(problem)
         time.sleep(0.1)
 
 
