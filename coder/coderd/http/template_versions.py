@@ -13,7 +13,7 @@ from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.json import message, read_body, reply
 from coder.coderd.http.query import path_uuid
-from coder.coderd.services import dry_runs, template_versions
+from coder.coderd.services import dry_runs, new_template_versions, template_versions
 from coder.coderd.services.organizations import resolve_organization
 
 blueprint = Blueprint("template_versions", __name__, url_prefix="/api/v2")
@@ -27,7 +27,7 @@ _DRY_RUN = f"{_VERSION}/dry-run/<job>"
 async def post_version(organization: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateTemplateVersionRequest)
-    return reply(await template_versions.create_version(context(), subject(), row.id, body), 201)
+    return reply(await new_template_versions.create_version(context(), subject(), row.id, body), 201)
 
 
 @blueprint.get(_VERSION)

@@ -1,64 +1,56 @@
-"""Template versions: making them from a file or an example, reading what their import found, archiving.
+"""Template versions: reading what their import found, renaming, canceling, archiving.
 
 A version without a template is seen by those who may make templates; one with a template by those who may read that.
-The import itself is a job: `jobs.py`, `import_work.py`. Dry runs are `dry_runs.py`.
+Making one is `new_template_versions.py`; the import is a job (`import_work.py`); dry runs are `dry_runs.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
-
-from msgspec import UNSET
 
 from coder.api.builds import WorkspaceResource
 from coder.api.external_auth import TemplateVersionExternalAuth
-from coder.api.parameters import Preset, PresetParameter, TemplateVersionParameter, TemplateVersionParameterOption
-from coder.api.provisioners import MatchedProvisioners
+from coder.api.parameters import Preset, TemplateVersionParameter
 from coder.api.template_versions import (
-    CreateTemplateVersionRequest,
     PatchTemplateVersionRequest,
     TemplateVersion,
     TemplateVersionVariable,
 )
-from coder.api.users import MinimalUser
-from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.agent_view import AgentScene
 from coder.coderd.services.authorization import may, require
-from coder.coderd.services.errors import Conflict, Failed, Invalid, InvalidFields, NotFound, TooEarly
-from coder.coderd.services.examples import find_example
-from coder.coderd.services.jobs import NewJob, cancel_job, load_places, match_provisioners, post_job, present_job
-from coder.coderd.services.provisioners import check_tags
+from coder.coderd.services.errors import Failed, Invalid, InvalidFields, NotFound, TooEarly
+from coder.coderd.services.jobs import cancel_job, load_places, match_provisioners
+from coder.coderd.services.new_template_versions import explain_taken
 from coder.coderd.services.resources import load_resources, present_resources
+from coder.coderd.services.template_version_view import (
+    present_parameter,
+    present_preset,
+    present_variable,
+    present_version,
+)
 from coder.coderd.services.templates import check_name, load_template
 from coder.coderd.services.workspace_access import template_resource
 from coder.coderd.services.workspace_view import TROUBLESHOOTING_URL
-from coder.coderd.store import files as file_store
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store import template_versions as store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.jobs import JobRow
-from coder.coderd.store.template_versions import ParameterRow, PresetRow, VariableRow, VersionRow, VersionView
+from coder.coderd.store.template_versions import VersionRow, VersionView
 from coder.coderd.store.templates import TemplateRow
-from coder.domain.markdown import plain_text
 from coder.domain.names import is_version_name
 from coder.domain.policy import Resource, Subject
-from coder.domain.provisioners import PROVISIONERS
-from coder.domain.queue import NO_PLACE, Place
-from coder.domain.tags import normalize_tags
+from coder.domain.queue import NO_PLACE
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
 _NIL = UUID(int=0)
-_REDACTED = "*redacted*"
-MAX_MESSAGE_LENGTH = 1_048_576
 
 
 # ---- access
@@ -96,161 +88,6 @@ async def _load(tx: Tx, version_id: UUID) -> Loaded | None:
     template = await template_store.get_template(tx, version.template_id) if version.template_id else None
     job = await job_store.get_job(tx, version.job_id)
     return Loaded(version, template, job) if job is not None else None
-
-
-# ---- making
-
-
-async def create_version(
-    ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
-) -> TemplateVersion:
-    """Queues an import. Raises InvalidFields, NotFound (file, example, template), Conflict (name taken)."""
-    _check_request(body)
-    template = await _target(ctx, subject, organization_id, body)
-    now = ctx.clock.now()
-    tags = normalize_tags(str(subject.user_id), body.tags)
-    check_tags(tags)
-    wish = _Wish(
-        organization_id=organization_id,
-        template=template,
-        user_id=subject.user_id,
-        name=_text(body.name) or random_name("_"),
-        message=_text(body.message),
-        provisioner=body.provisioner,
-        file_id=body.file_id if isinstance(body.file_id, UUID) and body.file_id.int else None,
-        example_id=_text(body.example_id),
-        tags=tags,
-        values={item.name: item.value for item in (body.user_variable_values or ())},
-    )
-    try:
-        view, job, matched = await ctx.db.run(_create, wish, now, ctx.config.provisioner_strict_tags)
-    except IntegrityError as error:
-        raise _explain_taken(error, wish.name) from error
-    ctx.wake_provisioners()
-    return present_version(view, job, matched=matched)
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    organization_id: UUID
-    template: TemplateRow | None
-    user_id: UUID
-    name: str
-    message: str
-    provisioner: str
-    file_id: UUID | None
-    example_id: str
-    tags: Mapping[str, str]
-    values: Mapping[str, str]
-
-
-def _check_request(body: CreateTemplateVersionRequest) -> None:
-    faults: list[tuple[str, str]] = []
-    name = _text(body.name)
-    fault = check_name("name", name, valid=not name or is_version_name(name), tag="template_version_name")
-    faults += [fault] if fault else []
-    faults += _one_of("storage_method", body.storage_method, ("file",))
-    has_file = isinstance(body.file_id, UUID) and body.file_id.int != 0
-    if not has_file and not _text(body.example_id):
-        detail = 'Validation failed for tag "required_without" with value: "{}"'
-        faults += [("file_id", detail.format(_NIL)), ("example_id", detail.format(""))]
-    faults += _one_of("provisioner", body.provisioner, PROVISIONERS)
-    if len(_text(body.message)) > MAX_MESSAGE_LENGTH:
-        faults.append(("message", 'Validation failed for tag "lt" with value: "<too long>"'))
-    if faults:
-        raise InvalidFields(*faults)
-    if has_file and _text(body.example_id):
-        raise Invalid("You cannot specify both an example_id and a file_id.")
-
-
-def _one_of(field: str, value: str, allowed: Sequence[str]) -> list[tuple[str, str]]:
-    if value in allowed:
-        return []
-    tag = "oneof" if value else "required"
-    return [(field, f'Validation failed for tag "{tag}" with value: "{value}"')]
-
-
-async def _target(
-    ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
-) -> TemplateRow | None:
-    """The template the version is for, once the caller may write there."""
-    if not isinstance(body.template_id, UUID) or not body.template_id.int:
-        require(subject, "create", Resource("template", organization_id=organization_id))
-        return None
-    row = await ctx.db.read(template_store.get_template, body.template_id)
-    if row is None or row.deleted or row.organization_id != organization_id:
-        raise NotFound("Template does not exist.")
-    require(subject, "update", template_resource(row))
-    return row
-
-
-async def _create(tx: Tx, wish: _Wish, now: datetime, strict: bool) -> tuple[VersionView, JobRow, MatchedProvisioners]:
-    version_id = new_uuid()
-    file_id = await _file(tx, wish, now)
-    values = await _with_last_values(tx, wish)
-    new = NewJob(
-        organization_id=wish.organization_id,
-        initiator_id=wish.user_id,
-        provisioner=wish.provisioner,
-        file_id=file_id,
-        type="template_version_import",
-        input={
-            "template_version_id": str(version_id),
-            "user_variable_values": [{"name": name, "value": value} for name, value in values.items()],
-        },
-        tags=wish.tags,
-    )
-    job = await post_job(tx, new, now)
-    version = VersionRow(
-        id=version_id,
-        template_id=wish.template.id if wish.template else None,
-        organization_id=wish.organization_id,
-        name=wish.name,
-        message=wish.message,
-        readme="",
-        job_id=job.id,
-        created_by=wish.user_id,
-        created_at=now,
-        updated_at=now,
-        archived=False,
-        has_ai_task=False,
-        has_external_agent=False,
-        source_example_id=wish.example_id,
-        external_auth_providers=[],
-    )
-    await store.insert_version(tx, version)
-    view = await store.get_view(tx, version_id)
-    if view is None:
-        raise NotFound
-    return view, job, await match_provisioners(tx, job, now, strict=strict)
-
-
-async def _file(tx: Tx, wish: _Wish, now: datetime) -> UUID:
-    if wish.file_id is not None:
-        file = await file_store.get_file(tx, wish.file_id)
-        if file is None:
-            raise NotFound("File not found.")
-        return file.id
-    example = find_example(wish.example_id)
-    if example is None:
-        raise NotFound("Example not found.")
-    digest = hashlib.sha256(example.archive).hexdigest()
-    found = await file_store.find_file(tx, digest, wish.user_id)
-    if found is not None:
-        return found
-    row = file_store.FileRow(new_uuid(), digest, wish.user_id, now, "application/x-tar", example.archive)
-    await file_store.insert_file(tx, row)
-    return row.id
-
-
-async def _with_last_values(tx: Tx, wish: _Wish) -> dict[str, str]:
-    """What was given, over what the active version was given; defaults are left to the new source."""
-    values: dict[str, str] = {}
-    if wish.template is not None:
-        for row in await store.list_variables(tx, wish.template.active_version_id):
-            if row.value != row.default_value:
-                values[row.name] = row.value
-    return values | dict(wish.values)
 
 
 # ---- reading
@@ -358,12 +195,12 @@ async def list_parameters(ctx: Context, subject: Subject, version_id: UUID) -> l
 async def list_variables(ctx: Context, subject: Subject, version_id: UUID) -> list[TemplateVersionVariable]:
     """Values of sensitive ones are not shown."""
     await load_version(ctx, subject, version_id)
-    return [_present_variable(row) for row in await ctx.db.read(store.list_variables, version_id)]
+    return [present_variable(row) for row in await ctx.db.read(store.list_variables, version_id)]
 
 
 async def list_presets(ctx: Context, subject: Subject, version_id: UUID) -> list[Preset]:
     await load_version(ctx, subject, version_id)
-    return [_present_preset(row) for row in await ctx.db.read(store.list_presets, version_id)]
+    return [present_preset(row) for row in await ctx.db.read(store.list_presets, version_id)]
 
 
 async def list_external_auth(ctx: Context, subject: Subject, version_id: UUID) -> list[TemplateVersionExternalAuth]:
@@ -408,7 +245,7 @@ async def update_version(
     try:
         await ctx.db.run(_write, loaded.version.id, changes)
     except IntegrityError as error:
-        raise _explain_taken(error, body.name) from error
+        raise explain_taken(error, body.name) from error
     return await _show(ctx, loaded.version.id)
 
 
@@ -463,94 +300,3 @@ async def archive_unused(ctx: Context, subject: Subject, template_id: UUID, *, e
 
 async def _archive_unused(tx: Tx, template_id: UUID, only_failed: bool, now: datetime) -> list[UUID]:
     return await store.archive_unused(tx, template_id, only_failed=only_failed, now=now)
-
-
-def _explain_taken(error: IntegrityError, name: str) -> Exception:
-    if "uq_template_versions_template_id_name" not in str(error.orig):
-        return error
-    return Conflict(
-        f'A template version with name "{name}" already exists for this template.',
-        validations=[("name", "This value is already in use and should be unique.")],
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-# ---- JSON
-
-
-def present_version(
-    view: VersionView, job: JobRow, place: Place = NO_PLACE, *, matched: MatchedProvisioners | None = None
-) -> TemplateVersion:
-    """`matched` is shown while the import waits for a daemon."""
-    version = view.version
-    return TemplateVersion(
-        id=version.id,
-        template_id=version.template_id or _NIL,
-        organization_id=version.organization_id,
-        created_at=version.created_at,
-        updated_at=version.updated_at,
-        name=version.name,
-        message=version.message,
-        job=present_job(job, place),
-        readme=version.readme,
-        created_by=MinimalUser(
-            id=version.created_by,
-            username=view.username,
-            name=view.name or UNSET,
-            avatar_url=view.avatar_url or UNSET,
-        ),
-        archived=version.archived,
-        has_external_agent=version.has_external_agent,
-        matched_provisioners=matched if matched is not None else UNSET,
-    )
-
-
-def present_parameter(row: ParameterRow) -> TemplateVersionParameter:
-    return TemplateVersionParameter(
-        name=row.name,
-        display_name=row.display_name or UNSET,
-        description=row.description,
-        description_plaintext=plain_text(row.description),
-        type=row.type,
-        form_type=row.form_type,
-        mutable=row.mutable,
-        default_value=row.default_value,
-        icon=row.icon,
-        options=[TemplateVersionParameterOption(**option) for option in row.options],
-        validation_error=row.validation_error or UNSET,
-        validation_regex=row.validation_regex or UNSET,
-        validation_min=row.validation_min if row.validation_min is not None else UNSET,
-        validation_max=row.validation_max if row.validation_max is not None else UNSET,
-        validation_monotonic=cast("Any", row.validation_monotonic) or UNSET,
-        required=row.required,
-        ephemeral=row.ephemeral,
-    )
-
-
-def _present_variable(row: VariableRow) -> TemplateVersionVariable:
-    hidden = row.sensitive
-    return TemplateVersionVariable(
-        name=row.name,
-        description=row.description,
-        type=row.type,
-        value=_REDACTED if hidden else row.value,
-        default_value=_REDACTED if hidden else row.default_value,
-        required=row.required,
-        sensitive=row.sensitive,
-    )
-
-
-def _present_preset(row: PresetRow) -> Preset:
-    parameters = sorted(row.parameters, key=lambda item: item["name"])
-    return Preset(
-        ID=str(row.id),
-        Name=row.name,
-        Parameters=[PresetParameter(Name=item["name"], Value=item["value"]) for item in parameters],
-        Default=row.is_default,
-        DesiredPrebuildInstances=row.desired_instances,
-        Description=row.description,
-        Icon=row.icon,
-    )
