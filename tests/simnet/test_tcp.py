@@ -68,6 +68,8 @@ def converse(seed: int) -> None:
         Transfer(mine, theirs, data, random, chunk),
         Transfer(theirs, mine, data[: random.randint(0, size)], random, chunk),
     ]
+    if random.random() < 0.2:
+        world.jump_at = world.now + random.random()  # both machines sleep for two hours
     pauses = [world.now + random.random() * 3 for _ in transfers] if random.random() < 0.4 else [0.0, 0.0]
 
     def step() -> None:

@@ -122,8 +122,21 @@ class TcpSocket:
         "Whether the application has it (accepted or connected)."
         self.accepted_by: object | None = None
         "The listener it waits in."
-        settings = host.settings
-        # Send side. The SYN takes the number before the first byte.
+        self._begin_sending(host.settings, random)
+        self._begin_recovery(host.settings)
+        self._begin_receiving(host.settings)
+        self._begin_timers()
+        # Header prediction and templates; emission.retune fills them in.
+        self.run_prefix = b""
+        self.run_size = 0
+        self.head = b""
+        self.full: Struct = Struct("")
+        self.pseudo = 0
+        self.slot = 0
+        "Padded bytes of a full packet."
+
+    def _begin_sending(self, settings: TcpSettings, random: bytes) -> None:
+        # The SYN takes the number before the first byte.
         self.iss = int.from_bytes(random[:4], "big")
         self.ts_offset = int.from_bytes(random[4:8], "big")
         self.queue = SendQueue(self.iss + 1)
@@ -143,8 +156,11 @@ class TcpSocket:
         self.peer_packet = 0
         "The largest inner packet the peer takes, when it is of our kind; else 0."
         self.cubic = Cubic(self.mss)
+        self.retransmitted = 0
+        self.segments_out = 0
+
+    def _begin_recovery(self, settings: TcpSettings) -> None:
         self.rtt = RoundTrip(settings.first_rto, settings.min_rto, settings.max_rto)
-        # Loss recovery.
         self.phase = Phase.OPEN
         self.recovery_point = self.iss
         self.dup_acks = 0
@@ -163,7 +179,9 @@ class TcpSocket:
         "Whether that probe was new data."
         self.reo_mult = 1
         self.reo_mult_end = 0
-        # Receive side.
+        self.timeouts = 0
+
+    def _begin_receiving(self, settings: TcpSettings) -> None:
         self.irs = 0
         self.rx = Reassembly(0)
         self.rcv_wnd = settings.receive_buffer
@@ -187,15 +205,11 @@ class TcpSocket:
         self.skip_checksums = False
         self.challenges = 0
         self.challenges_at = 0.0
-        # Header prediction and templates; emission.retune fills them in.
-        self.run_prefix = b""
-        self.run_size = 0
-        self.head = b""
-        self.full: Struct = Struct("")
-        self.pseudo = 0
-        self.slot = 0
-        "Padded bytes of a full packet."
-        # Deadlines.
+        self.received = 0
+        self.segments_in = 0
+
+    def _begin_timers(self) -> None:
+        # Deadlines, moments since, counts: seconds of the caller's clock.
         self.syn_at = NEVER
         self.rto_at = NEVER
         self.probe_at = NEVER
@@ -212,12 +226,6 @@ class TcpSocket:
         self.last_heard = 0.0
         self.last_sent = 0.0
         self.last_progress = 0.0
-        # Figures.
-        self.received = 0
-        self.segments_in = 0
-        self.segments_out = 0
-        self.retransmitted = 0
-        self.timeouts = 0
 
     def __repr__(self) -> str:
         return f"<TcpSocket {self.local_port} -> {self.remote.hex()}:{self.remote_port} {self.state.value}>"

@@ -17,6 +17,8 @@ _LONE_SEGMENT_DELAY = 0.2
 _MIN_PROBE_DELAY = 0.01
 """Ours: RFC 8985 has no floor but names 10 ms as what implementations use; timers of busy machines are no finer."""
 _MAX_REORDERING_STEPS = 16
+_LEAST_RETRIES = 5
+"""Ours: timeouts in a row before a connection may be given up."""
 
 Blocks = tuple[tuple[int, int], ...]
 
@@ -179,7 +181,8 @@ def _undo_if_spurious(c: TcpSocket, tsecr: int) -> None:
 
 def on_timeout(c: TcpSocket, now: float) -> None:
     """The retransmission timer: silence. Begin again from the oldest byte."""
-    if now - c.last_progress >= c.host.settings.give_up:
+    # Retries count too: after the clock jumped (a laptop slept) silence of an hour proves nothing.
+    if now - c.last_progress >= c.host.settings.give_up and c.retries >= _LEAST_RETRIES:
         c.die(StackError("timeout"))
         return
     c.timeouts += 1
