@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import asyncpg
+import msgspec
 import outcome
 import trio
 from sqlalchemy import URL, make_url
@@ -158,7 +159,12 @@ class Database:
             max_overflow=pool_size,
             pool_timeout=10,
             # Unnamed prepared statements would be planned each time; the cache below is per connection.
-            connect_args={"prepared_statement_cache_size": 500, "server_settings": {"jit": "off"}},
+            # Generic plans: our lookups are by key, and planning the list of workspaces costs more than running it.
+            connect_args={
+                "prepared_statement_cache_size": 500,
+                "server_settings": {"jit": "off", "plan_cache_mode": "force_generic_plan"},
+            },
+            json_deserializer=msgspec.json.decode,  # five times as fast as the standard library's
         )
         # Shares the pool: a single read needs neither BEGIN nor ROLLBACK.
         self._readers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
