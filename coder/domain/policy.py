@@ -55,6 +55,10 @@ ALL = Scope("all", {"*": frozenset({"*"})})
 APPLICATION_CONNECT = Scope("application_connect", {"workspace": frozenset({"application_connect"})})
 NO_USER_DATA = Scope("no_user_data", {"user": frozenset()})
 
+_ENTERING = frozenset({"ssh", "application_connect"})
+OTHERS_WORKSPACES: Grants = {"workspace": _ENTERING, "workspace_dormant": _ENTERING}
+"""What `--disable-owner-workspace-access` takes from site roles: entering workspaces that are not one's own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -73,6 +77,8 @@ class Subject:
     "The API key used; empty for other credentials."
     agent_id: UUID | None = None
     workspace_id: UUID | None = None
+    site_denied: Grants = field(default_factory=dict)
+    "Actions this deployment does not give by site roles, whatever they say."
 
     @property
     def is_owner(self) -> bool:
@@ -96,7 +102,7 @@ def allowed_organizations(subject: Subject, action: str, resource_type: str) -> 
 
     What lists filter by, together with `owner_id == subject.user_id` and the access lists.
     """
-    if subject.kind == "system" or any(_granted(role.site, action, resource_type) for role in _site_roles(subject)):
+    if subject.kind == "system" or _site_allows(subject, action, resource_type):
         return None
     return frozenset(
         organization
@@ -107,7 +113,7 @@ def allowed_organizations(subject: Subject, action: str, resource_type: str) -> 
 
 def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
     kind = resource.type
-    if any(_granted(role.site, action, kind) for role in _site_roles(subject)):
+    if _site_allows(subject, action, kind):
         return True
     owns = resource.owner_id is not None and resource.owner_id == subject.user_id
     organizations = _organizations(subject, resource)
@@ -126,6 +132,12 @@ def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
     if resource.organization_id is None and not resource.any_organization:
         return owns and any(_granted(role.user, action, kind) for role in _site_roles(subject))
     return False
+
+
+def _site_allows(subject: Subject, action: str, resource_type: str) -> bool:
+    if _granted(subject.site_denied, action, resource_type):
+        return False
+    return any(_granted(role.site, action, resource_type) for role in _site_roles(subject))
 
 
 def _organizations(subject: Subject, resource: Resource) -> Iterable[UUID]:

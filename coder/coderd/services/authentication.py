@@ -19,7 +19,7 @@ from uuid import UUID
 from coder.coderd.services.errors import Unauthenticated
 from coder.coderd.store import keys as key_store
 from coder.domain import scopes
-from coder.domain.policy import Subject
+from coder.domain.policy import OTHERS_WORKSPACES, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -142,10 +142,10 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
         )
     if await _touch(ctx, key, user, credentials, now):
         user = replace(user, last_seen_at=now, status="active")
-    return Caller(subject_of(user, key), user, key, credentials)
+    return Caller(subject_of(ctx, user, key), user, key, credentials)
 
 
-def subject_of(user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> Subject:
+def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> Subject:
     """The subject a user acts as, narrowed to the key's scopes."""
     return Subject(
         kind="user",
@@ -157,13 +157,14 @@ def subject_of(user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> 
         scope=scopes.combined(key.scopes, key.allow_list) if key else scopes.ALL,
         custom_roles=user.custom_roles,
         key_id=key.id if key else "",
+        site_denied=OTHERS_WORKSPACES if ctx.config.disable_owner_workspace_access else {},
     )
 
 
 async def user_subject(ctx: Context, user_id: UUID) -> Subject | None:
     """A user's own subject without a key (a build acting for its owner); None for an unknown user."""
     user = await ctx.db.read(key_store.find_user_with_roles, user_id)
-    return None if user is None else subject_of(user)
+    return None if user is None else subject_of(ctx, user)
 
 
 async def _touch(

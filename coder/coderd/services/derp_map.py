@@ -40,7 +40,7 @@ def connection_info(ctx: Context) -> dict[str, Any]:
         "derp_map": derpmap.to_json(current_map(ctx)),
         "derp_force_websockets": ctx.config.derp_force_websockets,
         "disable_direct_connections": ctx.config.block_direct_connections,
-        "hostname_suffix": "coder",
+        "hostname_suffix": ctx.config.workspace_hostname_suffix,
     }
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from coder.domain import scopes
-from coder.domain.policy import SYSTEM, Resource, Subject, allowed_organizations, decide
+from coder.domain.policy import OTHERS_WORKSPACES, SYSTEM, Resource, Subject, allowed_organizations, decide
 from coder.domain.roles import SITE_ROLES
 
 ORG, OTHER_ORG = UUID(int=1), UUID(int=2)
@@ -76,6 +76,16 @@ def test_access_lists_give_what_roles_do_not() -> None:
     assert decide(person(), "use", everyone)
     outsider = Subject("user", THEM, "them", frozenset(), {OTHER_ORG: frozenset()})
     assert not decide(outsider, "use", everyone)
+
+
+def test_owners_can_be_kept_out_of_the_workspaces_of_others() -> None:
+    owner = person("owner", site_denied=OTHERS_WORKSPACES)
+    for action in ("ssh", "application_connect"):
+        assert decide(person("owner"), action, workspace(THEM))
+        assert not decide(owner, action, workspace(THEM))
+        assert decide(owner, action, workspace(ME))
+        assert decide(owner, action, workspace(THEM, user_acl={str(ME): frozenset({action})}))
+    assert decide(owner, "delete", workspace(THEM))
 
 
 def test_a_scope_only_narrows() -> None:
