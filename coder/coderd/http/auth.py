@@ -39,7 +39,7 @@ def context() -> Context:
 def credentials() -> Credentials:
     """What the current request (or WebSocket) shows."""
     here = websocket if has_websocket_context() else request
-    headers = {name.lower(): value for name, value in here.headers.items()}
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in here.scope["headers"]}
     raw = here.query_string.decode("latin-1")
     query = parse_qs(raw, keep_blank_values=True) if raw else {}
     return Credentials.of(headers, query, remote_ip())

@@ -17,12 +17,13 @@ Not here: our own paths of raw streams (`http/listener.py`).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import h11
 import trio
 from hypercorn.config import Config
-from hypercorn.events import Closed, Event, RawData
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.logging import Logger as HypercornLogger
 from hypercorn.protocol.events import EndBody, Response
 from hypercorn.protocol.events import Event as StreamEvent
@@ -92,9 +93,33 @@ def server_config() -> Config:
 
 
 class PatientServer(TCPServer):
-    """A connection whose writes can be cancelled and time out (1)."""
+    """A connection whose writes can be cancelled and time out (1), with one idle timer for its whole life."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
+        self._watch = trio.CancelScope()
+        self._busy = False
+
+    async def watch_idle(self) -> None:
+        """Closes the connection when it was idle too long, or is idle at shutdown. Runs beside `_read_data`."""
+        with self._watch:
+            with self._idle_timer:
+                await self.context.terminated.wait()
+            if not self._busy:  # a busy one is closed after its response
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
+                    await self._initiate_server_close()
+
+    def end_idle_watch(self) -> None:
+        self._watch.cancel()
 
     async def protocol_send(self, event: Event) -> None:
+        if isinstance(event, Updated):
+            # Hypercorn starts and cancels a task here, twice a request.
+            self._busy = not event.idle
+            timeout = self.config.keep_alive_timeout if event.idle else math.inf
+            self._idle_timer.deadline = trio.current_time() + timeout
+            return
         if not isinstance(event, RawData):
             # The end of a response cancels the task that sent it, which is this one: closing must go through.
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):

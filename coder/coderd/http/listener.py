@@ -80,12 +80,13 @@ class Connection(PatientServer):
             async with TaskGroup() as task_group:
                 self._task_group = task_group
                 self.protocol = self._new_protocol(task_group, remote, secure)
-                await self.idle_task.restart(task_group, self._idle_timeout)
+                task_group.spawn(self.watch_idle)
                 try:
                     await self._read_data()
                 except LinkRequested as request:
                     self._link = request
-                    await self.idle_task.stop()
+                finally:
+                    self.end_idle_watch()
         except OSError:
             pass
         finally:

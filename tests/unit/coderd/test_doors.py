@@ -229,3 +229,24 @@ async def test_garbage_and_huge_heads_end_the_connection_only() -> None:
         async with await front.connect() as stream:
             await stream.send_all(b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
             assert (await read_response(stream))[1] == b"hello"
+
+
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hypercorn_fixes, "KEEP_ALIVE_IDLE", 0.05)
+    async with door() as front, await front.connect() as idle, await front.connect() as busy:
+        await busy.send_all(b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
+        with trio.fail_after(20):
+            assert await idle.receive_some(1) == b""
+        await busy.send_all(b"b")
+        assert (await read_response(busy))[1] == b"2"
+
+
+async def test_shutdown_closes_idle_connections_at_once() -> None:
+    async with door() as front:
+        stream = await front.connect()
+        await stream.send_all(b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+        await read_response(stream)
+        front.stopping.set()
+        with trio.fail_after(5):
+            assert await stream.receive_some(1) == b""
+        await stream.aclose()
