@@ -193,11 +193,12 @@ async def builtin_daemons(context: Context) -> None:
     host = socket.gethostname().split(".")[0]
     cache = _cache(str(config.cache_dir))
     executors = _executors(cache)
+    patience = config.provisioner_force_cancel_interval.total_seconds()
     async with trio.open_nursery() as nursery:
         for index in range(config.provisioner_daemons):
             name = f"{host}-{index}"
             connect = partial(connect_built_in, context, name, list(config.provisioner_types))
-            work = DaemonConfig(name=name, work_dir=cache / f"work-{index}")
+            work = DaemonConfig(name=name, work_dir=cache / f"work-{index}", force_cancel=patience)
             nursery.start_soon(partial(run_daemon, connect, work, executors))
 
 
