@@ -22,7 +22,7 @@ from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, Inbox, keep_unsent_short
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, READ_SIZE, Inbox, keep_unsent_short
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 
@@ -33,11 +33,15 @@ KEEPALIVE_JITTER = 5.0
 QUEUE_PACKETS = 512
 QUEUE_BYTES = 2 << 20
 """Ours: a reader that has stopped may pin this much per queue, whatever its packets' sizes."""
-BUSY_PACKETS = 320
+BUSY_PACKETS = 224
 """Ours: a queue longer than this makes the reader of its writer pause, so that TCP slows the sender down before
 anything has to be dropped ..."""
 PAUSE = 0.05
-"""... but for so many seconds at most, and only while the receiver does read: others are not to suffer for one."""
+"""... but for so many seconds at a time, because other receivers of that sender wait with it ..."""
+READS_WITHIN = 0.5
+"""... and not for a receiver to which nothing could be written for so many seconds."""
+BUSY_READ = 32 * 1024
+"""Bytes taken between two pauses."""
 CONTROL_FRAMES = 256
 """Ours: pongs and notices waiting for one reader; a client that floods pings without reading loses answers."""
 MIN_RECIPIENTS = 1024
@@ -165,9 +169,8 @@ class _Client:
 
 async def _let_drain(receiver: _Client) -> None:
     """Wait a moment while a receiver reads what is queued for it."""
-    deadline = trio.current_time() + PAUSE
-    with trio.move_on_at(deadline):
-        while receiver.data.packets > BUSY_PACKETS and receiver.wrote_at > deadline - 2 * PAUSE:
+    with trio.move_on_after(PAUSE):
+        while receiver.data.packets > BUSY_PACKETS and trio.current_time() - receiver.wrote_at < READS_WITHIN:
             await receiver.drained.park()
 
 
@@ -262,10 +265,11 @@ class DerpServer:
         while True:
             used = self._digest(client, buffer)
             del buffer[:used]
+            limit = READ_SIZE
             if client.busy is not None:
                 await _let_drain(client.busy)
-                client.busy = None
-            if not await inbox.more():
+                client.busy, limit = None, BUSY_READ
+            if not await inbox.more(limit):
                 return
 
     def _digest(self, client: _Client, buffer: bytearray) -> int:

@@ -32,9 +32,9 @@ class Inbox:
         self.stream = stream
         self.buffer = bytearray(leftover)
 
-    async def more(self) -> bool:
+    async def more(self, limit: int = READ_SIZE) -> bool:
         """Read on; False at the end of the stream."""
-        data = await self.stream.receive_some(READ_SIZE)
+        data = await self.stream.receive_some(limit)
         self.buffer += data
         return bool(data)
 

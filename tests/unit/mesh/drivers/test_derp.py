@@ -334,3 +334,55 @@ async def test_a_silent_relay_is_left_after_two_minutes(autojump_clock: trio.tes
         await trio.sleep(4)
         assert inbox.states[5:] == [(1, False), (1, True)], "it did not"
         nursery.cancel_scope.cancel()
+
+
+async def test_a_long_queue_is_reported_and_so_is_its_end(autojump_clock: trio.testing.MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        sides: list[PipeStream] = []
+
+        async def dial(_region: DerpRegion, _node: DerpNode, /) -> DerpTransport:
+            ours, theirs = pipe_pair(capacity=1000)
+            sides.append(theirs)
+            return DerpTransport(ours, leftover=derp.ServerKey(private(9).public).encode())
+
+        inbox = Inbox()
+        pool = RelayPool(nursery, dial, private(1), map_of(1), inbox)
+        to = private(2).public
+        assert pool.send(1, to, [bytes(100_000)])
+        assert pool.send(1, to, [bytes(100_000)])
+        assert not pool.send(1, to, [bytes(100_000)])
+        await trio.sleep(1)
+        assert inbox.drained == [], "nobody reads"
+        got = 0
+        while not inbox.drained:
+            got += len(await sides[0].receive_some())
+        assert inbox.drained == [1]
+        assert pool.send(1, to, [b"x"])
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_sender_is_slowed_to_the_pace_of_its_reader(autojump_clock: trio.testing.MockClock) -> None:
+    """A receiver that reads, but slowly, gets everything; only its sender waits for it."""
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        sender, _ = await client(server, nursery, 1)
+        slow, reader = await client(server, nursery, 2)
+        other, _ = await client(server, nursery, 3)
+        total = 2000
+        numbers: list[int] = []
+
+        async def send() -> None:
+            for number in range(total):
+                packet = number.to_bytes(4, "big") + bytes(1000)
+                await sender.send_all(derp.encode_send_packet(private(2).public, packet))
+            await sender.send_all(derp.encode_send_packet(private(3).public, b"the end"))
+
+        nursery.start_soon(send)
+        while len(numbers) < total:
+            await trio.sleep(0.01)
+            frames = reader.feed_untrusted(await slow.receive_some(20_000))
+            numbers += [int.from_bytes(body[32:36], "big") for _, body in frames]
+        assert numbers == list(range(total))
+        assert server.counters.dropped_queue == 0
+        assert (await other.receive_some()).endswith(b"the end")
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,113 @@
+"""What goes into a node and what it says of itself: configuration, peers, status. Values; `node.py` acts on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
+from typing import Literal
+
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.derpmap import DerpMap
+from coder.mesh.core.wire.address import Endpoint as UdpAddress
+from coder.mesh.drivers.derp_client import RelayStatus
+from coder.mesh.drivers.transport import DerpDialer, LatencyProbe
+
+
+@dataclass(frozen=True)
+class NodeConfig:
+    """How a node is made."""
+
+    addresses: tuple[IPv6Address, ...]
+    """Its own overlay addresses; the first is the source of what it dials."""
+    derp_map: DerpMap
+    derp_dialer: DerpDialer
+    private_key: PrivateKey | None = None
+    """None: a fresh one, as every process has."""
+    mtu: int = 1280
+    direct: bool = True
+    """Whether UDP paths may be used at all."""
+    listen_port: int = 0
+    """UDP port, 0: any."""
+    latency_probe: LatencyProbe | None = None
+    """None: the dialer's `probe` method, if it has one; else regions are not measured."""
+    trace: Callable[[str, Mapping[str, object]], None] | None = None
+    """Told of what happens on paths: a fact's name and its fields."""
+
+
+@dataclass(frozen=True)
+class PeerConfig:
+    """What the coordinator says about a peer."""
+
+    public_key: PublicKey
+    disco_key: PublicKey
+    allowed_ips: tuple[str | IPv6Address | IPv6Network, ...]
+    """Its overlay addresses, /128 each; others are refused."""
+    home_derp: int = 0
+    endpoints: tuple[str | Address, ...] = ()
+    """`ip:port`, `[v6]:port` or pairs; unreadable ones are left out."""
+    keepalive: bool = False
+
+
+@dataclass(frozen=True)
+class SelfInfo:
+    """What peers need to know about this node."""
+
+    public_key: PublicKey
+    disco_key: PublicKey
+    preferred_derp: int
+    """Home region; 0 while unknown."""
+    derp_latency: Mapping[str, float]
+    """`<region>-v4` -> seconds."""
+    endpoints: tuple[UdpAddress, ...]
+    forced_websocket: Mapping[int, str]
+    """Region -> why its connection uses a WebSocket."""
+    addresses: tuple[IPv6Address, ...]
+
+
+@dataclass(frozen=True)
+class PingResult:
+    """The answer to a disco ping."""
+
+    latency_s: float
+    via: Literal["direct", "relay"]
+    endpoint: str
+    """Empty when relayed."""
+    region: int
+    """0 when direct."""
+    region_code: str = ""
+
+
+@dataclass(frozen=True)
+class PeerStatus:
+    """One peer, for people."""
+
+    public_key: PublicKey
+    addresses: tuple[IPv6Address, ...]
+    path: Literal["relayed", "direct", "doubtful"]
+    endpoint: str
+    region: int
+    latency_s: float | None
+    last_handshake: float | None
+    """On the node's clock (trio.current_time)."""
+    rx_bytes: int
+    tx_bytes: int
+    direct_bytes: int
+    relayed_bytes: int
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """The node, for people."""
+
+    self_info: SelfInfo
+    udp_ports: tuple[int, int]
+    """IPv4, IPv6; 0 when the family is missing."""
+    udp_works: bool
+    """Whether a STUN server ever answered in the last round."""
+    mapping_varies: bool | None
+    relays: tuple[RelayStatus, ...]
+    peers: tuple[PeerStatus, ...]
+    dropped_strangers: int
+    """Datagrams from addresses no peer had proven to be its own."""
