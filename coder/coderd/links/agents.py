@@ -7,7 +7,6 @@ agent is still there `services/agent_connections.py`.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import trio
 
@@ -17,9 +16,8 @@ from coder.coderd.links.door import LinkTable
 from coder.coderd.links.versions import agent_api_version
 from coder.coderd.services.agent_connections import monitored
 from coder.coderd.services.agent_rpc import AgentService
-from coder.coderd.services.errors import Unauthenticated
+from coder.coderd.services.agents import authenticate_agent
 from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
-from coder.coderd.store.agents import AgentPlace, get_agent_by_token
 from coder.domain.coordination import AgentAccess
 from coder.rpc.calls import Handlers
 from coder.rpc.session import Session, open_session
@@ -35,31 +33,10 @@ def register(table: LinkTable) -> None:
     table.add("/api/v2/workspaceagents/me/rpc", serve_agent)
 
 
-async def authenticate_agent(ctx: Context, token: str) -> AgentPlace:
-    """The agent behind a token. Raises Unauthenticated in upstream's words."""
-    if not token:
-        raise Unauthenticated('Cookie "coder_session_token" must be provided.')
-    try:
-        if len(token) != 36:
-            raise ValueError
-        parsed = UUID(token)
-    except ValueError:
-        detail = f"An agent token must be a valid UUIDv4. (len {len(token)})"
-        raise Unauthenticated("Workspace agent token invalid.", detail) from None
-    place = await ctx.db.read(get_agent_by_token, parsed)
-    if place is None or place.owner_status == "suspended":
-        raise Unauthenticated(
-            "Workspace agent not authorized.",
-            "The agent cannot authenticate until the workspace provision job has been completed. "
-            "If the job is no longer running, this agent is invalid.",
-        )
-    return place
-
-
 async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
     """Serves one agent until it leaves, falls silent, or its build is replaced."""
     request = upgrade.request
-    place = await authenticate_agent(ctx, request.credentials.token)
+    place = await authenticate_agent(ctx, request.credentials)
     version = agent_api_version(request, "2.0")
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)

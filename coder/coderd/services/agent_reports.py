@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from coder.coderd.store import agent_activity, agent_logs
+from coder.coderd.services.agents import AppReport, LogLine, report_app_status, store_logs
+from coder.coderd.store import agent_activity
 from coder.coderd.store import agents as agent_store
-from coder.coderd.store.agent_logs import NewAgentLog
-from coder.coderd.store.agents import AgentPlace, AppStatusRow, LogSourceRow
+from coder.coderd.store.agents import AgentPlace, LogSourceRow
 from coder.coderd.store.changes import Kind, notify_change
-from coder.domain.agents import MAX_LOGS_LENGTH
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -33,7 +33,6 @@ MAX_VALUE = 2048
 """Bytes of a metadata value or error."""
 MAX_KEYS = 6144
 """Bytes of all metadata keys of one request."""
-MAX_STATUS_MESSAGE = 160
 
 _SEMVER = re.compile(r"v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 _LifecycleState = agent_pb2.Lifecycle.State
@@ -81,8 +80,15 @@ class AgentReports:
         if not lines:
             return True
         now = self._ctx.clock.now()
-        rows = [NewAgentLog(now, clean_text(line.output), _level(line.level)) for line in lines]
-        return await self._ctx.db.run(_store_logs, self._place, source_id, rows, now)
+        rows = [LogLine(now, line.output, _level(line.level)) for line in lines]
+        stored = await self._ctx.db.run(_store_logs, self._place, source_id, rows, now)
+        self._remember_logs(stored=stored)
+        return stored
+
+    def _remember_logs(self, *, stored: bool) -> None:
+        """Our row of the agent is as old as the connection; what it says of logs decides who is told of the next."""
+        agent = replace(self._place.agent, logs_length=max(1, self._place.agent.logs_length))
+        self._place = replace(self._place, agent=agent if stored else replace(agent, logs_overflowed=True))
 
     async def metadata(self, results: Sequence[agent_pb2.Metadata]) -> None:
         """Stores what fits; raises RpcError afterwards when keys were dropped."""
@@ -122,10 +128,10 @@ class AgentReports:
         await self._ctx.db.run(_store_timing, self._place, script_id, timing)
 
     async def app_status(self, request: agent_pb2.UpdateAppStatusRequest) -> None:
-        """Raises RpcError for a message over 160 bytes or an app that is not there."""
-        if len(request.message.encode()) > MAX_STATUS_MESSAGE:
-            raise RpcError(0, f"Message is too long. Message must be less than {MAX_STATUS_MESSAGE} characters.")
-        await self._ctx.db.run(_store_app_status, self._place, request, self._ctx.clock.now())
+        """Raises Invalid for a message over 160 characters or an app that is not there."""
+        state = agent_pb2.UpdateAppStatusRequest.AppStatusState.Name(request.state).lower()
+        report = AppReport(request.slug, state, request.message, request.uri)
+        await report_app_status(self._ctx, self._place, report)
 
     async def _change(self, kind: Kind, values: dict[str, Any]) -> None:
         await self._ctx.db.run(_update_agent, self._place, kind, values)
@@ -139,14 +145,12 @@ async def _update_agent(tx: Tx, place: AgentPlace, kind: Kind, values: dict[str,
     await _tell(tx, place, kind)
 
 
-async def _store_logs(tx: Tx, place: AgentPlace, source_id: UUID, rows: list[NewAgentLog], now: datetime) -> bool:
+async def _store_logs(tx: Tx, place: AgentPlace, source_id: UUID, rows: list[LogLine], now: datetime) -> bool:
     if source_id.int == 0:
         source_id = EXTERNAL_SOURCE
         source = LogSourceRow(place.agent.id, source_id, now, "External", "/emojis/1f310.png")
         await agent_store.add_log_source(tx, source)
-    stored = await agent_logs.append_logs(tx, place.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
-    await _tell(tx, place, "logs")
-    return stored
+    return await store_logs(tx, place, source_id, rows)
 
 
 async def _store_metadata(tx: Tx, place: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
@@ -205,21 +209,6 @@ async def _store_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agen
         status=agent_pb2.Timing.Status.Name(timing.status).lower(),
     )
     await _tell(tx, place, "lifecycle")
-
-
-async def _store_app_status(
-    tx: Tx, place: AgentPlace, request: agent_pb2.UpdateAppStatusRequest, now: datetime
-) -> None:
-    apps = await agent_store.list_apps(tx, [place.agent.id])
-    app = next((detail.app for detail in apps if detail.app.slug == request.slug), None)
-    if app is None:
-        raise RpcError(0, f'Failed to get workspace app. No app found with slug "{request.slug}"')
-    state = agent_pb2.UpdateAppStatusRequest.AppStatusState.Name(request.state).lower()
-    row = AppStatusRow(
-        uuid4(), now, place.workspace_id, place.agent.id, app.id, state, clean_text(request.message), request.uri
-    )
-    await agent_store.insert_app_status(tx, row)
-    await _tell(tx, place, "app_status")
 
 
 async def _tell(tx: Tx, place: AgentPlace, kind: Kind) -> None:

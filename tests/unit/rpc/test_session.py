@@ -329,3 +329,31 @@ async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock)
                     stream.abandon()
         assert trio.current_time() == pytest.approx(1)
         assert await other.receive_some() == b""
+
+
+async def test_ended_calls_leave_nothing_behind():
+    async def get(request):
+        return agent_pb2.ServiceBanner()
+
+    left, right = trio.testing.memory_stream_pair()
+    async with (
+        mux.open_mux(left, client=True) as here,
+        mux.open_mux(right, client=False) as there,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def serve():
+            while True:
+                nursery.start_soon(serve_calls, await there.accept(), a_banner(get))
+
+        nursery.start_soon(serve)
+        for _ in range(50):
+            await call_unary(
+                await here.open_stream(), BANNER, agent_pb2.GetServiceBannerRequest(), agent_pb2.ServiceBanner
+            )
+        await trio.testing.wait_all_tasks_blocked()
+        for side in (here, there):
+            assert not side._streams
+            assert not side._half_closed
+            assert not side._yamux._streams
+        nursery.cancel_scope.cancel()
