@@ -216,7 +216,7 @@ class _Connection:
             for node in nodes:
                 try:
                     return await self.pool.dialer(region, node)
-                except _NETWORK_ERRORS as error:
+                except Exception as error:  # the dialer is not ours: whatever ails it, this relay is not reached now
                     failure = error
         raise RelayError(f"cannot connect to the relay of region {self.region}") from failure
 

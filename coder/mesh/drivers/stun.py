@@ -68,12 +68,14 @@ class StunRound:
 
 
 async def resolve(host: str, port: int, families: Iterable[socket.AddressFamily]) -> list[Address]:
-    """The first address of the host in each family; nothing when the name is unknown."""
+    """The first address of the host in each family; nothing when the name is unknown or the port is none."""
     found: list[Address] = []
+    if not 0 < port < 65_536:
+        return found
     for family in families:
         try:
             infos = await trio.socket.getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
-        except OSError:
+        except (OSError, UnicodeError):
             continue
         if infos:
             found.append((str(infos[0][4][0]), port))

@@ -10,7 +10,7 @@ import trio
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.wire import stun
-from coder.mesh.drivers.stun import StunRound, serve_stun
+from coder.mesh.drivers.stun import StunRound, resolve, serve_stun
 from coder.mesh.drivers.udp import Sent, UdpSocket, equal_runs
 
 
@@ -97,3 +97,8 @@ def test_equal_runs() -> None:
     runs = equal_runs([bytes(size) for size in sizes])
     assert [[len(d) for d in run] for run in runs] == [[5, 5, 3], [3, 3], [9, 2], [2]]
     assert [len(run) for run in equal_runs([b"x"] * 100)] == [44, 44, 12]
+
+
+async def test_names_that_cannot_be_resolved_are_no_servers() -> None:
+    for host, port in (("x" * 300, 3478), ("127.0.0.1", 0), ("127.0.0.1", 70000)):
+        assert await resolve(host, port, [socket.AF_INET, socket.AF_INET6]) == []
