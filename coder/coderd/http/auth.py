@@ -78,7 +78,9 @@ def count_request(who: Caller | None) -> None:
     limits: RateLimits = context().part(RateLimits)
     if limits.limit_of(here.path):
         bypass = here.headers.get(BYPASS_HEADER) == "true"
-        here.scope["coder_headers"] = limits.count(key_of(who, remote_ip(), bypass), here.path)
+        cast("dict[str, object]", here.scope)["coder_headers"] = limits.count(
+            key_of(who, remote_ip(), bypass), here.path
+        )
 
 
 async def count_public_request() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from asyncpg import PostgresError
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
@@ -31,9 +33,9 @@ async def migrate(database: Database) -> None:
     """Applies what is missing. Raises CoderError `schema_newer`, `database_unreachable`."""
     try:
         current = await database.read(_current_revision)
-    except OSError as error:
+    except (OSError, TimeoutError, DBAPIError, PostgresError) as error:
         raise CoderError(
-            "database_unreachable", "the PostgreSQL server cannot be reached", "Check --postgres-url."
+            "database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url."
         ) from error
     known = known_revisions()
     if current and current not in known:

@@ -12,7 +12,7 @@ from coder.coderd.store.database import RESYNC, Tx, open_database
 from coder.coderd.store.metadata import metadata
 from coder.coderd.store.migrate import known_revisions, migrate
 from coder.coderd.store.pubsub import notify
-from tests.kit.coderd import fresh_database
+from tests.kit.coderd import fresh_database, shared_postgres
 
 
 async def _insert(tx: Tx, key: str) -> None:
@@ -154,8 +154,10 @@ async def test_a_newer_schema_is_refused() -> None:
         assert caught.value.code == "schema_newer"
 
 
-async def test_an_unreachable_server_is_one_clear_line() -> None:
-    async with open_database("postgres://nobody@127.0.0.1:1/x") as db:
-        with pytest.raises(CoderError) as caught:
-            await migrate(db)
-        assert caught.value.code == "database_unreachable"
+async def test_a_server_that_cannot_be_used_is_one_clear_line() -> None:
+    session = await shared_postgres()
+    for url in ("postgres://nobody@127.0.0.1:1/x", session.url("no_such_database")):
+        async with open_database(url) as db:
+            with pytest.raises(CoderError) as caught:
+                await migrate(db)
+            assert caught.value.code == "database_unreachable"
