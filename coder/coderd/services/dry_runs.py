@@ -1,6 +1,6 @@
 """Dry runs of template versions: a plan with given values, and nothing built.
 
-Anybody who may use a version may try it; the run itself belongs to whoever started it and to those who manage jobs.
+Anybody who may make workspaces of a version may try it; the run itself belongs to whoever started it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ async def start_dry_run(
 ) -> ProvisionerJob:
     """Queues a dry run. Raises Precondition while the version's own import runs."""
     loaded = await load_version(ctx, subject, version_id)
+    own = Resource("workspace", owner_id=subject.user_id, organization_id=loaded.version.organization_id)
+    if not may(subject, "create", own):
+        raise NotFound  # who may not make workspaces has nothing to try
     if loaded.job.completed_at is None:
         raise Precondition("Template version import job hasn't completed!")
     new = NewJob(
@@ -71,15 +74,14 @@ async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id:
     job = await ctx.db.read(job_store.get_job, job_id)
     if job is None or job.type != "template_version_dry_run" or job.version_id != version_id:
         raise NotFound
-    jobs = Resource("provisioner_jobs", organization_id=job.organization_id)
-    template = Resource("template", organization_id=job.organization_id)
-    if (
-        job.initiator_id != subject.user_id
-        and not may(subject, "update", jobs)
-        and not may(subject, "update", template)
-    ):
+    if not may(subject, "read", _as_workspace(job)):
         raise Forbidden
     return job
+
+
+def _as_workspace(job: JobRow) -> Resource:
+    """A dry run is as private as a workspace of whoever started it."""
+    return Resource("workspace", owner_id=job.initiator_id, organization_id=job.organization_id)
 
 
 async def get_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> ProvisionerJob:
@@ -110,7 +112,6 @@ async def _match(tx: Tx, job: JobRow, now: datetime, strict: bool) -> MatchedPro
 async def cancel_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> None:
     """Raises Invalid when it ended or was canceled before, NotFound for those who may look but not act."""
     job = await load_dry_run(ctx, subject, version_id, job_id)
-    jobs = Resource("provisioner_jobs", organization_id=job.organization_id)
-    if job.initiator_id != subject.user_id and not may(subject, "update", jobs):
+    if not may(subject, "update", _as_workspace(job)):
         raise NotFound
     await ctx.db.run(cancel_job, job.id, ctx.clock.now())

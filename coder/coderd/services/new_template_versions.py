@@ -12,12 +12,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
-
 from coder.api.provisioners import MatchedProvisioners
 from coder.api.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
-from coder.coderd.services.authorization import require
+from coder.coderd.services.authorization import may
 from coder.coderd.services.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.examples import find_example
 from coder.coderd.services.jobs import NewJob, match_provisioners, post_job
@@ -28,6 +26,7 @@ from coder.coderd.services.workspace_access import template_resource
 from coder.coderd.store import files as file_store
 from coder.coderd.store import template_versions as store
 from coder.coderd.store import templates as template_store
+from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.jobs import JobRow
 from coder.coderd.store.template_versions import VersionRow, VersionView
 from coder.coderd.store.templates import TemplateRow
@@ -118,12 +117,14 @@ async def _target(
 ) -> TemplateRow | None:
     """The template the version is for, once the caller may write there."""
     if not isinstance(body.template_id, UUID) or not body.template_id.int:
-        require(subject, "create", Resource("template", organization_id=organization_id))
+        if not may(subject, "create", Resource("template", organization_id=organization_id)):
+            raise NotFound  # readers are told no more than others (recorded)
         return None
     row = await ctx.db.read(template_store.get_template, body.template_id)
     if row is None or row.deleted or row.organization_id != organization_id:
         raise NotFound("Template does not exist.")
-    require(subject, "update", template_resource(row))
+    if not may(subject, "update", template_resource(row)):
+        raise NotFound
     return row
 
 
