@@ -29,9 +29,10 @@ async def get_binary(name: str) -> Response:
     }
     if binary.etag in [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]:
         return Response(b"", 304, headers)
-    headers["Content-Length"] = str(binary.size)
     body = b"" if request.method == "HEAD" else _read(binary)
-    return Response(body, 200, headers, content_type="application/octet-stream")
+    response = Response(body, 200, headers, content_type="application/octet-stream")
+    response.headers["Content-Length"] = str(binary.size)
+    return response
 
 
 async def _read(binary: Binary) -> AsyncIterator[bytes]:
