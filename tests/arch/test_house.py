@@ -49,7 +49,7 @@ WHO_MAY_IMPORT = {
     "trio_asyncio": ("coder/agent/agent.py", *SSH_CORNERS),
     "uvloop": ("coder/coderd/store/database.py",),
     "asyncssh": SSH_CORNERS,
-    "asyncpg": ("coder/coderd/store/database.py",),
+    "asyncpg": ("coder/coderd/store/*",),
     "sqlalchemy.ext.asyncio": ("coder/coderd/store/database.py", "coder/coderd/store/migrations/env.py"),
     "sqlalchemy": ("coder/coderd/store/*",),
     "alembic": ("coder/coderd/store/migrate.py", "coder/coderd/store/migrations/*"),

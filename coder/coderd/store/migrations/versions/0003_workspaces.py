@@ -13,6 +13,43 @@ depends_on = None
 
 
 def upgrade() -> None:
+    _create_workspaces()
+    _create_workspace_port_shares()
+    _create_workspace_resources()
+    _create_workspace_agents()
+    _create_workspace_builds()
+    _create_workspace_agent_log_sources()
+    _create_workspace_agent_logs()
+    _create_workspace_agent_metadata()
+    _create_workspace_agent_scripts()
+    _create_workspace_agent_stats()
+    _create_workspace_apps()
+    _create_workspace_build_parameters()
+    _create_workspace_agent_script_timings()
+    _create_workspace_app_statuses()
+
+
+def downgrade() -> None:
+    for table in (
+        "workspace_app_statuses",
+        "workspace_agent_script_timings",
+        "workspace_agent_stats",
+        "workspace_agent_scripts",
+        "workspace_agent_metadata",
+        "workspace_agent_logs",
+        "workspace_agent_log_sources",
+        "workspace_apps",
+        "workspace_agents",
+        "workspace_resources",
+        "workspace_build_parameters",
+        "workspace_builds",
+        "workspace_port_shares",
+        "workspaces",
+    ):
+        op.drop_table(table)
+
+
+def _create_workspaces() -> None:
     op.create_table(
         "workspaces",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -51,6 +88,9 @@ def upgrade() -> None:
         postgresql_where=sa.text("NOT deleted"),
     )
     op.create_index("ix_workspaces_template_id", "workspaces", ["template_id"], unique=False)
+
+
+def _create_workspace_port_shares() -> None:
     op.create_table(
         "workspace_port_shares",
         sa.Column("workspace_id", sa.UUID(), nullable=False),
@@ -63,6 +103,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("workspace_id", "agent_name", "port", name=op.f("pk_workspace_port_shares")),
     )
+
+
+def _create_workspace_resources() -> None:
     op.create_table(
         "workspace_resources",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -86,6 +129,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workspace_resources")),
     )
     op.create_index("ix_workspace_resources_job_id", "workspace_resources", ["job_id"], unique=False)
+
+
+def _create_workspace_agents() -> None:
     op.create_table(
         "workspace_agents",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -150,6 +196,9 @@ def upgrade() -> None:
     op.create_index("ix_workspace_agents_auth_token", "workspace_agents", ["auth_token"], unique=False)
     op.create_index("ix_workspace_agents_job_id", "workspace_agents", ["job_id"], unique=False)
     op.create_index("ix_workspace_agents_resource_id", "workspace_agents", ["resource_id"], unique=False)
+
+
+def _create_workspace_builds() -> None:
     op.create_table(
         "workspace_builds",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -185,6 +234,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_workspace_builds_template_version_id", "workspace_builds", ["template_version_id"], unique=False
     )
+
+
+def _create_workspace_agent_log_sources() -> None:
     op.create_table(
         "workspace_agent_log_sources",
         sa.Column("agent_id", sa.UUID(), nullable=False),
@@ -200,6 +252,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("agent_id", "id", name=op.f("pk_workspace_agent_log_sources")),
     )
+
+
+def _create_workspace_agent_logs() -> None:
     op.create_table(
         "workspace_agent_logs",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
@@ -214,6 +269,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workspace_agent_logs")),
     )
     op.create_index("ix_workspace_agent_logs_agent_id_id", "workspace_agent_logs", ["agent_id", "id"], unique=False)
+
+
+def _create_workspace_agent_metadata() -> None:
     op.create_table(
         "workspace_agent_metadata",
         sa.Column("agent_id", sa.UUID(), nullable=False),
@@ -231,6 +289,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("agent_id", "key", name=op.f("pk_workspace_agent_metadata")),
     )
+
+
+def _create_workspace_agent_scripts() -> None:
     op.create_table(
         "workspace_agent_scripts",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -252,6 +313,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workspace_agent_scripts")),
     )
     op.create_index("ix_workspace_agent_scripts_agent_id", "workspace_agent_scripts", ["agent_id"], unique=False)
+
+
+def _create_workspace_agent_stats() -> None:
     op.create_table(
         "workspace_agent_stats",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
@@ -289,6 +353,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_workspace_agent_stats_template_id", "workspace_agent_stats", ["template_id", "created_at"], unique=False
     )
+
+
+def _create_workspace_apps() -> None:
     op.create_table(
         "workspace_apps",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -318,6 +385,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workspace_apps")),
         sa.UniqueConstraint("agent_id", "slug", name=op.f("uq_workspace_apps_agent_id_slug")),
     )
+
+
+def _create_workspace_build_parameters() -> None:
     op.create_table(
         "workspace_build_parameters",
         sa.Column("workspace_build_id", sa.UUID(), nullable=False),
@@ -331,6 +401,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("workspace_build_id", "name", name=op.f("pk_workspace_build_parameters")),
     )
+
+
+def _create_workspace_agent_script_timings() -> None:
     op.create_table(
         "workspace_agent_script_timings",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
@@ -351,6 +424,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_workspace_agent_script_timings_script_id", "workspace_agent_script_timings", ["script_id"], unique=False
     )
+
+
+def _create_workspace_app_statuses() -> None:
     op.create_table(
         "workspace_app_statuses",
         sa.Column("id", sa.UUID(), nullable=False),
@@ -378,23 +454,3 @@ def upgrade() -> None:
     op.create_index(
         "ix_workspace_app_statuses_workspace_id", "workspace_app_statuses", ["workspace_id", "created_at"], unique=False
     )
-
-
-def downgrade() -> None:
-    for table in (
-        "workspace_app_statuses",
-        "workspace_agent_script_timings",
-        "workspace_agent_stats",
-        "workspace_agent_scripts",
-        "workspace_agent_metadata",
-        "workspace_agent_logs",
-        "workspace_agent_log_sources",
-        "workspace_apps",
-        "workspace_agents",
-        "workspace_resources",
-        "workspace_build_parameters",
-        "workspace_builds",
-        "workspace_port_shares",
-        "workspaces",
-    ):
-        op.drop_table(table)
