@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from coder.domain.go_url import url_problem
 from coder.provisionerd.terraform.diagnostics import Diagnostic
-from coder.provisionerd.terraform.go_url import url_problem
 from coder.provisionerd.terraform.schema import Check
 from coder.provisionerd.terraform.values import Value
 

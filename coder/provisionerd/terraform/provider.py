@@ -16,9 +16,9 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from coder.domain.go_url import url_problem
 from coder.provisionerd.terraform import behaviour, catalog
 from coder.provisionerd.terraform.diagnostics import Diagnostic, Path, error, has_errors
-from coder.provisionerd.terraform.go_url import url_problem
 from coder.provisionerd.terraform.kinds import Context
 from coder.provisionerd.terraform.proto import tfplugin5_pb2 as wire
 from coder.provisionerd.terraform.schema import to_wire

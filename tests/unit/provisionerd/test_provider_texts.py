@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from coder.provisionerd.terraform.data.parameter_rules import type_problem, validation_problem
+from coder.domain.go_url import url_problem
+from coder.domain.parameter_rules import type_problem, validation_problem
 from coder.provisionerd.terraform.go_json import GoJsonError, decode_list
-from coder.provisionerd.terraform.go_url import url_problem
 from coder.provisionerd.terraform.go_uuid import NotUuid, parse_uuid
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from coder.domain import parameter_rules as rules
 from coder.provisionerd.terraform.checks import is_url, one_of
-from coder.provisionerd.terraform.data import parameter_rules as rules
-from coder.provisionerd.terraform.diagnostics import Diagnostic, Path, error, has_errors
+from coder.provisionerd.terraform.diagnostics import Diagnostic, error
 from coder.provisionerd.terraform.kinds import Body, Context, DataKind
 from coder.provisionerd.terraform.schema import BOOL, NUMBER, STRING, Attribute, Block, Schema
 
@@ -89,19 +89,23 @@ def _read(context: Context, config: Body, state: Body) -> Iterator[Diagnostic]:
     suffix = variable_suffix(state["name"])
     chosen = context.environment.get(PARAMETER_PREFIX + suffix)
     value = (config["default"] or "") if chosen is None else chosen
-    path: Path = ("default",) if chosen is None and has_default else ()
+    path: rules.Path = ("default",) if chosen is None and has_default else ()
 
     form_type, complaint = rules.choose_form_type(state["type"], bool(state["option"]), state["form_type"])
     state["form_type"] = form_type
     if complaint:
-        yield complaint
+        yield _as_diagnostic(complaint)
         return
     found = list(rules.check_options(state))
-    if not has_errors(found) and (state["validation"] or value != ""):
+    if not found and (state["validation"] or value != ""):
         previous = context.environment.get(PREVIOUS_PREFIX + suffix)
         found += rules.check_value(state, value, previous, path)
-    yield from found
+    yield from map(_as_diagnostic, found)
     state["value"] = value
+
+
+def _as_diagnostic(complaint: rules.Complaint) -> Diagnostic:
+    return error(complaint.summary, complaint.detail, complaint.path)
 
 
 parameter = DataKind(_SCHEMA, _read)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from coder.domain.go_url import go_quote
 from coder.provisionerd.terraform.checks import at_least, every, is_url, length_between, not_empty
 from coder.provisionerd.terraform.cron import overlap, prebuild_cron_problem, zone_exists
 from coder.provisionerd.terraform.diagnostics import Diagnostic, error
-from coder.provisionerd.terraform.go_url import go_quote
 from coder.provisionerd.terraform.kinds import Body, Context, DataKind
 from coder.provisionerd.terraform.schema import BOOL, NUMBER, STRING, STRING_MAP, Attribute, Block, Schema
 from coder.provisionerd.terraform.values import Value

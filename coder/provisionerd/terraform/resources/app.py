@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from coder.domain.go_url import go_quote
 from coder.provisionerd.terraform.checks import at_most_bytes, is_url
 from coder.provisionerd.terraform.diagnostics import Diagnostic, warning
-from coder.provisionerd.terraform.go_url import go_quote
 from coder.provisionerd.terraform.kinds import Body, Context, ResourceKind
 from coder.provisionerd.terraform.schema import BOOL, NUMBER, STRING, Attribute, Block, Schema
 from coder.provisionerd.terraform.values import Value

@@ -1,4 +1,5 @@
-"""Which parameter values are acceptable, in the sentences templates are used to. Pure.
+"""Which parameter values are acceptable, in the sentences templates are used to: one set of rules for the Terraform
+provider and for forms that are rendered without Terraform. Pure.
 
 Regular expressions are RE2, as the provider this imitates uses Go's; `re` accepts things Go refuses.
 """
@@ -7,11 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from coder.provisionerd.terraform.diagnostics import Diagnostic, Path, error
-from coder.provisionerd.terraform.go_url import go_quote
-from coder.provisionerd.terraform.kinds import Body
+from coder.domain.go_url import go_quote
+
+Path = tuple[str, ...]
+Body = Mapping[str, Any]
+"""A parameter as the provider holds it: type, form_type, option [{name, value}], validation [{min, max, min_disabled,
+max_disabled, monotonic, regex, error}]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    summary: str
+    detail: str
+    path: Path = ()
+    "The attribute at fault; empty for the parameter as a whole."
+
 
 TYPES = ("string", "number", "bool", "list(string)")
 FORM_TYPES = (
@@ -39,7 +54,7 @@ _GO_FLOAT = re.compile(
 _GO_INT = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Diagnostic | None]:
+def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Complaint | None]:
     """The form type to use, and an error when the given one does not fit."""
     allowed = ALLOWED_FORM_TYPES[kind, has_options]
     if not given:
@@ -52,10 +67,10 @@ def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Dia
         f'"form_type" attribute="{given}" is not supported for "type"="{kind}"{when}, '
         f"choose one of [{' '.join(allowed)}]"
     )
-    return given, error("Invalid form_type for parameter", detail, ("form_type",))
+    return given, Complaint("Invalid form_type for parameter", detail, ("form_type",))
 
 
-def check_options(parameter: Body) -> Iterator[Diagnostic]:
+def check_options(parameter: Body) -> Iterator[Complaint]:
     """Names and values unique, values of the parameter's type."""
     names: set[str] = set()
     values: set[str] = set()
@@ -64,10 +79,12 @@ def check_options(parameter: Body) -> Iterator[Diagnostic]:
     for option in parameter["option"] or []:
         name, value = option["name"], option["value"]
         if name in names:
-            yield error("Option names must be unique.", f"multiple options found with the same name {go_quote(name)}")
+            yield Complaint(
+                "Option names must be unique.", f"multiple options found with the same name {go_quote(name)}"
+            )
             return
         if value in values:
-            yield error(
+            yield Complaint(
                 "Option values must be unique.", f"multiple options found with the same value {go_quote(value)}"
             )
             return
@@ -75,7 +92,9 @@ def check_options(parameter: Body) -> Iterator[Diagnostic]:
         values.add(value)
         reason = type_problem(kind, value)
         if reason:
-            yield error(f"Option {go_quote(name)} with value={go_quote(value)} is not of type {go_quote(kind)}", reason)
+            yield Complaint(
+                f"Option {go_quote(name)} with value={go_quote(value)} is not of type {go_quote(kind)}", reason
+            )
 
 
 def type_problem(kind: str, value: str) -> str:
@@ -102,7 +121,7 @@ def string_list(value: str) -> list[str] | None:
     return [item or "" for item in decoded]
 
 
-def check_value(parameter: Body, value: str, previous: str | None, path: Path) -> Iterator[Diagnostic]:
+def check_value(parameter: Body, value: str, previous: str | None, path: Path) -> Iterator[Complaint]:
     """Options, then the validation block, then the type; the first thing wrong ends it."""
     name = "Default value" if path else "Value"
     yield from _first(
@@ -112,7 +131,7 @@ def check_value(parameter: Body, value: str, previous: str | None, path: Path) -
     )
 
 
-def _first(*checks: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
+def _first(*checks: Iterator[Complaint]) -> Iterator[Complaint]:
     for check in checks:
         found = list(check)
         if found:
@@ -120,7 +139,7 @@ def _first(*checks: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
             return
 
 
-def _check_membership(parameter: Body, value: str, name: str, path: Path) -> Iterator[Diagnostic]:
+def _check_membership(parameter: Body, value: str, name: str, path: Path) -> Iterator[Complaint]:
     options = [option["value"] for option in parameter["option"] or []]
     if not options:
         return
@@ -128,11 +147,11 @@ def _check_membership(parameter: Body, value: str, name: str, path: Path) -> Ite
         given = string_list(value)
         if given is None:
             summary = "When using list(string) type, value must be a json encoded list of strings"
-            yield error(summary, f"value {go_quote(value)} is not a valid list of strings", path)
+            yield Complaint(summary, f"value {go_quote(value)} is not a valid list of strings", path)
             return
         missing = [item for item in given if item not in options]
         if missing:
-            yield error(
+            yield Complaint(
                 f"{name}s must be a valid option",
                 f"{name} {go_quote(value)} is not a valid option, "
                 f"values {go_quote(', '.join(missing))} are missing from the options",
@@ -140,20 +159,20 @@ def _check_membership(parameter: Body, value: str, name: str, path: Path) -> Ite
             )
     elif value not in options:
         detail = f"the value {go_quote(value)} must be defined as one of options"
-        yield error(f"{name} must be a valid option", detail, path)
+        yield Complaint(f"{name} must be a valid option", detail, path)
 
 
-def _check_validation(parameter: Body, value: str, previous: str | None, name: str, path: Path) -> Iterator[Diagnostic]:
+def _check_validation(parameter: Body, value: str, previous: str | None, name: str, path: Path) -> Iterator[Complaint]:
     for validation in parameter["validation"] or []:
         reason = validation_problem(validation, parameter["type"], value, previous)
         if reason:
-            yield error(f"Invalid parameter {name.lower()} according to 'validation' block", reason, path)
+            yield Complaint(f"Invalid parameter {name.lower()} according to 'validation' block", reason, path)
 
 
-def _check_type(kind: str, value: str) -> Iterator[Diagnostic]:
+def _check_type(kind: str, value: str) -> Iterator[Complaint]:
     reason = type_problem(kind, value)
     if reason:
-        yield error(f"Parameter value is not of type {go_quote(kind)}", reason)
+        yield Complaint(f"Parameter value is not of type {go_quote(kind)}", reason)
 
 
 def validation_problem(validation: Body, kind: str, value: str, previous: str | None) -> str:

@@ -1,0 +1,290 @@
+"""Expressions to values. Pure: what names mean comes in as a `Scope`, functions as a table.
+
+Unknown values spread instead of failing; a name that does not exist is an EvaluationError.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from coder.domain.hcl import tree
+from coder.domain.hcl.directives import render_template
+from coder.domain.hcl.values import (
+    UNKNOWN,
+    UNTYPED,
+    EvaluationError,
+    SetValue,
+    Value,
+    is_unknown,
+    number,
+    to_bool,
+    to_number,
+    to_text,
+    type_name,
+)
+
+Function = Callable[..., Value]
+
+
+class Lazy(Protocol):
+    """A namespace that computes its members when asked, such as `var` or `data.x`."""
+
+    def member(self, name: str) -> Value:
+        """Raises EvaluationError for a member it does not have."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    names: Mapping[str, Value]
+    functions: Mapping[str, Function] = field(default_factory=dict)
+
+    def with_names(self, **names: Value) -> Scope:
+        return Scope({**self.names, **names}, self.functions)
+
+
+def evaluate(expression: tree.Expression, scope: Scope) -> Value:
+    """Raises EvaluationError."""
+    handler = _HANDLERS.get(type(expression))
+    if handler is None:
+        raise EvaluationError(f"unsupported expression {type(expression).__name__}")
+    return handler(expression, scope)
+
+
+def _literal(expression: tree.Literal, _scope: Scope) -> Value:
+    return expression.value
+
+
+def _template(expression: tree.Template, scope: Scope) -> Value:
+    parts = expression.parts
+    if len(parts) == 1 and isinstance(parts[0], tree.Expression) and not isinstance(parts[0], tree.Directive):
+        return evaluate(parts[0], scope)  # "${x}" is x itself, whatever its type
+    return render_template(parts, scope, evaluate)
+
+
+def _tuple(expression: tree.Tuple, scope: Scope) -> Value:
+    return [evaluate(item, scope) for item in expression.items]
+
+
+def _object(expression: tree.Object, scope: Scope) -> Value:
+    found: dict[str, Value] = {}
+    for key, value in expression.items:
+        name = key.name if isinstance(key, tree.Variable) else evaluate(key, scope)
+        if is_unknown(name):
+            return UNTYPED
+        found[to_text(name)] = evaluate(value, scope)
+    return found
+
+
+def _variable(expression: tree.Variable, scope: Scope) -> Value:
+    if expression.name not in scope.names:
+        raise EvaluationError(f'There is no variable named "{expression.name}".')
+    return scope.names[expression.name]
+
+
+def _attribute(expression: tree.Attribute, scope: Scope) -> Value:
+    return member(evaluate(expression.of, scope), expression.name)
+
+
+def member(of: Value, name: str) -> Value:
+    """`of.name`. Raises EvaluationError."""
+    if is_unknown(of):
+        return UNTYPED
+    if isinstance(of, dict):
+        if name in of:
+            return of[name]
+        raise EvaluationError(f'This object does not have an attribute named "{name}".')
+    if hasattr(of, "member"):
+        return of.member(name)
+    raise EvaluationError(f"{type_name(of)} has no attributes")
+
+
+def _index(expression: tree.Index, scope: Scope) -> Value:
+    of, key = evaluate(expression.of, scope), evaluate(expression.key, scope)
+    return index(of, key)
+
+
+def index(of: Value, key: Value) -> Value:
+    """`of[key]`. Raises EvaluationError."""
+    if is_unknown(of) or is_unknown(key):
+        return UNTYPED
+    if isinstance(of, SetValue):
+        raise EvaluationError("elements of a set have no index")
+    if isinstance(of, list):
+        position = to_number(key)
+        if position != int(position) or not 0 <= position < len(of):
+            raise EvaluationError("The given key does not identify an element in this collection value.")
+        return of[int(position)]
+    return member(of, to_text(key))
+
+
+def _splat(expression: tree.Splat, scope: Scope) -> Value:
+    of = evaluate(expression.of, scope)
+    if is_unknown(of):
+        return UNTYPED
+    items = of if isinstance(of, list) else [] if of is None else [of]
+    return [evaluate(expression.each, scope.with_names(**{_SPLAT_ITEM: item})) for item in items]
+
+
+_SPLAT_ITEM = "*"
+
+
+def _splat_item(_expression: tree.SplatItem, scope: Scope) -> Value:
+    return scope.names[_SPLAT_ITEM]
+
+
+def _parentheses(expression: tree.Parentheses, scope: Scope) -> Value:
+    return evaluate(expression.inner, scope)
+
+
+def _unary(expression: tree.Unary, scope: Scope) -> Value:
+    value = evaluate(expression.operand, scope)
+    if is_unknown(value):
+        return UNKNOWN
+    return -to_number(value) if expression.operator == "-" else not to_bool(value)
+
+
+_COMPARISONS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
+
+
+def _binary(expression: tree.Binary, scope: Scope) -> Value:
+    sign = expression.operator
+    left = evaluate(expression.left, scope)
+    right = evaluate(expression.right, scope)
+    if is_unknown(left) or is_unknown(right):
+        return UNKNOWN
+    if sign in {"==", "!="}:
+        return _same(left, right) is (sign == "==")
+    if sign in {"&&", "||"}:
+        a, b = to_bool(left), to_bool(right)
+        return (a and b) if sign == "&&" else (a or b)
+    if sign in _COMPARISONS:
+        return bool(_COMPARISONS[sign](to_number(left), to_number(right)))
+    return _arithmetic(sign, to_number(left), to_number(right))
+
+
+def _same(left: Value, right: Value) -> bool:
+    if isinstance(left, bool) is not isinstance(right, bool):
+        return False  # 1 and true are different, unlike in Python
+    return bool(left == right)
+
+
+def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
+    if sign in {"/", "%"} and right == 0:
+        raise EvaluationError("Division by zero")
+    if sign == "%":
+        return number(left - right * int(left / right))  # the sign of the dividend, unlike in Python
+    if sign == "/":
+        return left // right if isinstance(left, int) and isinstance(right, int) and left % right == 0 else left / right
+    return number({"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](left, right))
+
+
+def _conditional(expression: tree.Conditional, scope: Scope) -> Value:
+    condition = evaluate(expression.condition, scope)
+    if is_unknown(condition):
+        return UNKNOWN
+    return evaluate(expression.yes if to_bool(condition) else expression.no, scope)
+
+
+def _call(expression: tree.Call, scope: Scope) -> Value:
+    name = expression.name.removeprefix("core::")
+    if name in {"try", "can"}:
+        return _attempt(name, expression, scope)
+    function = scope.functions.get(name)
+    if function is None:
+        raise EvaluationError(f'There is no function named "{name}".')
+    arguments = [evaluate(argument, scope) for argument in expression.arguments]
+    if expression.expand_last and arguments:
+        last = arguments.pop()
+        if is_unknown(last):
+            return UNKNOWN
+        arguments.extend(last)
+    try:
+        return function(*arguments)
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as problem:
+        raise EvaluationError(f"Call to function {name!r} failed: {problem}") from problem
+
+
+def _attempt(name: str, expression: tree.Call, scope: Scope) -> Value:
+    for argument in expression.arguments:
+        try:
+            value = evaluate(argument, scope)
+        except EvaluationError:
+            continue
+        if is_unknown(value):
+            return UNTYPED  # which alternative it will be is not known either
+        return True if name == "can" else value
+    if name == "can":
+        return False
+    raise EvaluationError("no expression in try() succeeded")
+
+
+def _for(expression: tree.ForExpression, scope: Scope) -> Value:
+    collection = evaluate(expression.collection, scope)
+    if is_unknown(collection):
+        return UNTYPED
+    results: list[tuple[Value, Value]] = []
+    for key, value in pairs(collection):
+        names = {expression.value_name: value}
+        if expression.key_name:
+            names[expression.key_name] = key
+        inner = scope.with_names(**names)
+        if expression.condition is not None:
+            wanted = evaluate(expression.condition, inner)
+            if is_unknown(wanted):
+                return UNTYPED
+            if not to_bool(wanted):
+                continue
+        result_key = None if expression.key is None else evaluate(expression.key, inner)
+        results.append((result_key, evaluate(expression.value, inner)))
+    if expression.key is None:
+        return [value for _, value in results]
+    return _keyed(results, grouped=expression.grouped)
+
+
+def _keyed(results: list[tuple[Value, Value]], *, grouped: bool) -> Value:
+    found: dict[str, Value] = {}
+    for key, value in results:
+        if is_unknown(key):
+            return UNTYPED
+        name = to_text(key)
+        if grouped:
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise EvaluationError(f"Two different items produced the key {name!r} in this 'for' expression.")
+        else:
+            found[name] = value
+    return found
+
+
+def pairs(collection: Value) -> list[tuple[Value, Value]]:
+    """Key and value of each element, maps in order of their keys. Raises EvaluationError."""
+    if isinstance(collection, dict):
+        return [(key, collection[key]) for key in sorted(collection)]
+    if isinstance(collection, SetValue):
+        return [(item, item) for item in collection]
+    if isinstance(collection, list):
+        return list(enumerate(collection))
+    raise EvaluationError(f"{type_name(collection)} cannot be iterated")
+
+
+_HANDLERS: dict[type, Callable[..., Value]] = {
+    tree.Literal: _literal,
+    tree.Template: _template,
+    tree.Tuple: _tuple,
+    tree.Object: _object,
+    tree.ForExpression: _for,
+    tree.Variable: _variable,
+    tree.Attribute: _attribute,
+    tree.Index: _index,
+    tree.Splat: _splat,
+    tree.SplatItem: _splat_item,
+    tree.Parentheses: _parentheses,
+    tree.Unary: _unary,
+    tree.Binary: _binary,
+    tree.Conditional: _conditional,
+    tree.Call: _call,
+}
