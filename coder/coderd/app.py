@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlparse
@@ -27,6 +27,7 @@ from coder.coderd.http.frame import response_headers
 from coder.coderd.http.listener import FrontDoor, open_listeners
 from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
 from coder.coderd.services import deployment
+from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.context import Context
 from coder.coderd.store import site
 from coder.coderd.store.database import Database, open_database
@@ -172,11 +173,13 @@ def _reachable_url(listener_url: str) -> str:
 
 def _front_door(context: Context) -> FrontDoor:
     table = LinkTable()
+    proxies = TrustedProxies(context.config)
     for name in LINK_MODULES:
         import_module(name).register(table)
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> None:
         request = link_request(head, remote_ip, secure)
+        request = replace(request, remote_ip=proxies.address(remote_ip, lambda name: request.headers.get(name, "")))
         found = table.find(request.path)
         if found is None:  # the door asked the same table a moment ago
             raise LookupError(request.path)

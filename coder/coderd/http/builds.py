@@ -103,7 +103,7 @@ async def put_state(build: str) -> Response:
 @authenticated
 async def get_autofill(user: str) -> Response:
     owner = await users.find_user(context(), subject(), user)
-    query = Query("Invalid template_id.")
+    query = Query("Invalid query parameters.")
     query.require("template_id")
     template_id = query.uuid("template_id")
     query.check()

@@ -6,7 +6,6 @@ Vary, and the CSRF cookie for browsers.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
 import time
@@ -17,6 +16,7 @@ from uuid import uuid4
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.authentication import foreign_origin
+from coder.coderd.services.client_address import TrustedProxies
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -49,8 +49,7 @@ class Frame:
     def __init__(self, app: Any, ctx: Context) -> None:
         self.app = app
         self.ctx = ctx
-        self._trusted = [ipaddress.ip_network(origin, strict=False) for origin in ctx.config.proxy_trusted_origins]
-        self._trusted_headers = [name.lower().encode() for name in ctx.config.proxy_trusted_headers]
+        self._proxies = TrustedProxies(ctx.config)
         self._cookie_tail = _cookie_tail(ctx)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -71,7 +70,7 @@ class Frame:
         headers = scope["headers"]
         fresh = "" if b"csrf_token=" in _header(headers, b"cookie") else _csrf()
         scope["coder_csrf"] = fresh  # the page itself must know the token its answer sets
-        if self._trusted:
+        if self.ctx.config.proxy_trusted_origins:
             self._apply_proxy(scope)
         extra = [*_CONSTANT, (b"x-coder-request-id", request_id.encode())]
         status = 0
@@ -119,17 +118,10 @@ class Frame:
 
     def _apply_proxy(self, scope: Message) -> None:
         client = scope.get("client")
-        try:
-            address = ipaddress.ip_address(client[0]) if client else None
-        except ValueError:
-            return
-        if address is None or not any(address in network for network in self._trusted):
-            return
-        for name in self._trusted_headers:
-            value = _header(scope["headers"], name).decode("latin-1").split(",")[0].strip()
-            if value:
-                scope["client"] = (value, 0)
-                return
+        if client:
+            headers = scope["headers"]
+            address = self._proxies.address(client[0], lambda name: _header(headers, name.encode()).decode("latin-1"))
+            scope["client"] = (address, client[1])
 
 
 async def _refuse_websocket(send: Send) -> None:
