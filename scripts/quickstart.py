@@ -60,7 +60,8 @@ class Walk:
             command, env={**self.env, **extra}, text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False
         )
         if check and done.returncode != 0:
-            raise StepFailedError(f"coder {' '.join(args)} ended with code {done.returncode}:\n{done.stdout}{done.stderr}")
+            said = f"{done.stdout}{done.stderr}"
+            raise StepFailedError(f"coder {' '.join(args)} ended with code {done.returncode}:\n{said}")
         return done
 
     # ---- steps
