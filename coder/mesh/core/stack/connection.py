@@ -261,7 +261,7 @@ class TcpSocket:
     @property
     def writable(self) -> bool:
         """Whether `write_nowait` would take bytes (or raise)."""
-        if self.error is not None or self.write_closed:
+        if self.error is not None or self.write_closed or self.state is State.CLOSED:
             return True
         return self.state in SENDING and len(self.queue) < self.send_limit
 

@@ -47,7 +47,7 @@ def on_ack(c: TcpSocket, ack: int, blocks: Blocks, tsecr: int, now: float, dupli
     elif duplicate and not c.sack_ok and c.snd_nxt > c.snd_una:
         c.dup_acks += 1
     if c.probe_end >= 0:
-        _judge_probe(c, ack)
+        _judge_probe(c, ack, tsecr, progress == 0 and not blocks)
     if progress and c.loss_undo is not None and tsecr >= 0:
         _undo_if_spurious(c, tsecr)
     newly_lost = _find_losses(c, now, progress > 0)
@@ -218,20 +218,29 @@ def on_probe_timer(c: TcpSocket, now: float) -> None:
     window_left = c.snd_una + c.snd_wnd - c.snd_nxt
     c.probe_fresh = c.queue.end > c.snd_nxt and window_left >= min(c.mss, c.queue.end - c.snd_nxt)
     if not c.probe_fresh:
+        c.first_again = -1
         c.flight.lose(max(c.snd_una, c.snd_nxt - c.mss), c.snd_nxt)
     c.probe_end = c.snd_nxt
     c.rto_at = now + backed_off(c)
 
 
-def _judge_probe(c: TcpSocket, ack: int) -> None:
-    """An acknowledgement after a tail loss probe (RFC 8985 section 7.4.2)."""
+def _judge_probe(c: TcpSocket, ack: int, tsecr: int, bare: bool) -> None:
+    """An acknowledgement after a tail loss probe: did the probe repair a loss nobody else noticed (RFC 8985 7.4.2)?
+
+    `bare`: it says nothing new.
+    """
     if ack < c.probe_end:
         return
+    repaired = False
+    if not c.probe_fresh and c.phase is Phase.OPEN and c.first_again >= 0:
+        if tsecr >= 0:
+            repaired = (tsecr - c.first_again) & MASK < HALF
+        elif ack == c.probe_end and not bare:
+            return  # without timestamps only what comes next tells: a duplicate, if both copies arrived
+        else:
+            repaired = not bare
     c.probe_end = -1
-    if c.probe_fresh or c.phase is not Phase.OPEN:
-        return
-    if c.first_again >= 0 and c.dsack is None:
-        # The probe repaired a loss nobody else noticed: answer for it.
+    if repaired:
         c.cubic.lost(c.snd_nxt - c.snd_una + c.mss)
 
 

@@ -71,6 +71,20 @@ def test_tail_loss_is_probed_before_the_timeout():
     assert [s.seq for s in repaired] == [base + 8 * SEGMENT]
 
 
+def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not():
+    for needless in (False, True):
+        puppet, socket = sending()
+        window = socket.cubic.window
+        echo = puppet.last.options.timestamps[0]
+        (probe, *_) = puppet.advance(0.2)
+        puppet.ack += 10 * SEGMENT
+        puppet.stamp += 1
+        echo = echo if needless else probe.options.timestamps[0]
+        puppet.send(options=Options(timestamps=(puppet.stamp, echo)))
+        assert (socket.cubic.window < window) is not needless
+        assert socket.phase is Phase.OPEN
+
+
 def test_silence_is_answered_with_ever_slower_retransmissions():
     puppet, socket = sending()
     sent = puppet.advance(60)
