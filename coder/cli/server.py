@@ -22,7 +22,7 @@ def _run(invocation: Invocation) -> int:
     import trio
 
     from coder.coderd.app import run_server
-    from coder.coderd.config import server_config
+    from coder.coderd.config import ignored_settings, server_config
 
     inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation["config"]))
     config = server_config(inputs, session.config_dir(invocation))
@@ -30,6 +30,10 @@ def _run(invocation: Invocation) -> int:
         _print_yaml(config.resolved)
         return 0
     _log_to(config)
+    if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
+        from coder.base.log import get_logger
+
+        get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
     from coder.cli.provisioners import builtin_daemons
 
     def announce(text: str) -> None:
@@ -86,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 def _log_to(config: Any) -> None:
     resolved = config.resolved
-    open_logs(resolved["log_human"], resolved["log_json"], verbose=bool(resolved["log_filter"]))
+    open_logs(resolved["log_human"], resolved["log_json"], verbose=bool(resolved["verbose"] or resolved["log_filter"]))
 
 
 def open_logs(human: str, structured: str, *, verbose: bool = False) -> None:

@@ -110,6 +110,34 @@ class ServerConfig:
         return self.data_dir.expanduser()
 
 
+ONLY_SHOWN = frozenset(
+    {
+        "allow_custom_quiet_hours",
+        "dangerous_allow_cors_requests",
+        "default_quiet_hours_schedule",
+        "disable_path_apps",
+        "redirect_to_access_url",
+        "swagger_enable",
+        "update_check",
+    }
+)
+"""Attributes that nothing acts on yet; a test compares this with the code."""
+_HARMLESS = frozenset({"telemetry"})
+"Settings whose effect would be to do less than we do anyway."
+
+
+def ignored_settings(resolved: Resolved) -> list[str]:
+    """Flags of settings that somebody gave and nothing acts on, so that a server can say so at its start."""
+    acted_on = {item.name for item in fields(ServerConfig)} - ONLY_SHOWN | _HARMLESS
+    return [
+        f"--{option.flag}"
+        for option in OPTIONS
+        if option.name not in acted_on
+        and resolved.sources[option.name] != "default"
+        and resolved[option.name] != option.default
+    ]
+
+
 def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     """Reads all options. Raises CoderError `bad_option`."""
     resolved = resolve(OPTIONS, inputs)

@@ -100,7 +100,7 @@ def read_order(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildOrde
 
 
 def rules_of(ctx: Context) -> Rules:
-    return Rules(terraform_debug_mode=getattr(ctx.config, "enable_terraform_debug_mode", False))
+    return Rules(terraform_debug_mode=ctx.config.enable_terraform_debug_mode)
 
 
 def given_id(value: UUID | UnsetType | None) -> UUID | None:
@@ -220,7 +220,7 @@ async def _list(
 
 
 def strict_tags(ctx: Context) -> bool:
-    return bool(getattr(ctx.config, "provisioner_strict_tags", False))
+    return ctx.config.provisioner_strict_tags
 
 
 async def _present(ctx: Context, view: BuildView) -> WorkspaceBuild:
