@@ -15,7 +15,7 @@ import io
 import json
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,9 @@ from wsproto.events import (
     TextMessage,
 )
 
+from coder.base.config import Inputs
+from coder.coderd.config import server_config
+from coder.coderd.options import OPTIONS
 from tests.kit.equality import Names, differences, pick
 
 EXCHANGES = Path(__file__).resolve().parent.parent / "data" / "api" / "recorded" / "exchanges"
@@ -90,7 +93,24 @@ def area_settings(area: str) -> dict[str, Any]:
     return found
 
 
-async def replay_area(url: str, area: str, names: Mapping[str, str] | None = None) -> Report:
+def server_settings(area: str) -> dict[str, Any]:
+    """An area's server options as attributes of `ServerConfig`."""
+    found = area_settings(area)
+    resolved = server_config(Inputs(env=found["server"]), Path("/nonexistent")).resolved
+    assert resolved is not None
+    chosen = {option.name for option in OPTIONS if option.env in found["server"]}
+    settings = {name: resolved[name] for name in chosen}
+    settings["dangerous_disable_rate_limits"] = not found["rate_limits"]
+    return settings
+
+
+Before = Callable[[int, Names], Awaitable[None]]
+"""Called before each line with its number: starts and stops what lines need beside the server."""
+
+
+async def replay_area(
+    url: str, area: str, names: Mapping[str, str] | None = None, before: Before | None = None
+) -> Report:
     """Sends every line of `area` to the server at `url` (its access URL)."""
     parts = urlsplit(url)
     table = Names(
@@ -106,6 +126,8 @@ async def replay_area(url: str, area: str, names: Mapping[str, str] | None = Non
     report = Report(area)
     async with httpx.AsyncClient(base_url=url, timeout=60, follow_redirects=False) as client:
         for line in load_area(area):
+            if before is not None:
+                await before(line["n"], table)
             await _replay_line(client, line, table, report)
     return report
 

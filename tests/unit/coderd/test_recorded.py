@@ -8,36 +8,21 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from coder.base.config import Inputs
-from coder.coderd.config import server_config
-from coder.coderd.options import OPTIONS
 from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.replay import area_settings, replay_area
+from tests.kit.replay import replay_area, server_settings
 
 KNOWN = Path(__file__).resolve().parents[2] / "data" / "api" / "replay_mismatches.json"
 AREAS = ("first_user", "auth", "users", "tokens", "files", "http", "organizations", "deployment", "ratelimit")
-
-
-def settings_of(area: str) -> dict[str, Any]:
-    """An area's server options as attributes of `ServerConfig`."""
-    found = area_settings(area)
-    resolved = server_config(Inputs(env=found["server"]), Path("/nonexistent")).resolved
-    assert resolved is not None
-    chosen = {option.name for option in OPTIONS if option.env in found["server"]}
-    settings = {name: resolved[name] for name in chosen}
-    settings["dangerous_disable_rate_limits"] = not found["rate_limits"]
-    return settings
 
 
 # httpx leaves the body of an upload unfinished when the server answers early (the 100 MiB line)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("area", AREAS)
 async def test_recorded_area(area: str) -> None:
-    async with running_coderd(**settings_of(area)) as world:
+    async with running_coderd(**server_settings(area)) as world:
         if area != "first_user":
             created = await world.post("/api/v2/users/first", FIRST_USER)
             assert created.status_code == 201
