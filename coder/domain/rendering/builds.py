@@ -1,0 +1,60 @@
+"""Which parameter values a build gets: of earlier builds, of the request, of a preset, of defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from coder.domain import parameter_rules as rules
+from coder.domain.rendering.parameters import Json, Rendered, render, rule_body
+from coder.domain.rendering.presets import refused
+from coder.domain.rendering.sources import Files
+from coder.domain.rendering.world import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Values by parameter name."""
+
+    build: Mapping[str, str] = field(default_factory=dict)
+    previous: Mapping[str, str] = field(default_factory=dict)
+    preset: Mapping[str, str] = field(default_factory=dict)
+    first_build: bool = False
+
+
+def build_values(files: Files, request: Request, given: Given) -> tuple[dict[str, str], Json | None]:
+    """(values to store, None), or ({}, the refusal)."""
+    chosen = {**given.build, **given.preset}
+    # An ephemeral value counts for one build only, so those of earlier ones are not carried over.
+    ephemeral = {one["name"] for one in render(files, replace(request, inputs=chosen)).parameters if one["ephemeral"]}
+    carried = {name: value for name, value in given.previous.items() if name not in ephemeral}
+    rendered = render(files, replace(request, inputs={**carried, **chosen}))
+    problems = [problem for one in rendered.parameters for problem in _problems(one, given)]
+    refusal = refused("Unable to validate parameters", problems)
+    return ({}, refusal) if refusal else (_values(rendered), None)
+
+
+def _values(rendered: Rendered) -> dict[str, str]:
+    return {one["name"]: one["value"]["value"] for one in rendered.parameters if one["value"]["valid"]}
+
+
+def _problems(parameter: Json, given: Given) -> list[Json]:
+    name, value = parameter["name"], parameter["value"]
+    found = [
+        {"field": name, "detail": f"{one['summary']}; {one['detail']}"}
+        for one in parameter["diagnostics"]
+        if one["severity"] == "error"
+    ]
+    previous = None if given.first_build else given.previous.get(name)
+    if previous is None or found or not value["valid"]:
+        return found
+    if not parameter["mutable"] and value["value"] != previous:
+        detail = f'Parameter "{name}" is not mutable, so it can\'t be updated after creating a workspace.'
+        return [{"field": name, "detail": f"Immutable parameter changed; {detail}"}]
+    for validation in parameter["validations"]:
+        body = rule_body(validation)
+        if body["monotonic"]:
+            reason = rules.validation_problem(body, parameter["type"], value["value"], previous)
+            if reason:
+                return [{"field": name, "detail": f'Parameter "{name}" monotonicity; {reason}'}]
+    return []

@@ -1,0 +1,301 @@
+"""Parameters as a form shows them: value, default, options, validation, and what is wrong.
+
+Output is plain data in the shape of the client API (dynamic parameters).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from coder.domain import parameter_rules as rules
+from coder.domain.hcl import tree
+from coder.domain.hcl import values as v
+from coder.domain.hcl.evaluate import pairs
+from coder.domain.hcl.values import UNTYPED, EvaluationError, Value
+from coder.domain.rendering.sources import Files, Located, read_source
+from coder.domain.rendering.world import Instance, Request, World
+
+Json = dict[str, Any]
+
+_STYLES = ("placeholder", "disabled", "label", "mask_input")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    parameters: list[Json]
+    diagnostics: list[Json]
+    world: World
+    labels: list[str]
+    "References of the parameters, in their order."
+
+    def response(self, number: int) -> Json:
+        """A message of the dynamic-parameters socket."""
+        return {"id": number, "diagnostics": self.diagnostics, "parameters": self.parameters}
+
+
+def diagnostic(summary: str, detail: str, code: str = "", severity: str = "error") -> Json:
+    return {"severity": severity, "summary": summary, "detail": detail, "extra": {"code": code}}
+
+
+def render(files: Files, request: Request) -> Rendered:
+    """All parameters of a template. Never fails: what cannot be evaluated is told in diagnostics."""
+    world = World(files, read_source(files), request)
+    found: list[tuple[Json, Instance]] = []
+    problems: list[Json] = []
+    for inner in world.walk():
+        problems.extend(_missing_modules(inner))
+        for located in sorted(inner.source.of("data", "coder_parameter"), key=_label):
+            for instance in inner.expand(located) if len(located.block.labels) == 2 else ():
+                built = _build(instance)
+                if isinstance(built, dict):
+                    found.append((built, instance))
+                else:
+                    problems.extend(built)
+    found.sort(key=lambda one: (one[0]["order"], one[0]["name"].encode()))
+    problems.extend(_duplicates(found))
+    return Rendered([one for one, _ in found], problems, world, [instance.reference for _, instance in found])
+
+
+def _label(located: Located) -> tuple[str, ...]:
+    return located.block.labels
+
+
+def _missing_modules(world: World) -> Iterator[Json]:
+    for located in world.source.of("module"):
+        name = located.block.labels[0] if located.block.labels else ""
+        if world.child(name) is None:
+            where = f"{located.file}:{located.block.span.line},1-{len(f'module {chr(34)}{name}{chr(34)}') + 1}"
+            yield diagnostic(
+                "Module not loaded. Did you run `terraform init`?",
+                f'Module \'module "{name}"\' in file "{where}" cannot be resolved. This module will be ignored.',
+                "module_not_loaded",
+                "warning",
+            )
+
+
+def _duplicates(found: list[tuple[Json, Instance]]) -> Iterator[Json]:
+    by_name: dict[str, list[Instance]] = {}
+    for built, instance in found:
+        by_name.setdefault(built["name"], []).append(instance)
+    for name, instances in by_name.items():
+        if len(instances) > 1:
+            places = "".join(
+                f'block "{one.reference}" at {one.located.file}:{one.located.block.span.line},1-5\n'
+                for one in instances
+            )
+            yield diagnostic(
+                f'Found {len(instances)} duplicate parameters with name "{name}", this is not allowed', places
+            )
+
+
+# --- one parameter
+def parameter_value(instance: Instance) -> Value:
+    """What `data.coder_parameter.x.value` is: text, None, or unknown."""
+    name = instance.world.evaluate(instance.attribute("name"), instance.scope)
+    if isinstance(name, str) and name in instance.world.request.inputs:
+        return instance.world.request.inputs[name]
+    default = instance.world.evaluate(instance.attribute("default"), instance.scope)
+    if default is None:
+        # Required and missing: what uses it has no value either.
+        return UNTYPED
+    return default if v.is_unknown(default) else _as_text(default)
+
+
+def _as_text(value: Value) -> Value:
+    try:
+        return v.to_text(value)
+    except EvaluationError:
+        return UNTYPED
+
+
+def _build(instance: Instance) -> Json | list[Json]:
+    """The parameter, or why there is none."""
+    block = f"coder_parameter.{instance.label}"
+    name = instance.world.evaluate(instance.attribute("name"), instance.scope)
+    if name is None:
+        return [diagnostic(f'Missing required attribute "name" for block "{block}"', "The name attribute is required")]
+    if not isinstance(name, str):
+        detail = f'Expected a string, got "{v.type_name(name)}"'
+        return [diagnostic(f'Invalid "name" attribute for block {block}', detail)]
+    kind, form_type = _text(instance, "type") or "string", _text(instance, "form_type")
+    if kind not in rules.TYPES:
+        detail = f'invalid parameter type "{kind}", expected one of [{", ".join(rules.TYPES)}]'
+        return [diagnostic(f'Invalid "type" attribute for block {block}', detail)]
+    if form_type and form_type not in rules.FORM_TYPES:
+        detail = f'invalid form type "{form_type}", expected one of [{", ".join(rules.FORM_TYPES)}]'
+        return [diagnostic(f'Invalid "form_type" attribute for block {block}', detail)]
+    return _Parameter(instance, name, kind, form_type).build()
+
+
+def _text(instance: Instance, name: str) -> str:
+    value = instance.world.evaluate(instance.attribute(name), instance.scope)
+    return "" if value is None or v.is_unknown(value) or isinstance(value, list | dict) else v.to_text(value)
+
+
+def _flag(instance: Instance, name: str) -> bool:
+    return _text(instance, name) == "true"
+
+
+class _Parameter:
+    def __init__(self, instance: Instance, name: str, kind: str, form_type: str) -> None:
+        self._instance = instance
+        self._name = name
+        self._kind = kind
+        self._given_form_type = form_type
+        self._problems: list[Json] = []
+
+    def build(self) -> Json:
+        instance = self._instance
+        options = list(self._options())
+        form_type, complaint = rules.choose_form_type(self._kind, bool(options), self._given_form_type)
+        if complaint is not None:
+            summary = f'Invalid parameter `type="{self._kind}"` and `form_type="{form_type}"`'
+            self._problems.append(diagnostic(summary, complaint.detail))
+            form_type = "error"
+        validations = [self._validation(scope) for scope in self._blocks("validation")]
+        default = instance.world.evaluate(instance.attribute("default"), instance.scope)
+        given = instance.world.request.inputs.get(self._name)
+        value = default if given is None else given
+        required = "default" not in instance.located.block.body.attributes
+        self._check(value, required, form_type, options, validations)
+        return {
+            "name": self._name,
+            "display_name": _text(instance, "display_name"),
+            "description": _text(instance, "description"),
+            "type": self._kind,
+            "form_type": form_type,
+            "styling": self._styling(),
+            "mutable": _flag(instance, "mutable"),
+            "default_value": _wire_value(default, ""),
+            "icon": _text(instance, "icon"),
+            "options": [{**one, "value": _wire_value(one["value"], "")} for one in options],
+            "validations": validations,
+            "required": required,
+            "order": int(_text(instance, "order") or 0),
+            "ephemeral": _flag(instance, "ephemeral"),
+            "value": _wire_value(value, f"{instance.reference}.value"),
+            "diagnostics": self._problems,
+        }
+
+    # --- nested blocks
+    def _blocks(self, kind: str) -> Iterator[Instance]:
+        """Nested blocks as instances with their own scope, `dynamic` ones expanded."""
+        instance = self._instance
+        for inner in instance.located.block.body.blocks:
+            if inner.type == kind:
+                yield Instance(instance.world, Located(inner, instance.located.file), instance.scope)
+            elif inner.type == "dynamic" and inner.labels == (kind,):
+                yield from self._dynamic(inner, kind)
+
+    def _dynamic(self, block: tree.Block, kind: str) -> Iterator[Instance]:
+        instance = self._instance
+        collection = instance.world.evaluate(block.body.attributes.get("for_each"), instance.scope)
+        iterator = block.body.attributes.get("iterator")
+        name = iterator.name if isinstance(iterator, tree.Variable) else kind
+        content = next((one for one in block.body.blocks if one.type == "content"), None)
+        if content is None or v.is_unknown(collection) or not isinstance(collection, dict | list):
+            return
+        for key, value in pairs(collection):
+            scope = instance.scope.with_names(**{name: {"key": key, "value": value}})
+            yield Instance(instance.world, Located(content, instance.located.file), scope)
+
+    def _options(self) -> Iterator[Json]:
+        for option in self._blocks("option"):
+            value = option.world.evaluate(option.attribute("value"), option.scope)
+            if option.attribute("value") is None:
+                self._problems.append(
+                    diagnostic('Missing required attribute "value" for block ""', "The value attribute is required")
+                )
+                continue
+            yield {
+                "name": _text(option, "name"),
+                "description": _text(option, "description"),
+                "value": value if v.is_unknown(value) or value is None else _as_text(value),
+                "icon": _text(option, "icon"),
+            }
+
+    def _validation(self, block: Instance) -> Json:
+        low, high = _text(block, "min"), _text(block, "max")
+        return {
+            "validation_error": _text(block, "error"),
+            "validation_regex": _text(block, "regex") or None,
+            "validation_min": int(float(low)) if low else None,
+            "validation_max": int(float(high)) if high else None,
+            "validation_monotonic": _text(block, "monotonic") or None,
+        }
+
+    def _styling(self) -> Json:
+        try:
+            styling = json.loads(_text(self._instance, "styling") or "{}")
+        except ValueError:
+            return {}
+        return {name: styling[name] for name in _STYLES if name in styling} if isinstance(styling, dict) else {}
+
+    # --- checks
+    def _check(
+        self, value: Value, required: bool, form_type: str, options: list[Json], validations: list[Json]
+    ) -> None:
+        if self._problems:
+            return
+        if len(validations) > 1:
+            detail = "Only one validation block is allowed"
+            self._problems.append(diagnostic("Multiple 'validation' blocks found", detail))
+            return
+        known = [one for one in options if isinstance(one["value"], str)]
+        body = {
+            "type": self._kind,
+            "form_type": form_type,
+            "option": known,
+            "validation": [rule_body(one) for one in validations],
+        }
+        if v.is_unknown(value):
+            self._check_unknown(value)
+        elif value is None:
+            self._check_missing(body, required)
+        else:
+            text = _as_text(value)
+            found = list(rules.check_options(body)) or list(rules.check_value(body, text, None, ()))
+            self._problems += [diagnostic(one.summary, one.detail) for one in found]
+
+    def _check_unknown(self, value: Value) -> None:
+        # Only a value that came with for_each is complained about; any other may still arrive.
+        default = self._instance.attribute("default")
+        if isinstance(default, tree.Attribute) and default.of == tree.Variable(default.of.span, "each"):
+            known_type = value is not UNTYPED
+            what = "unknown, it likely includes a reference without a value" if known_type else "not valid"
+            detail = (
+                "The value of a parameter is required to be sourced (default or input) for the parameter to function."
+            )
+            self._problems.append(diagnostic(f"Parameter value is {what}", detail))
+
+    def _check_missing(self, body: Json, required: bool) -> None:
+        if not required:
+            return
+        if body["validation"]:
+            reason = rules.validation_problem(body["validation"][0], self._kind, "", None)
+            if reason:
+                summary = "Invalid parameter value according to 'validation' block"
+                self._problems.append(diagnostic(summary, reason))
+        self._problems.append(diagnostic("Required parameter not provided", "parameter value is null", "required"))
+
+
+def rule_body(validation: Json) -> Json:
+    """A validation in the form the rules read."""
+    low, high = validation["validation_min"], validation["validation_max"]
+    return {
+        "min": low or 0,
+        "max": high or 0,
+        "min_disabled": low is None,
+        "max_disabled": high is None,
+        "monotonic": validation["validation_monotonic"] or "",
+        "regex": validation["validation_regex"] or "",
+        "error": validation["validation_error"],
+    }
+
+
+def _wire_value(value: Value, instead: str) -> Json:
+    text = value if value is None or v.is_unknown(value) else _as_text(value)
+    return {"valid": True, "value": text} if isinstance(text, str) else {"valid": False, "value": instead}

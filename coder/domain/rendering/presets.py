@@ -1,0 +1,88 @@
+"""Presets of a template, and whether workspaces could be kept ready for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coder.domain.hcl import values as v
+from coder.domain.rendering.parameters import Json, Rendered, diagnostic, render
+from coder.domain.rendering.sources import Files
+from coder.domain.rendering.world import Instance, Request
+
+
+def render_presets(files: Files, request: Request, rendered: Rendered) -> list[Json]:
+    """In the order of their labels. Those with prebuilds are tried out: nobody will be there to correct a value."""
+    presets: list[Json] = []
+    default_name = ""
+    for world in rendered.world.walk():
+        found = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda one: one.block.labels)
+        for instance in (instance for located in found for instance in world.expand(located)):
+            preset = _preset(instance)
+            if preset["prebuilds"] is not None:
+                preset["diagnostics"] = _try_out(files, request, preset)
+            if preset["default"] and default_name:
+                detail = f'Only one preset can be marked as default. "{default_name}" is already marked as default'
+                preset["diagnostics"].append(diagnostic("Multiple default presets", detail))
+            elif preset["default"]:
+                default_name = preset["name"]
+            presets.append(preset)
+    return presets
+
+
+def _preset(instance: Instance) -> Json:
+    def value(name: str) -> v.Value:
+        return instance.world.evaluate(instance.attribute(name), instance.scope)
+
+    parameters = value("parameters")
+    prebuilds = next((one for one in instance.located.block.body.blocks if one.type == "prebuilds"), None)
+    instances = (
+        None
+        if prebuilds is None
+        else instance.world.evaluate(prebuilds.body.attributes.get("instances"), instance.scope)
+    )
+    return {
+        "name": value("name") if isinstance(value("name"), str) else "",
+        "default": value("default") is True or value("default") == "true",
+        "parameters": {
+            name: v.to_text(given)
+            for name, given in (parameters if isinstance(parameters, dict) else {}).items()
+            if isinstance(given, str | int | float)
+        },
+        "prebuilds": None if prebuilds is None else {"instances": instances if isinstance(instances, int) else 0},
+        "diagnostics": [],
+    }
+
+
+def _try_out(files: Files, request: Request, preset: Json) -> list[Json]:
+    tried = render(files, replace(request, inputs=preset["parameters"]))
+    known = {parameter["name"] for parameter in tried.parameters}
+    problems = [
+        {**problem, "summary": f"Parameter {parameter['name']}: {problem['summary']}"}
+        for parameter in tried.parameters
+        for problem in parameter["diagnostics"]
+        if problem["severity"] == "error"
+    ]
+    problems += [
+        diagnostic("Undefined Parameter", f'Preset parameter "{name}" is not defined by the template.')
+        for name in sorted(preset["parameters"])
+        if name not in known
+    ]
+    return problems
+
+
+def refused(message: str, validations: list[Json]) -> Json | None:
+    """The 400 a request gets for these; None when there are none."""
+    if not validations:
+        return None
+    ordered = sorted(validations, key=lambda one: one["field"])
+    return {"status": 400, "response": {"message": message, "validations": ordered}}
+
+
+def check_presets(presets: list[Json]) -> Json | None:
+    """The refusal of a template version with these presets."""
+    validations = [
+        {"field": preset["name"], "detail": f"{problem['summary']}; {problem['detail']}"}
+        for preset in presets
+        for problem in preset["diagnostics"]
+    ]
+    return refused("Unable to validate presets", validations)

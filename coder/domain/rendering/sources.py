@@ -1,0 +1,99 @@
+"""A template's files as modules: blocks by kind, override files merged in, variable files read."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.parser import parse_file_untrusted
+from coder.domain.hcl.tree import Block, Body, Expression
+
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A block and the file it stands in."""
+
+    block: Block
+    file: str
+
+
+@dataclass(slots=True)
+class Source:
+    """One module's blocks."""
+
+    folder: str
+    "Relative to the template's root; empty for the root."
+    blocks: list[Located] = field(default_factory=list)
+
+    def of(self, kind: str, *labels: str) -> Iterator[Located]:
+        """Blocks of a kind whose first labels are these."""
+        for located in self.blocks:
+            if located.block.type == kind and located.block.labels[: len(labels)] == labels:
+                yield located
+
+    def locals(self) -> dict[str, Expression]:
+        return {name: value for one in self.of("locals") for name, value in one.block.body.attributes.items()}
+
+
+def read_source(files: Files, folder: str = "") -> Source:
+    """Parses a directory's *.tf files. A file that does not parse is skipped."""
+    plain: list[Located] = []
+    overrides: list[Located] = []
+    for name in sorted(files):
+        if posixpath.dirname(name) != folder or not name.endswith(".tf"):
+            continue
+        base = posixpath.basename(name)
+        try:
+            body = parse_file_untrusted(files[name].decode("utf-8-sig", "replace"), base).body
+        except HclError:
+            continue
+        target = overrides if base == "override.tf" or base.endswith("_override.tf") else plain
+        target.extend(Located(block, name) for block in body.blocks)
+    for override in overrides:
+        plain = [_overridden(located, override.block) for located in plain]
+    return Source(folder, plain)
+
+
+def _overridden(located: Located, override: Block) -> Located:
+    block = located.block
+    if (block.type, block.labels) != (override.type, override.labels):
+        return located
+    replaced = {inner.type for inner in override.body.blocks}
+    kept = [inner for inner in block.body.blocks if inner.type not in replaced]
+    body = Body({**block.body.attributes, **override.body.attributes}, [*kept, *override.body.blocks])
+    return Located(Block(block.type, block.labels, body, block.span), located.file)
+
+
+def variable_files(files: Files) -> Iterable[dict[str, Expression]]:
+    """Contents of terraform.tfvars and *.auto.tfvars in the root, later ones winning."""
+    names = [name for name in ("terraform.tfvars",) if name in files]
+    names += sorted(name for name in files if name.endswith(".auto.tfvars") and "/" not in name)
+    for name in names:
+        try:
+            yield parse_file_untrusted(files[name].decode("utf-8-sig", "replace"), name).body.attributes
+        except HclError:
+            continue
+
+
+def module_folder(files: Files, parent: str, source: str, key: str) -> str | None:
+    """Where a module's files are: beside its caller, or where `terraform init` has put them. None: nowhere."""
+    if source.startswith(("./", "../")):
+        folder = posixpath.normpath(posixpath.join(parent, source))
+        folder = "" if folder == "." else folder
+    else:
+        folder = _installed(files).get(key, "")
+    has_files = any(posixpath.dirname(name) == folder and name.endswith(".tf") for name in files)
+    return folder if has_files and (folder or source.startswith(".")) else None
+
+
+def _installed(files: Files) -> dict[str, str]:
+    try:
+        modules = json.loads(files[".terraform/modules/modules.json"])["Modules"]
+        return {one["Key"]: posixpath.normpath(one["Dir"]) for one in modules}
+    except (KeyError, TypeError, ValueError):
+        return {}

@@ -1,0 +1,337 @@
+"""What names mean in one module of a template: variables, locals, data sources, resources, modules.
+
+Evaluated when asked for and remembered; a value that would need itself is unknown.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from coder.domain.hcl import tree
+from coder.domain.hcl import values as v
+from coder.domain.hcl.evaluate import Scope, evaluate, pairs
+from coder.domain.hcl.functions import function_table
+from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value
+from coder.domain.rendering.sources import Files, Located, Source, module_folder, read_source, variable_files
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything a rendering depends on besides the files."""
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    "Values given for parameters, by parameter name."
+    owner: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    "Values stored with the template version."
+    new_id: Callable[[], str] = lambda: "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One expansion of a block."""
+
+    world: World
+    located: Located
+    scope: Scope
+    key: Value = None
+    "None, a number (count) or a text (for_each)."
+
+    @property
+    def label(self) -> str:
+        return self.located.block.labels[1]
+
+    @property
+    def reference(self) -> str:
+        """As messages name it, e.g. `data.coder_parameter.port.[web]`."""
+        index = "" if self.key is None else f".[{self.key}]"
+        return f"{self.world.address}data.{'.'.join(self.located.block.labels)}{index}"
+
+    def attribute(self, name: str) -> tree.Expression | None:
+        return self.located.block.body.attributes.get(name)
+
+
+class _Namespace:
+    """Members computed by a function."""
+
+    def __init__(self, compute: Callable[[str], Value]) -> None:
+        self._compute = compute
+
+    def member(self, name: str) -> Value:
+        return self._compute(name)
+
+
+class World:
+    """A module. The root has no parent; parameters of all modules share the request."""
+
+    def __init__(
+        self,
+        files: Files,
+        source: Source,
+        request: Request,
+        address: str = "",
+        arguments: Mapping[str, Value] | None = None,
+    ) -> None:
+        self.address = address
+        self.source = source
+        self.request = request
+        self._files = files
+        self._arguments = arguments
+        self._memory: dict[tuple[str, ...], Value] = {}
+        self._running: set[tuple[str, ...]] = set()
+        self._expanding = 0
+        self._children: dict[str, World | None] = {}
+        self.scope = Scope(self._names(), function_table(_below(files, source.folder)))
+
+    # --- names
+    def _names(self) -> dict[str, Value]:
+        folder = self.source.folder or "."
+        names: dict[str, Value] = {
+            "var": _Namespace(lambda name: self._once(("var", name), lambda: self._variable(name))),
+            "local": _Namespace(self._local),
+            "data": _Namespace(lambda kind: _Namespace(lambda name: self._data(kind, name))),
+            "module": _Namespace(self._module),
+            "path": {"module": folder, "root": ".", "cwd": "."},
+            "terraform": {"workspace": "default"},
+        }
+        for located in self.source.of("resource"):
+            if len(located.block.labels) == 2:
+                kind = located.block.labels[0]
+                names[kind] = _Namespace(lambda name, kind=kind: self._resource(kind, name))  # type: ignore[misc]
+        return names
+
+    def _once(self, key: tuple[str, ...], compute: Callable[[], Value]) -> Value:
+        if key in self._memory:
+            return self._memory[key]
+        if key in self._running:
+            return UNTYPED  # it needs itself
+        self._running.add(key)
+        try:
+            value = compute()
+        finally:
+            self._running.discard(key)
+        if not self._expanding:
+            self._memory[key] = value
+        return value
+
+    def evaluate(self, expression: tree.Expression | None, scope: Scope | None = None) -> Value:
+        """The value; UNTYPED for an expression that has none, None for no expression."""
+        if expression is None:
+            return None
+        try:
+            return evaluate(expression, scope or self.scope)
+        except EvaluationError:
+            return UNTYPED
+
+    # --- variables and locals
+    def _variable(self, name: str) -> Value:
+        located = next(self.source.of("variable", name), None)
+        if located is None:
+            raise EvaluationError(f'no variable "{name}"')
+        body = located.block.body.attributes
+        kind = body.get("type")
+        if self._arguments is not None:
+            given = self._arguments.get(name)
+            return self.evaluate(body.get("default")) if given is None else _converted(given, kind)
+        if name in self.request.variables:
+            return _converted(self._parsed(self.request.variables[name], kind), kind)
+        value: Value = self.evaluate(body["default"]) if "default" in body else UNKNOWN
+        for attributes in variable_files(self._files):
+            if name in attributes:
+                value = self.evaluate(attributes[name])
+        return _converted(value, kind)
+
+    def _parsed(self, text: str, kind: tree.Expression | None) -> Value:
+        """A value given as text: an expression for a structural type, itself for any other."""
+        if not isinstance(kind, tree.Call):
+            return text
+        from coder.domain.hcl.lexer import HclError
+        from coder.domain.hcl.parser import parse_expression_untrusted
+
+        try:
+            return self.evaluate(parse_expression_untrusted(text))
+        except HclError:
+            return UNTYPED
+
+    def _local(self, name: str) -> Value:
+        expression = self.source.locals().get(name)
+        if expression is None:
+            raise EvaluationError(f'no local value "{name}"')
+        # A for_each is expanded before local values that hang on parameters are known.
+        if self._expanding and self._hangs_on_parameters(expression, frozenset()):
+            return UNTYPED
+        return self._once(("local", name), lambda: evaluate(expression, self.scope))
+
+    def _hangs_on_parameters(self, expression: object, seen: frozenset[str]) -> bool:
+        if isinstance(expression, tree.Attribute):
+            match expression.of:
+                case tree.Variable(name="data") if expression.name == "coder_parameter":
+                    return True
+                case tree.Variable(name="local") if expression.name not in seen:
+                    inner = self.source.locals().get(expression.name)
+                    return self._hangs_on_parameters(inner, seen | {expression.name})
+        return any(self._hangs_on_parameters(child, seen) for child in _children(expression))
+
+    # --- modules
+    def _module(self, name: str) -> Value:
+        child = self.child(name)
+        if child is None:
+            if next(self.source.of("module", name), None) is None:
+                raise EvaluationError(f'no module "{name}"')
+            return UNTYPED
+        return _Namespace(child.output)
+
+    def child(self, name: str) -> World | None:
+        """The module called `name`, None when its files are not there."""
+        if name not in self._children:
+            self._children[name] = self._load_child(name)
+        return self._children[name]
+
+    def _load_child(self, name: str) -> World | None:
+        located = next(self.source.of("module", name), None)
+        if located is None or self.address.count("module.") > 20:
+            return None
+        attributes = located.block.body.attributes
+        wanted = self.evaluate(attributes.get("source"))
+        key = (self.address + "module." + name).replace("module.", "")
+        folder = module_folder(self._files, self.source.folder, wanted, key) if isinstance(wanted, str) else None
+        if folder is None:
+            return None
+        arguments = _LazyArguments(self, attributes)
+        source = read_source(self._files, folder)
+        return World(self._files, source, self.request, f"{self.address}module.{name}.", arguments)
+
+    def output(self, name: str) -> Value:
+        located = next(self.source.of("output", name), None)
+        if located is None:
+            raise EvaluationError(f'no output "{name}"')
+        expression = located.block.body.attributes.get("value")
+        return self._once(("output", name), lambda: None if expression is None else evaluate(expression, self.scope))
+
+    # --- data and resources
+    def _data(self, kind: str, name: str) -> Value:
+        located = next(self.source.of("data", kind, name), None)
+        if located is None:
+            raise EvaluationError(f'no data source "{kind}.{name}"')
+        if kind == "coder_parameter":
+            return self._collected(located, self._parameter_object)
+        if kind == "coder_workspace_owner":
+            return _Namespace(self._owner)
+        return _Namespace(lambda _attribute: UNTYPED)
+
+    def _owner(self, name: str) -> Value:
+        value = self.request.owner.get(name, UNKNOWN)
+        if name in {"groups", "rbac_roles"}:
+            return value or []
+        return UNKNOWN if value is None or name.endswith("token") else value
+
+    def _resource(self, kind: str, name: str) -> Value:
+        located = next(self.source.of("resource", kind, name), None)
+        if located is None:
+            raise EvaluationError(f'no resource "{kind}.{name}"')
+        made = self._once(("resource", kind, name), self.request.new_id)
+        return _Namespace(lambda attribute: made if attribute == "id" else UNTYPED)
+
+    def _collected(self, located: Located, compute: Callable[[Instance], Value]) -> Value:
+        attributes = located.block.body.attributes
+        instances = self.expand(located)
+        if "for_each" in attributes:
+            return {str(one.key): compute(one) for one in instances}
+        if "count" in attributes:
+            return [compute(one) for one in instances]
+        return compute(instances[0])
+
+    def _parameter_object(self, instance: Instance) -> Value:
+        from coder.domain.rendering.parameters import parameter_value
+
+        def member(name: str) -> Value:
+            if name == "value":
+                key = ("parameter", instance.reference)
+                return self._once(key, lambda: parameter_value(instance))
+            if name == "id":
+                return self._once(("id", instance.reference), self.request.new_id)
+            expression = instance.attribute(name)
+            return None if expression is None else evaluate(expression, instance.scope)
+
+        return _Namespace(member)
+
+    def expand(self, located: Located) -> list[Instance]:
+        """The instances of a block: one, or as many as count and for_each say."""
+        attributes = located.block.body.attributes
+        if "count" in attributes:
+            count = self.evaluate(attributes["count"])
+            if not isinstance(count, int | float | bool | str):
+                return []
+            try:
+                total = min(int(v.to_number(count)), _MAX_INSTANCES)
+            except EvaluationError:
+                return []
+            return [Instance(self, located, self.scope.with_names(count={"index": i}), i) for i in range(total)]
+        if "for_each" in attributes:
+            self._expanding += 1
+            try:
+                collection = self.evaluate(attributes["for_each"])
+            finally:
+                self._expanding -= 1
+            if v.is_unknown(collection) or not isinstance(collection, dict | list):
+                return []
+            return [
+                Instance(self, located, self.scope.with_names(each={"key": key, "value": value}), key)
+                for key, value in pairs(collection)[:_MAX_INSTANCES]
+            ]
+        return [Instance(self, located, self.scope)]
+
+    def walk(self) -> list[World]:
+        """This module and all below it."""
+        names = [one.block.labels[0] for one in self.source.of("module") if one.block.labels]
+        children = [child for child in (self.child(name) for name in names) if child is not None]
+        return [self, *(inner for child in children for inner in child.walk())]
+
+
+_MAX_INSTANCES = 1000
+"Ours: a form with more fields is a mistake, or an attack."
+
+
+class _LazyArguments(Mapping[str, Value]):
+    """What a module is called with, evaluated in the caller when the module asks."""
+
+    def __init__(self, world: World, attributes: Mapping[str, tree.Expression]) -> None:
+        self._world = world
+        self._attributes = attributes
+
+    def __getitem__(self, name: str) -> Value:
+        return self._world.evaluate(self._attributes[name])
+
+    def __iter__(self) -> Any:
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+
+def _children(expression: object) -> list[object]:
+    if isinstance(expression, tuple | list):
+        return list(expression)
+    if isinstance(expression, tree.Expression):
+        return [getattr(expression, name) for name in expression.__dataclass_fields__ if name != "span"]
+    return []
+
+
+def _below(files: Files, folder: str) -> dict[str, bytes]:
+    """Files under the names expressions of a module use: from the root, which is where terraform runs."""
+    del folder
+    return {posixpath.normpath(name): data for name, data in files.items()}
+
+
+def _converted(value: Value, kind: tree.Expression | None) -> Value:
+    """A variable's value in its declared primitive type."""
+    if value is None or v.is_unknown(value) or not isinstance(kind, tree.Variable):
+        return value
+    convert = {"string": v.to_text, "number": v.to_number, "bool": v.to_bool}.get(kind.name)
+    try:
+        return value if convert is None else convert(value)
+    except EvaluationError:
+        return UNTYPED

@@ -1,0 +1,61 @@
+"""Recorded templates rendered without Terraform give the recorded parameters, presets, tags and build values."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.domain.rendering.builds import Given, build_values
+from coder.domain.rendering.parameters import render
+from coder.domain.rendering.presets import check_presets, render_presets
+from coder.domain.rendering.tags import render_tags
+from coder.domain.rendering.world import Request
+
+DATA = Path(__file__).parents[2] / "data" / "terraform" / "parameters"
+_RECORDINGS = {"inputs.json", "expected.json", "websocket.json"}
+CASES = [one["name"] for one in json.loads((DATA / "index.json").read_text())]
+
+
+def template_of(case: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(case)): path.read_bytes()
+        for path in case.rglob("*")
+        if path.is_file() and path.name not in _RECORDINGS
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_recorded(name: str) -> None:
+    case = DATA / name
+    files, asked = template_of(case), json.loads((case / "inputs.json").read_text())
+    want = json.loads((case / "expected.json").read_text())
+    made = itertools.count(1)
+
+    def request(entry: dict[str, Any]) -> Request:
+        return Request(
+            entry.get("inputs", {}),
+            entry.get("owner", asked["owner"]),
+            entry.get("variables", {}),
+            lambda: f"<uuid:{next(made)}>",
+        )
+
+    for entry, expected in zip(asked["renders"], want["renders"], strict=True):
+        rendered = render(files, request(entry))
+        assert rendered.response(0) == expected["response"], entry["name"]
+        presets = render_presets(files, request(entry), rendered)
+        assert presets == expected.get("presets", [])
+        assert check_presets(presets) == expected.get("presets_check")
+        tags, refusal = render_tags(rendered)
+        assert tags == expected.get("workspace_tags", {})
+        assert refusal == expected.get("workspace_tags_check")
+    for entry, expected in zip(asked.get("builds", []), want.get("builds", []), strict=True):
+        given = Given(
+            entry.get("build", {}), entry.get("previous", {}), entry.get("preset", {}), entry.get("first_build", False)
+        )
+        values, refusal = build_values(files, request({}), given)
+        got = {"name": entry["name"], "error": refusal} if refusal else {"name": entry["name"], "values": values}
+        assert got == expected
