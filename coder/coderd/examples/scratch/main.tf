@@ -15,11 +15,11 @@ resource "coder_agent" "main" {
   os   = data.coder_provisioner.me.os
 
   metadata {
-    key          = "cpu"
-    display_name = "CPU Usage"
+    key          = "load"
+    display_name = "Load average"
     interval     = 10
     timeout      = 5
-    script       = "coder stat cpu"
+    script       = "cut -d ' ' -f 1 /proc/loadavg"
   }
 }
 
