@@ -8,15 +8,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quart import Response
+from quart import Response, request
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import PathConverter
+from werkzeug.routing import PathConverter, WebsocketMismatch
 
 from coder.api import codec
-from coder.coderd.http.auth import CsrfMismatch, count_public_request
+from coder.coderd.http.auth import CsrfMismatch, context, count_public_request, credentials
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import Frame
 from coder.coderd.http.hypercorn_fixes import Application, new_application
+from coder.coderd.services.authentication import authenticate
 from coder.coderd.services.errors import Refusal
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ async def _on_error(error: Exception) -> Response:
 
 
 async def _on_http_exception(error: HTTPException) -> Any:
+    if isinstance(error, WebsocketMismatch):
+        return await _upgrade_required()
     status = error.code or 500
     if status == 404:
         return _json({"message": "Route not found."}, 404)
@@ -102,6 +105,22 @@ async def _on_http_exception(error: HTTPException) -> Any:
     if 300 <= status < 400:
         return error.get_response()
     return _json({"message": error.description or error.name}, status)
+
+
+_PUBLIC_STREAMS = frozenset({"/api/v2/derp-map"})
+
+
+async def _upgrade_required() -> Response:
+    """A plain GET on a WebSocket's path: who may not come in hears that first."""
+    if request.path not in _PUBLIC_STREAMS:
+        try:
+            await authenticate(context(), credentials())
+        except Refusal as refusal:
+            return await _on_error(refusal)
+    connection = request.headers.get("Connection", "")
+    text = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
 
 
 def _json(value: dict[str, Any], status: int) -> Response:

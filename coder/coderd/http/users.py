@@ -17,7 +17,7 @@ from coder.coderd.http.auth import authenticated, caller, context, subject
 from coder.coderd.http.json import message, no_content, read_body, reply
 from coder.coderd.http.query import Query
 from coder.coderd.services import git_ssh_keys, organizations, users
-from coder.coderd.services.authorization import require
+from coder.coderd.services.authorization import may, require
 from coder.coderd.services.errors import Forbidden, Invalid, NotFound
 from coder.coderd.services.users import user_resource
 from coder.coderd.store import organizations as organization_store
@@ -159,7 +159,8 @@ async def put_password(user: str) -> Response:
 @authenticated
 async def get_user_roles(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
-    require(subject(), "read_personal", user_resource(row.id))
+    if not may(subject(), "read_personal", user_resource(row.id)):
+        raise NotFound
     by_organization = await context().db.read(organization_store.roles_by_organization, row.id)
     return reply(
         UserRoles(
