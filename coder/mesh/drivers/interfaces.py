@@ -1,6 +1,6 @@
 """The addresses this machine has, and waiting until they change.
 
-Lives here: a netlink dump on Linux, a guess through the resolver elsewhere. Obeys rtnetlink(7).
+Lives here: a netlink dump on Linux, the source addresses of default routes elsewhere. Obeys rtnetlink(7).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _ATTRIBUTE = struct.Struct("=HH")
 def local_addresses() -> list[str]:
     """Unicast addresses of interfaces that are up, loopback included, link-local IPv6 not; IPv4 first."""
     try:
-        found = _netlink_addresses() if sys.platform.startswith("linux") else _resolver_addresses()
+        found = _netlink_addresses() if sys.platform.startswith("linux") else _default_addresses()
     except OSError:
-        found = _resolver_addresses()
+        found = _default_addresses()
     unique = dict.fromkeys(found)
     usable = [ip for ip in unique if not (ip_address(ip).is_link_local or ip_address(ip).is_multicast)]
     return sorted(usable, key=lambda ip: ":" in ip)
@@ -132,7 +132,7 @@ def _read_address(body: bytes) -> str:
     return socket.inet_ntop(family, raw) if raw else ""
 
 
-def _resolver_addresses() -> list[str]:
+def _default_addresses() -> list[str]:
     found = []
     # Connecting a UDP socket sends nothing but makes the system choose a source address.
     for family, probe in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
@@ -142,9 +142,5 @@ def _resolver_addresses() -> list[str]:
                 found.append(str(sock.getsockname()[0]).partition("%")[0])
         except OSError:
             continue
-    try:
-        infos = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_DGRAM)
-    except OSError:
-        infos = []
-    found += [str(info[4][0]).partition("%")[0] for info in infos]
+    # Asking for the addresses of our own host name may wait for a name server, and everything else with it.
     return [*found, "127.0.0.1"]

@@ -1,0 +1,36 @@
+"""The machine's addresses, from netlink and by guess."""
+
+from ipaddress import ip_address
+
+import pytest
+import trio
+import trio.testing
+
+from coder.mesh.drivers import interfaces
+
+
+def test_addresses_are_usable_and_ipv4_first() -> None:
+    found = interfaces.local_addresses()
+    assert found
+    assert len(set(found)) == len(found)
+    assert found == sorted(found, key=lambda ip: ":" in ip)
+    assert not any(ip_address(ip).is_link_local for ip in found)
+
+
+def test_without_netlink_there_is_at_least_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> list[str]:
+        raise PermissionError
+
+    monkeypatch.setattr(interfaces, "_netlink_addresses", refuse)
+    assert "127.0.0.1" in interfaces.local_addresses()
+
+
+async def test_changes_are_noticed_even_where_nobody_tells(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [["192.0.2.1"], ["192.0.2.1"], ["192.0.2.1", "198.51.100.1"]]
+    monkeypatch.setattr(interfaces, "local_addresses", lambda: answers.pop(0))
+    monkeypatch.setattr(interfaces, "_open_watch", lambda: None)
+    began = trio.current_time()
+    assert await interfaces.wait_addresses_changed(["192.0.2.1"]) == ["192.0.2.1", "198.51.100.1"]
+    assert trio.current_time() - began == 2 * interfaces.POLL
