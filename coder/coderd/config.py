@@ -72,6 +72,7 @@ class ServerConfig:
     provisioner_daemon_psk: Secret = field(default_factory=lambda: Secret(""))
     provisioner_strict_tags: bool = False
     job_hang_detector_interval: timedelta = timedelta(minutes=1)
+    metrics_cache_refresh_interval: timedelta = timedelta(minutes=4)
     cache_dir: Path = Path("~/.cache/coder")
     postgres_url: Secret = field(default_factory=lambda: Secret(""))
     postgres_conn_max_open: int = 10

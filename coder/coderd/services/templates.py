@@ -24,6 +24,7 @@ from coder.api.templates import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may, require
+from coder.coderd.services.build_times import BuildTimes, Times
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.workspace_access import template_resource
 from coder.coderd.store import jobs as job_store
@@ -73,7 +74,6 @@ _EDITABLE = (
     "disable_module_cache",
     "agents_allowed",
 )
-_BUILD_TIMES_SINCE = timedelta(days=30)
 _DAU_DAYS = 60
 _TAKEN = "ix_templates_organization_id_name_living"
 
@@ -110,29 +110,17 @@ async def get_template_by_name(ctx: Context, subject: Subject, organization_id: 
 
 async def list_templates(ctx: Context, subject: Subject, which: TemplateFilter) -> list[Template]:
     """By name; only those the caller may read."""
-    now = ctx.clock.now()
-    views, times = await ctx.db.read(_list, subject, which, now - _BUILD_TIMES_SINCE)
-    return [present_template(view, times) for view in views]
-
-
-async def _list(
-    tx: Tx, subject: Subject, which: TemplateFilter, since: datetime
-) -> tuple[list[TemplateView], list[BuildTime]]:
-    found = await store.list_views(tx, which)
-    views = [view for view in found if may(subject, "read", template_resource(view.template))]
-    return views, await store.list_build_times(tx, [view.template.id for view in views], since)
+    views = await ctx.db.read(store.list_views, which)
+    times = await ctx.part(BuildTimes).get()
+    return [present_template(view, times) for view in views if may(subject, "read", template_resource(view.template))]
 
 
 async def show_template(ctx: Context, template_id: UUID) -> Template:
     """The template as JSON, without asking who wants it. Raises NotFound."""
-    view, times = await ctx.db.read(_show, template_id, ctx.clock.now() - _BUILD_TIMES_SINCE)
+    view = await ctx.db.read(store.get_view, template_id)
     if view is None:
         raise NotFound
-    return present_template(view, times)
-
-
-async def _show(tx: Tx, template_id: UUID, since: datetime) -> tuple[TemplateView | None, list[BuildTime]]:
-    return await store.get_view(tx, template_id), await store.list_build_times(tx, [template_id], since)
+    return present_template(view, await ctx.part(BuildTimes).get())
 
 
 async def get_daily_users(ctx: Context, subject: Subject, template_id: UUID) -> DAUsResponse:
@@ -339,7 +327,7 @@ def _explain_taken(error: IntegrityError, name: str) -> Exception:
 # ---- JSON
 
 
-def present_template(view: TemplateView, times: Sequence[BuildTime]) -> Template:
+def present_template(view: TemplateView, times: Times) -> Template:
     row = view.template
     # Most fields have the same name on both sides; the others follow.
     copied = {name: getattr(row, name) for name in _COPIED}
@@ -349,7 +337,7 @@ def present_template(view: TemplateView, times: Sequence[BuildTime]) -> Template
         organization_display_name=view.organization_display_name,
         organization_icon=view.organization_icon,
         active_user_count=0,
-        build_time_stats=_present_times([time for time in times if time.template_id == row.id]),
+        build_time_stats=_present_times(times.get(row.id, ())),
         deprecated=bool(row.deprecated),
         deprecation_message=row.deprecated,
         autostop_requirement=TemplateAutostopRequirement(

@@ -204,10 +204,8 @@ async def count_living_workspaces(tx: Tx, template_id: UUID) -> int:
     return int((await tx.execute(query)).scalar_one())
 
 
-async def list_build_times(tx: Tx, template_ids: Collection[UUID], since: datetime) -> list[BuildTime]:
-    """Medians of the successful builds that ended after `since`."""
-    if not template_ids:
-        return []
+async def list_build_times(tx: Tx, since: datetime) -> list[BuildTime]:
+    """Medians of every template's successful builds that ended after `since`. Reads all of them: ask rarely."""
     took = extract("epoch", provisioner_jobs.c.completed_at - provisioner_jobs.c.started_at).cast(Float)
     query = (
         select(
@@ -222,7 +220,6 @@ async def list_build_times(tx: Tx, template_ids: Collection[UUID], since: dateti
             )
         )
         .where(
-            workspaces.c.template_id.in_(template_ids),
             provisioner_jobs.c.completed_at > since,
             provisioner_jobs.c.started_at.is_not(None),
             provisioner_jobs.c.error == "",
