@@ -12,6 +12,8 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation
 
 if TYPE_CHECKING:
+    import trio
+
     from coder.client.ready import WaitFor
 
 
@@ -24,31 +26,58 @@ def _run(invocation: Invocation) -> int:
 async def _main(invocation: Invocation) -> int:
     import trio
 
-    from coder.client.link import open_link
     from coder.client.ready import Preparation, Target, say_on_stderr
-    from coder.client.shell import copy_raw, run_shell
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     name = _target_name(invocation)
-    direct = not invocation.globals["disable_direct"]
-    stdio = bool(invocation["stdio"])
-    wait: WaitFor = "no" if invocation["no_wait"] else invocation["wait"]
-    async with HttpClient(policy) as http:
+    async with HttpClient(policy) as http, trio.open_nursery() as nursery:
+        # Half of a short session's time is loading code; it loads while the server is being asked.
+        loaded = trio.Event()
+        nursery.start_soon(_load, bool(invocation["stdio"]), loaded)
         prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
         target: Target = await prepare.wait_connected(await prepare.find(name))
-        async with open_link(policy, target.agent["id"], direct=direct) as link, trio.open_nursery() as nursery:
-            if invocation["network_info_dir"]:
-                nursery.start_soon(_write_network_info, invocation, link)
-            await link.wait_reachable()
-            await prepare.wait_ready(target, wait)
-            stream = await link.connect(1)
-            if stdio:
-                await copy_raw(stream)
-                code = 0
-            else:
-                code = await run_shell(stream, _request(invocation))
-            nursery.cancel_scope.cancel()
+        await loaded.wait()
+        code = await _talk(invocation, policy, prepare, target)
+        nursery.cancel_scope.cancel()
+    return code
+
+
+async def _load(stdio: bool, loaded: trio.Event) -> None:
+    """Imports what the session needs, in a thread: the mesh first, SSH (if we speak it ourselves) behind it."""
+    from importlib import import_module
+
+    import trio
+
+    await trio.to_thread.run_sync(import_module, "coder.client.link")
+    loaded.set()
+    if not stdio:
+        await trio.to_thread.run_sync(import_module, "coder.client.shell")
+
+
+async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
+    import trio
+
+    from coder.client.link import open_link
+
+    direct = not invocation.globals["disable_direct"]
+    wait: WaitFor = "no" if invocation["no_wait"] else invocation["wait"]
+    async with open_link(policy, target.agent["id"], direct=direct) as link, trio.open_nursery() as nursery:
+        if invocation["network_info_dir"]:
+            nursery.start_soon(_write_network_info, invocation, link)
+        await link.wait_reachable()
+        await prepare.wait_ready(target, wait)
+        stream = await link.connect(1)
+        if invocation["stdio"]:
+            from coder.client.raw import copy_raw
+
+            await copy_raw(stream)
+            code = 0
+        else:
+            from coder.client.shell import run_shell
+
+            code = await run_shell(stream, _request(invocation))
+        nursery.cancel_scope.cancel()
     return code
 
 

@@ -178,25 +178,3 @@ async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target
 
 async def _awaited(awaitable: Awaitable[object]) -> object:
     return await awaitable
-
-
-async def copy_raw(stream: trio.abc.HalfCloseableStream) -> None:
-    """`--stdio`: raw bytes between the overlay stream and our standard input and output, for an SSH ProxyCommand."""
-    source, sink = StandardInput(), StandardOutput(1)
-
-    async def up(scope: trio.CancelScope) -> None:
-        try:
-            while data := await source.receive_some():
-                await stream.send_all(data)
-            await stream.send_eof()
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-            scope.cancel()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(up, nursery.cancel_scope)
-        try:
-            while data := await stream.receive_some(CHUNK):
-                await sink.send_all(bytes(data))
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # one of the two sides has ended; so do we
-        nursery.cancel_scope.cancel()

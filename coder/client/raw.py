@@ -1,0 +1,31 @@
+"""`--stdio`: raw bytes between an overlay stream and our standard input and output, for an SSH ProxyCommand."""
+
+from __future__ import annotations
+
+import trio
+
+from coder.client.standard_streams import StandardInput, StandardOutput
+
+CHUNK = 256 << 10
+
+
+async def copy_raw(stream: trio.abc.HalfCloseableStream) -> None:
+    """Until one side ends."""
+    source, sink = StandardInput(), StandardOutput(1)
+
+    async def up(scope: trio.CancelScope) -> None:
+        try:
+            while data := await source.receive_some():
+                await stream.send_all(data)
+            await stream.send_eof()
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(up, nursery.cancel_scope)
+        try:
+            while data := await stream.receive_some(CHUNK):
+                await sink.send_all(bytes(data))
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # one of the two sides has ended; so do we
+        nursery.cancel_scope.cancel()
