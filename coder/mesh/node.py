@@ -22,6 +22,7 @@ from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.probing import SESSION_ACTIVE, PingAnswered
+from coder.mesh.core.paths.selector import State
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.wire.address import Endpoint as UdpAddress
 from coder.mesh.core.wire.address import parse_endpoint_untrusted
@@ -324,6 +325,10 @@ class Node:
     def on_peer_alive(self, peer: PublicKey) -> None:
         """A handshake completed."""
         self._trace("handshake", peer=peer.hex())
+
+    def on_path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+        """Data takes another way."""
+        self._trace("path", peer=peer.hex(), state=state.value, to=address)
 
     def on_relay_connected(self, region: int, connected: bool) -> None:
         """A relay connection was made or lost."""

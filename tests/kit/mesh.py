@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Address
@@ -17,6 +17,7 @@ from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.node import Node, NodeConfig, PeerConfig, open_node
 
 REGION = 999
+Trace = Callable[[str, Mapping[str, object]], None]
 
 
 def address(number: int) -> IPv6Address:
@@ -74,13 +75,13 @@ class Pair:
 
 @asynccontextmanager
 async def node_pair(
-    *, direct: bool = True, endpoints: bool = True, dialer: DerpDialer | None = None
+    *, direct: bool = True, endpoints: bool = True, dialer: DerpDialer | None = None, trace: Trace | None = None
 ) -> AsyncIterator[Pair]:
     """Two nodes in this process, introduced to each other."""
     relay = DerpServer(PrivateKey(bytes([9]) * 32))
     async with trio.open_nursery() as nursery:
         dial = dialer or relay.in_memory_dialer(nursery)
-        config = {"derp_map": one_region(), "derp_dialer": dial, "direct": direct}
+        config = {"derp_map": one_region(), "derp_dialer": dial, "direct": direct, "trace": trace}
         async with (
             open_node(NodeConfig((address(1),), **config)) as one,  # type: ignore[arg-type]
             open_node(NodeConfig((address(2),), **config)) as two,  # type: ignore[arg-type]

@@ -73,6 +73,9 @@ class Sink(Protocol):
     def peer_alive(self, peer: PublicKey) -> None:
         """A WireGuard handshake with the peer completed."""
 
+    def path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+        """Data to the peer takes another way from now on."""
+
 
 @dataclass(frozen=True, slots=True)
 class PeerConfig:
@@ -382,6 +385,8 @@ class Endpoint:
                 self._resume(peer)
             self._size_packets(peer)
             self.path_changed(peer, now)
+            best = peer.paths.selector.best
+            self.sink.path_changed(peer.config.public_key, state, best.address if best else None)
 
     def _size_packets(self, peer: Peer) -> None:
         size = RELAY_PACKET if peer.paths.selector.state is State.RELAYED else None

@@ -18,6 +18,7 @@ from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.endpoint import Endpoint
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.probing import PingAnswered
+from coder.mesh.core.paths.selector import State
 from coder.mesh.drivers.derp_client import RelayPool
 from coder.mesh.drivers.udp import Sent, UdpSocket
 from coder.mesh.errors import UdpUnavailableError
@@ -41,6 +42,9 @@ class PumpEvents(Protocol):
 
     def on_peer_alive(self, peer: PublicKey) -> None:
         """See `Sink.peer_alive`."""
+
+    def on_path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+        """See `Sink.path_changed`."""
 
     def on_relay_connected(self, region: int, connected: bool) -> None:
         """A relay connection was made or lost."""
@@ -168,6 +172,10 @@ class Pump:
     def peer_alive(self, peer: PublicKey) -> None:
         """Hand on."""
         self._events.on_peer_alive(peer)
+
+    def path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+        """Hand on."""
+        self._events.on_path_changed(peer, state, address)
 
     # -- RelayEvents ------------------------------------------------------------------------------------------------
     def relay_packets(self, region: int, source: bytes, packets: list[bytes]) -> None:

@@ -89,6 +89,7 @@ class Machine:
         self.answers: list[tuple[PingAnswered, int]] = []
         self.wanted = 0
         self.alive: list[PublicKey] = []
+        self.paths: list[tuple[State, Address | None]] = []
         self.sent_udp = 0
         self.sent_relay = 0
         self.relay_is_long = False
@@ -139,6 +140,9 @@ class Machine:
 
     def peer_alive(self, peer: PublicKey) -> None:
         self.alive.append(peer)
+
+    def path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+        self.paths.append((state, address))
 
 
 class World:
@@ -268,6 +272,9 @@ def test_a_dying_path_gives_way_to_the_relay_within_five_seconds_and_comes_back(
     world.passes = lambda *_: True
     chat(30.0)
     assert state(one, two) is State.DIRECT
+    where = two.udp_address
+    direct, doubtful = (State.DIRECT, where), (State.DOUBTFUL, where)
+    assert one.paths in ([direct, doubtful, direct], [direct, doubtful, (State.RELAYED, None), direct])
 
 
 def test_blocked_udp_stays_on_the_relay() -> None:

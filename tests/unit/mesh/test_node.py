@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from ipaddress import IPv6Address
 
 import pytest
@@ -263,6 +264,18 @@ async def test_peers_without_useful_words_are_still_peers() -> None:
             assert not pair.one.set_peer(PeerConfig(good, info.disco_key, ("fd7a::/64",), REGION))
             assert not pair.one.set_peer(PeerConfig(bad, info.disco_key, ("fd7a::7",), REGION))
             assert pair.one.peers() == [good]
+
+
+async def test_a_trace_tells_what_happens_on_paths() -> None:
+    facts: list[tuple[str, Mapping[str, object]]] = []
+    with trio.fail_after(20):
+        async with node_pair(trace=lambda fact, fields: facts.append((fact, fields))) as pair:
+            await pair.one.wait_reachable(pair.addresses[1])
+            await become_direct(pair.one, pair.addresses[1])
+    names = [fact for fact, _ in facts]
+    assert {"relay", "handshake", "path", "pong"} <= set(names)
+    key = pair.two.self_info.public_key.hex()
+    assert any(fact == "path" and fields["state"] == "direct" and fields["peer"] == key for fact, fields in facts)
 
 
 async def test_an_error_in_the_block_comes_out_as_it_was() -> None:
