@@ -28,6 +28,7 @@ import trio
 
 PORT = 5201
 CHUNK = 256 * 1024
+ROUND_TRIPS = 500
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -66,6 +67,13 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
             rows.append(_row(f"CPU time of the {side}, {path}", cost, "ms/MB", "lower", None))
     direct, relayed = rows[0]["value"], rows[3]["value"]
     rows.append(_row("relayed / direct throughput", relayed / direct, "ratio", "higher", 0.35))
+    for path, results in found.items():
+        trip, plain = (
+            median(result.sender[name] for result in results) for name in ("round_trip_us", "plain_round_trip_us")
+        )
+        target = plain * 1.6 if path == "direct" else None
+        row = _row(f"round trip of 32 bytes, {path}", trip, "us", "lower", target)
+        rows.append({**row, "peer": "trio TCP on loopback", "peer_value": round(plain, 3)})
     return rows
 
 
@@ -78,12 +86,13 @@ def run(seconds: float = 5.0, path: str = "direct") -> Result:
     processes: list[subprocess.Popen[str]] = []
     try:
         relay = _spawn(processes, "relay", "0", path)
-        relay_port = _read(relay)["port"]
+        ports = _read(relay)
+        relay_port = ports["port"]
         receiver = _spawn(processes, "receiver", str(relay_port), path)
         sender = _spawn(processes, "sender", str(relay_port), path, str(seconds))
         infos = [_read(receiver), _read(sender)]
         _write(receiver, infos[1])
-        _write(sender, infos[0])
+        _write(sender, {**infos[0], "echo": ports["echo"]})
         sent = _read(sender)
         received = _read(receiver)
         _write(relay, {"end": True})
@@ -156,7 +165,10 @@ async def _relay() -> None:
 
     server = DerpServer(PrivateKey.generate(os.urandom))
     async with trio.open_nursery() as nursery:
-        _put(sys.stdout, {"port": await nursery.start(serve_bare, server)})
+        port: int = await nursery.start(serve_bare, server)
+        (echo,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, _echo, [echo])
+        _put(sys.stdout, {"port": port, "echo": echo.socket.getsockname()[1]})
         began = _cpu()
         await _hear()
         _put(sys.stdout, {"cpu_seconds": _cpu() - began, "packets": server.counters.sent})
@@ -184,7 +196,23 @@ async def _node(number: int, relay_port: int, path: str) -> AsyncIterator[Any]:
         yield node
 
 
-async def _meet(node: Any, number: int) -> None:
+async def _echo(stream: trio.abc.Stream) -> None:
+    while data := await stream.receive_some():
+        await stream.send_all(data)
+
+
+async def _round_trip(stream: trio.abc.Stream) -> float:
+    """Median of a few hundred round trips of 32 bytes, microseconds."""
+    found = []
+    for _ in range(ROUND_TRIPS):
+        began = time.perf_counter()
+        await stream.send_all(bytes(32))
+        await stream.receive_some()
+        found.append(time.perf_counter() - began)
+    return median(found) * 1e6
+
+
+async def _meet(node: Any, number: int) -> dict[str, Any]:
     from coder.mesh.core.crypto.keys import PublicKey
     from coder.mesh.node import PeerConfig
     from tests.kit.mesh import REGION, address
@@ -200,6 +228,7 @@ async def _meet(node: Any, number: int) -> None:
             endpoints,
         )
     )
+    return peer
 
 
 async def _sender(relay_port: int, path: str, seconds: float) -> None:
@@ -207,13 +236,16 @@ async def _sender(relay_port: int, path: str, seconds: float) -> None:
 
     chunk = os.urandom(CHUNK)
     async with _node(1, relay_port, path) as node:
-        await _meet(node, 2)
+        peer = await _meet(node, 2)
+        plain = await _round_trip(await trio.open_tcp_stream("127.0.0.1", peer["echo"]))
         await node.wait_reachable(address(2))
         stream = await node.tcp_connect(address(2), PORT)
         await stream.send_all(b"warm up")
         await stream.receive_some(1)
         while path == "direct" and (await node.ping(address(2))).via != "direct":
             await trio.sleep(0.05)
+        trip = await _round_trip(stream)
+        await stream.send_all(b"go")
         cpu, began = _cpu(), time.perf_counter()
         while time.perf_counter() - began < seconds:
             await stream.send_all(chunk)
@@ -221,6 +253,7 @@ async def _sender(relay_port: int, path: str, seconds: float) -> None:
         await stream.receive_some(1)
         result = {"cpu_seconds": _cpu() - cpu, "path": node.status().peers[0].path, **_counters(stream)}
         result["us_per_packet"] = result["cpu_seconds"] / max(result["segments_out"], 1) * 1e6
+        result |= {"round_trip_us": trip, "plain_round_trip_us": plain}
         _put(sys.stdout, result)
         await stream.aclose()
 
@@ -232,7 +265,9 @@ async def _receiver(relay_port: int, path: str) -> None:
         stream = await listener.accept()
         assert await stream.receive_some(7) == b"warm up"
         await stream.send_all(b"k")
-        total = len(await stream.receive_some())
+        while not (data := await stream.receive_some()).startswith(b"go"):
+            await stream.send_all(data)
+        total = len(data)
         cpu, began = _cpu(), time.perf_counter()
         while data := await stream.receive_some():
             total += len(data)
