@@ -4,9 +4,11 @@ import type { ReactNode } from "react";
 import { Navigate, Route, Routes, useLocation } from "react-router";
 
 import { hasFirstUser, me } from "./api/queries";
+import { Failure } from "./components/Failure";
 import { Frame } from "./components/Frame";
-import { Notice } from "./components/Notice";
+import { Loading } from "./components/Loading";
 import { CliAuthPage } from "./pages/CliAuthPage";
+import { InstallPage } from "./pages/InstallPage";
 import { LoginPage } from "./pages/LoginPage";
 import { NotFoundPage } from "./pages/NotFoundPage";
 import { SetupPage } from "./pages/SetupPage";
@@ -24,7 +26,8 @@ export function App() {
       <Route path="/workspaces" element={<SignedIn><WorkspacesPage /></SignedIn>} />
       <Route path="/templates" element={<SignedIn><TemplatesPage /></SignedIn>} />
       <Route path="/:owner/:workspace" element={<SignedIn><WorkspacePage /></SignedIn>} />
-      <Route path="*" element={<SignedIn><NotFoundPage /></SignedIn>} />
+      <Route path="/install" element={<Anyone><InstallPage /></Anyone>} />
+      <Route path="*" element={<Anyone><NotFoundPage /></Anyone>} />
     </Routes>
   );
 }
@@ -33,13 +36,19 @@ function SignedIn({ children, bare = false }: { children: ReactNode; bare?: bool
   const location = useLocation();
   const user = useQuery(me);
   const first = useQuery({ ...hasFirstUser, enabled: user.data === null });
-  if (user.isPending) return <div className="loading" aria-busy="true" />;
-  if (user.isError) return <Notice kind="error" title="The server cannot be reached.">{user.error.message}</Notice>;
+  if (user.isPending) return <Loading />;
+  if (user.isError) return <main><Failure error={user.error} retry={() => void user.refetch()} /></main>;
   if (user.data === null) {
-    if (first.isPending) return <div className="loading" aria-busy="true" />;
+    if (first.isPending) return <Loading />;
     if (first.data === false) return <Navigate to="/setup" replace />;
     const back = encodeURIComponent(location.pathname + location.search);
     return <Navigate to={`/login?redirect=${back}`} replace />;
   }
   return bare ? <>{children}</> : <Frame user={user.data}>{children}</Frame>;
+}
+
+// Pages that need no account: the frame has whoever is signed in.
+function Anyone({ children }: { children: ReactNode }) {
+  const user = useQuery(me);
+  return user.isPending ? <Loading /> : <Frame user={user.data ?? null}>{children}</Frame>;
 }

@@ -1,4 +1,4 @@
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { BrowserRouter } from "react-router";
@@ -7,7 +7,13 @@ import { ApiError } from "./api/client";
 import { App } from "./App";
 import "./style.css";
 
-const queries = new QueryClient({
+const queries: QueryClient = new QueryClient({
+  // A session that ended elsewhere: asking who is here again leads to the login page.
+  queryCache: new QueryCache({
+    onError: (error) => {
+      if (error instanceof ApiError && error.status === 401) void queries.invalidateQueries({ queryKey: ["users", "me"] });
+    },
+  }),
   defaultOptions: {
     queries: {
       retry: (count, error) => !(error instanceof ApiError && error.status < 500) && count < 3,

@@ -51,10 +51,12 @@ export const buildInfo = queryOptions({
   staleTime: Infinity,
 });
 
-export const workspaces = (query: string) =>
+export const PAGE_SIZE = 25;
+
+export const workspaces = (query: string, page: number) =>
   queryOptions({
-    queryKey: ["workspaces", query],
-    queryFn: () => get<WorkspacesResponse>(`/api/v2/workspaces?limit=25&q=${encodeURIComponent(query)}`),
+    queryKey: ["workspaces", query, page],
+    queryFn: () => get<WorkspacesResponse>(`/api/v2/workspaces?limit=${PAGE_SIZE}&offset=${(page - 1) * PAGE_SIZE}&q=${encodeURIComponent(query)}`),
     refetchInterval: LIST_REFRESH_MS,
   });
 

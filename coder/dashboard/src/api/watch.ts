@@ -1,18 +1,32 @@
-// One object kept current by server-sent events: the browser reconnects by itself.
+// One object kept current by server-sent events. The browser reconnects by itself after a lost connection, but gives
+// up after a refusal (a proxy's 502 while the server restarts): that case is ours.
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 
 import type { Workspace } from "./types";
+
+const RETRY_MS = 2000;
 
 export function useWorkspaceWatch(id: string | undefined, key: readonly unknown[]): void {
   const queries = useQueryClient();
   const name = JSON.stringify(key);
   useEffect(() => {
     if (id === undefined) return;
-    const source = new EventSource(`/api/v2/workspaces/${id}/watch`);
-    source.addEventListener("data", (event: MessageEvent<string>) => {
-      queries.setQueryData<Workspace>(JSON.parse(name) as unknown[], JSON.parse(event.data) as Workspace);
-    });
-    return () => source.close();
+    let source: EventSource;
+    let timer: number | undefined;
+    const open = () => {
+      source = new EventSource(`/api/v2/workspaces/${id}/watch`);
+      source.addEventListener("data", (event: MessageEvent<string>) => {
+        queries.setQueryData<Workspace>(JSON.parse(name) as unknown[], JSON.parse(event.data) as Workspace);
+      });
+      source.onerror = () => {
+        if (source.readyState === EventSource.CLOSED) timer = window.setTimeout(open, RETRY_MS);
+      };
+    };
+    open();
+    return () => {
+      window.clearTimeout(timer);
+      source.close();
+    };
   }, [id, name, queries]);
 }

@@ -23,6 +23,7 @@ export function CommandBox({ command, label }: { command: string; label: string 
           </button>
         ) : null}
         <button type="button" onClick={() => void copy()} data-testid="copy">{copied ? "Copied" : "Copy"}</button>
+        <span className="hidden" role="status">{copied ? "The command is on the clipboard." : ""}</span>
       </div>
     </div>
   );

@@ -5,7 +5,8 @@ import { useState } from "react";
 import { externalCredentials } from "../api/queries";
 import type { Workspace, WorkspaceAgent } from "../api/types";
 import { CommandBox } from "./CommandBox";
-import { Notice } from "./Notice";
+import { Failure } from "./Failure";
+import { Loading } from "./Loading";
 
 const PLATFORMS: readonly (readonly [string, string, string])[] = [
   ["linux", "amd64", "Linux, Intel/AMD"],
@@ -18,7 +19,8 @@ const PLATFORMS: readonly (readonly [string, string, string])[] = [
 ];
 
 export function ExternalAgentPanel({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
-  const [platform, setPlatform] = useState(`${agent.operating_system}/${agent.architecture}`);
+  const own = `${agent.operating_system}/${agent.architecture}`;
+  const [platform, setPlatform] = useState(PLATFORMS.some(([os, arch]) => `${os}/${arch}` === own) ? own : "linux/amd64");
   const credentials = useQuery(externalCredentials(workspace.id, agent.name));
   return (
     <div className="panel">
@@ -29,7 +31,8 @@ export function ExternalAgentPanel({ workspace, agent }: { workspace: Workspace;
           {PLATFORMS.map(([os, arch, text]) => <option key={`${os}/${arch}`} value={`${os}/${arch}`}>{text}</option>)}
         </select>
       </label>
-      {credentials.isError ? <Notice kind="error" title={credentials.error.message} /> : null}
+      {credentials.isPending ? <Loading /> : null}
+      {credentials.isError ? <Failure error={credentials.error} retry={() => void credentials.refetch()} /> : null}
       {credentials.data ? (
         <CommandBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} />
       ) : null}

@@ -16,9 +16,9 @@ export function Field({ label, value, onChange, problem, ...rest }: FieldProps) 
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
-      <input id={id} value={value} aria-invalid={problem !== undefined} aria-describedby={`${id}-problem`}
+      <input id={id} value={value} aria-invalid={problem !== undefined} aria-describedby={problem === undefined ? undefined : `${id}-problem`}
         onChange={(event) => onChange(event.target.value)} {...rest} />
-      <small id={`${id}-problem`} className="problem">{problem}</small>
+      {problem === undefined ? null : <small id={`${id}-problem`} className="problem">{problem}</small>}
     </div>
   );
 }

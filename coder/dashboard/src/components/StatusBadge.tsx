@@ -19,8 +19,8 @@ export function WorkspaceBadge({ workspace }: { workspace: Workspace }) {
   return (
     <span className={`badge ${unhealthy ? "warn" : tone}`}>
       <span className="dot" aria-hidden="true" />
-      {word}
-      {unhealthy ? <span className="sub"> · unhealthy</span> : null}
+      <span><span className="hidden">Workspace status: </span>{word}</span>
+      {unhealthy ? <span className="sub">· unhealthy</span> : null}
     </span>
   );
 }
@@ -34,9 +34,10 @@ const AGENT: Record<WorkspaceAgent["status"], [string, string]> = {
 
 export function AgentBadge({ agent }: { agent: WorkspaceAgent }) {
   const [word, tone] = AGENT[agent.status];
+  const ready = agent.status === "connected" && agent.lifecycle_state === "ready";
   return (
     <span className={`badge ${tone}`} data-testid="agent-status" data-status={agent.status} role="status">
-      <span className="dot" aria-hidden="true" />
+      <span className="dot" aria-hidden="true" data-testid={ready ? "agent-status-ready" : undefined} />
       {word}
     </span>
   );

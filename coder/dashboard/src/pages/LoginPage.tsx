@@ -5,9 +5,12 @@ import { Navigate, useNavigate, useSearchParams } from "react-router";
 import { ApiError, post } from "../api/client";
 import { authMethods, hasFirstUser, me } from "../api/queries";
 import { Field } from "../components/Field";
+import { Loading } from "../components/Loading";
 import { Notice } from "../components/Notice";
+import { useTitle } from "../components/title";
 
 export function LoginPage() {
+  useTitle("Sign in to Coder");
   const [params] = useSearchParams();
   const target = safeTarget(params.get("redirect"));
   const user = useQuery(me);
@@ -20,6 +23,7 @@ export function LoginPage() {
   const [busy, setBusy] = useState(false);
   if (first.data === false) return <Navigate to="/setup" replace />;
   if (user.data) return <Navigate to={target} replace />;
+  if (user.isPending || first.isPending) return <Loading />;
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -37,7 +41,7 @@ export function LoginPage() {
   };
   const passwords = methods.data?.password.enabled ?? true;
   return (
-    <div className="door">
+    <main className="door">
       <form className="card" onSubmit={(event) => void submit(event)} aria-labelledby="title">
         <img src="/favicon.svg" alt="" width={44} height={44} />
         <h1 id="title">Sign in</h1>
@@ -59,7 +63,7 @@ export function LoginPage() {
           <a className="button" href="/api/v2/users/oidc/callback">{methods.data.oidc.signInText || "OpenID Connect"}</a>
         ) : null}
       </form>
-    </div>
+    </main>
   );
 }
 

@@ -1,6 +1,9 @@
 import { Link } from "react-router";
 
+import { useTitle } from "../components/title";
+
 export function NotFoundPage() {
+  useTitle("Page not found");
   return (
     <div className="empty">
       <h1>Page not found</h1>

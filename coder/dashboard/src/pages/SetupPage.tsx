@@ -6,9 +6,12 @@ import { Navigate, useNavigate } from "react-router";
 import { ApiError, post } from "../api/client";
 import { hasFirstUser } from "../api/queries";
 import { Field } from "../components/Field";
+import { Loading } from "../components/Loading";
 import { Notice } from "../components/Notice";
+import { useTitle } from "../components/title";
 
 export function SetupPage() {
+  useTitle("Set up your account");
   const first = useQuery(hasFirstUser);
   const queries = useQueryClient();
   const navigate = useNavigate();
@@ -16,6 +19,7 @@ export function SetupPage() {
   const [error, setError] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState(false);
   if (first.data === true && !busy) return <Navigate to="/login" replace />;
+  if (first.isPending) return <Loading />;
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -34,7 +38,7 @@ export function SetupPage() {
   };
   const problem = (field: string) => error?.validations.find((item) => item.field === field)?.detail;
   return (
-    <div className="door">
+    <main className="door">
       <form className="card" onSubmit={(event) => void submit(event)} aria-labelledby="title">
         <img src="/favicon.svg" alt="" width={44} height={44} />
         <h1 id="title">Welcome to Coder</h1>
@@ -48,7 +52,7 @@ export function SetupPage() {
           problem={problem("password")} onChange={(password) => setForm({ ...form, password })} />
         <button type="submit" className="primary" disabled={busy}>{busy ? "Creating…" : "Create account"}</button>
       </form>
-    </div>
+    </main>
   );
 }
 

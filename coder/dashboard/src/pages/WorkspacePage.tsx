@@ -9,22 +9,30 @@ import { useWorkspaceWatch } from "../api/watch";
 import { AgentLog } from "../components/AgentLog";
 import { BuildLog } from "../components/BuildLog";
 import { ExternalAgentPanel } from "../components/ExternalAgentPanel";
+import { Failure } from "../components/Failure";
+import { Loading } from "../components/Loading";
 import { Notice } from "../components/Notice";
 import { AgentBadge, WorkspaceBadge } from "../components/StatusBadge";
 import { ago } from "../components/time";
+import { useTitle } from "../components/title";
 import { NotFoundPage } from "./NotFoundPage";
 
 export function WorkspacePage() {
   const params = useParams();
-  const owner = (params["owner"] ?? "").replace(/^@/, "");
-  const name = params["workspace"] ?? "";
+  const owner = params["owner"] ?? "";
+  // The router cannot tell /@ana/dev from any other path of two parts.
+  return owner.startsWith("@") ? <Found owner={owner.slice(1)} name={params["workspace"] ?? ""} /> : <NotFoundPage />;
+}
+
+function Found({ owner, name }: { owner: string; name: string }) {
+  useTitle(`${owner}/${name}`);
   const query = workspaceByName(owner, name);
   const found = useQuery(query);
   useWorkspaceWatch(found.data?.id, query.queryKey);
-  if (found.isPending) return <div className="loading" aria-busy="true" />;
+  if (found.isPending) return <Loading />;
   if (found.isError) {
     if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
-    return <Notice kind="error" title={found.error.message} />;
+    if (!found.data) return <Failure error={found.error} retry={() => void found.refetch()} />;
   }
   return <Loaded workspace={found.data} />;
 }
@@ -37,7 +45,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
   );
   return (
     <>
-      <nav className="crumbs" aria-label="Breadcrumb"><Link to="/workspaces">Workspaces</Link> / {workspace.owner_name}</nav>
+      <nav className="crumbs" aria-label="Breadcrumb"><Link to="/workspaces">Workspaces</Link> / <span>{workspace.owner_name}</span></nav>
       <div className="head">
         <h1>{workspace.name}</h1>
         <WorkspaceBadge workspace={workspace} />
@@ -48,6 +56,8 @@ function Loaded({ workspace }: { workspace: Workspace }) {
       </p>
       {build.job.error ? <Notice kind="error" title="The last build failed.">{build.job.error}</Notice> : null}
       {active || build.status === "failed" ? <BuildLog key={build.id} build={build.id} /> : null}
+      {build.status === "deleted" ? <Notice kind="info" title="This workspace has been deleted." /> : null}
+      {build.status === "stopped" ? <Notice kind="info" title="This workspace is stopped.">Start it to reach its agents.</Notice> : null}
       {agents.map(({ agent, external }) => (
         <AgentCard key={agent.id} workspace={workspace} agent={agent} external={external} />
       ))}
@@ -70,17 +80,17 @@ function Actions({ workspace }: { workspace: Workspace }) {
   });
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
-  const button = (label: string, transitions: readonly string[], possible: boolean) => (
-    <button type="button" disabled={external || !possible || build.isPending} title={external ? EXTERNAL_REASON : undefined}
+  const button = (label: string, testId: string, transitions: readonly string[], possible: boolean) => (
+    <button type="button" data-testid={testId} disabled={external || !possible || build.isPending} title={external ? EXTERNAL_REASON : undefined}
       aria-describedby={external ? "external-reason" : undefined} onClick={() => build.mutate(transitions)}>
       {label}
     </button>
   );
   return (
     <div className="actions">
-      {button("Start", ["start"], status === "stopped" || status === "failed" || status === "canceled")}
-      {button("Stop", ["stop"], status === "running" || status === "failed")}
-      {button("Restart", ["stop", "start"], status === "running")}
+      {button("Start", "workspace-start", ["start"], status === "stopped" || status === "failed" || status === "canceled")}
+      {button("Stop", "workspace-stop-button", ["stop"], status === "running" || status === "failed")}
+      {button("Restart", "workspace-restart-button", ["stop", "start"], status === "running")}
       {external ? <span id="external-reason" className="faint reason">{EXTERNAL_REASON}</span> : null}
       {build.isError ? <Notice kind="error" title={build.error.message} /> : null}
     </div>

@@ -1,0 +1,197 @@
+"""The dashboard in a real browser: the first account, signing in, attaching a machine and watching it by itself.
+
+One flow in the order a person takes it; each part begins where the one before ended. Nothing reloads the page and
+nothing waits a fixed time: what is expected has to appear.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.kit.loopback import ROOT, Loopback, end, open_loopback
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+EMAIL = "ana.admin@example.com"
+PASSWORD = "Browser-Password-7-very-long"
+MACHINE = "hello-world"
+SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
+REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it."
+
+
+def missing() -> str:
+    """What this machine lacks for the flow; "" for nothing."""
+    if not CHROMIUM.exists():
+        return "chromium is not installed"
+    if shutil.which("terraform") is None:
+        return "terraform is not on PATH"
+    return "" if (ROOT / "coder/dashboard/dist/index.html").is_file() else "the dashboard is not built"
+
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.system,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Loopback]:
+    with open_loopback() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser, server: Loopback) -> Iterator[BrowserContext]:
+    found = browser.new_context(base_url=server.url, permissions=["clipboard-read", "clipboard-write"])
+    found.set_default_timeout(SOON)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def page(context: BrowserContext) -> Iterator[Page]:
+    """One tab for the whole flow. Any script error or refused policy in it fails the last part."""
+    expect.set_options(timeout=SOON)
+    found = context.new_page()
+    problems: list[str] = []
+    found.on("pageerror", lambda error: problems.append(str(error)))
+    found.on("console", lambda said: problems.append(said.text) if "Content Security Policy" in said.text else None)
+    yield found
+    assert problems == []
+
+
+def test_first_account_is_made_on_the_page(page: Page) -> None:
+    page.goto("/")
+    expect(page).to_have_url(re.compile(r"/setup$"))
+    expect(page).to_have_title(re.compile(r"^Set up your account - "))
+    page.get_by_label("Email").fill(EMAIL)
+    page.get_by_label("Password").fill("short")
+    page.get_by_role("button", name="Create account").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Create account").click()
+    expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
+    expect(page.get_by_text("ana-admin", exact=True)).to_be_visible()
+
+
+def test_sign_out_and_in_again(page: Page) -> None:
+    page.get_by_role("button", name="Sign out").click()
+    expect(page).to_have_url(re.compile(r"/login"))
+    page.goto("/templates")
+    expect(page).to_have_url(re.compile(r"/login\?redirect=%2Ftemplates$"))
+    page.get_by_label("Email").fill(EMAIL)
+    page.get_by_label("Password").fill("not-the-password-1")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("Incorrect email or password")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="No templates yet")).to_be_visible()
+    page.goto("/setup")
+    expect(page).to_have_url(re.compile(r"/workspaces$"))  # set-up is over, and this person is signed in
+
+
+def test_list_shows_a_new_workspace_by_itself(page: Page, server: Loopback) -> None:
+    expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
+    server.sign_in(EMAIL, PASSWORD)
+    server.push_external_template()
+    server.create_external(MACHINE)
+    row = page.get_by_test_id(f"workspace-{MACHINE}")
+    expect(row).to_contain_text("External")
+    expect(row).to_contain_text("Running")
+    row.get_by_role("link", name=MACHINE).click()
+    expect(page).to_have_url(re.compile(rf"/@ana-admin/{MACHINE}$"))
+    expect(page).to_have_title(re.compile(rf"^ana-admin/{MACHINE} - "))
+    expect(page.get_by_text("Workspace status: Running")).to_be_attached()
+
+
+def test_connection_command_hides_its_token(page: Page, server: Loopback) -> None:
+    token = agent_token(server)
+    command = page.get_by_test_id("command")
+    expect(page.get_by_text(f"attach an agent to the {MACHINE} workspace")).to_be_visible()
+    expect(command).to_contain_text(f'curl -fsSL "{server.url}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="••')
+    expect(command).not_to_contain_text(token)
+    page.get_by_test_id("copy").click()
+    expect(page.get_by_test_id("copy")).to_have_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f'curl -fsSL "{server.url}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="{token}" sh'
+    page.get_by_role("button", name="Show token").click()
+    expect(command).to_have_text(copied)
+    page.get_by_role("button", name="Hide token").click()
+    expect(command).not_to_contain_text(token)
+
+
+def test_platform_changes_the_command(page: Page, server: Loopback) -> None:
+    token = agent_token(server)
+    page.get_by_label("Platform").select_option("windows/amd64")
+    script = f"{server.url}/api/v2/init-script/windows/amd64"
+    expect(page.get_by_test_id("command")).to_contain_text(f'iwr -useb "{script}" | iex')
+    expect(page.get_by_test_id("command")).not_to_contain_text(token)
+    page.get_by_test_id("copy").click()
+    expect(page.get_by_test_id("copy")).to_have_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f'$env:CODER_AGENT_TOKEN="{token}"; iwr -useb "{script}" | iex'
+    page.get_by_label("Platform").select_option("darwin/arm64")
+    expect(page.get_by_test_id("command")).to_contain_text("/init-script/darwin/arm64")
+
+
+def test_actions_are_disabled_with_the_reason(page: Page) -> None:
+    for name in ("Start", "Stop", "Restart"):
+        button = page.get_by_role("button", name=name, exact=True)
+        expect(button).to_be_disabled()
+        expect(button).to_have_accessible_description(REASON)
+    expect(page.get_by_text(REASON)).to_be_visible()
+
+
+def test_state_and_log_follow_the_agent(page: Page, server: Loopback) -> None:
+    state = page.get_by_test_id("agent-status")
+    expect(state).to_have_attribute("data-status", re.compile("connecting|timeout"))
+    agent = server.start_agent(agent_token(server))
+    expect(state).to_have_attribute("data-status", "connected")
+    expect(state).to_have_text("Connected")
+    expect(page.get_by_test_id("command")).to_have_count(0)
+    expect(page.get_by_text(f"coder ssh {MACHINE}")).to_be_visible()
+    server.write_agent_log(agent_token(server), "hello from the machine")
+    server.write_agent_log(agent_token(server), "and something went wrong", level="error")
+    lines = page.get_by_test_id("agent-log")
+    expect(lines).to_contain_text("hello from the machine")
+    expect(lines.locator(".log-line.error")).to_contain_text("and something went wrong")
+    end(agent, signal.SIGKILL)
+    expect(state).to_have_attribute("data-status", "disconnected")
+    server.start_agent(agent_token(server))
+    expect(state).to_have_attribute("data-status", "connected")
+    expect(lines.get_by_text("hello from the machine")).to_have_count(1)
+
+
+def test_pages_that_are_not_there(page: Page) -> None:
+    page.goto(f"/@ana-admin/{MACHINE}-not")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    page.goto("/no/such/page")
+    page.get_by_role("link", name="Back to workspaces").click()
+    expect(page.get_by_test_id(f"workspace-{MACHINE}")).to_be_visible()
+
+
+def agent_token(server: Loopback) -> str:
+    """The machine's token, as the command line tells it."""
+    shown = server.coder("external-workspaces", "agent-instructions", MACHINE, "--output=text")
+    found = re.search(r'CODER_AGENT_TOKEN="([^"]+)"', shown)
+    assert found is not None, shown
+    return found[1]

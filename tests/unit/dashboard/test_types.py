@@ -1,0 +1,14 @@
+"""The dashboard's types are the API's own: the committed file is what the generator writes today."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_generated_types_are_current() -> None:
+    done = subprocess.run([sys.executable, "scripts/generate-api-types", "--check"], cwd=ROOT, check=False)
+    assert done.returncode == 0, "run scripts/generate-api-types: the structs in coder/api have changed"
