@@ -502,3 +502,24 @@ def test_a_direct_path_does_not_wait_for_the_relay() -> None:
     world.run(0.5)
     assert state(one, two) is State.DIRECT
     assert not one.stack.paused
+
+
+def test_keys_are_renewed_without_losing_a_packet() -> None:
+    world = World()
+    one, two = acquainted(world)
+    for number in range(600):
+        one.say(two, b"%d" % number)
+        world.run(world.now + 1.0)
+    assert [int(text) for text in two.heard()] == list(range(600))
+    assert len(one.alive) >= 5, "every two minutes"
+
+
+def test_a_pair_that_was_silent_for_an_hour_begins_again_at_once() -> None:
+    world = World()
+    one, two = acquainted(world)
+    one.say(two, b"before")
+    world.run(3600.0)
+    two.say(one, b"after")
+    world.run(3600.3)
+    assert one.heard() == [b"after"]
+    assert state(two, one) is State.DIRECT
