@@ -12,7 +12,7 @@ from coder.api import codec
 from coder.api.errors import Response as Envelope
 from coder.api.errors import ValidationError
 from coder.base.log import get_logger
-from coder.coderd.services.errors import Refusal
+from coder.coderd.services.errors import Invalid, Refusal
 
 STATUS = {
     "refused": 400,
@@ -35,6 +35,7 @@ STATUS = {
 }
 """Refusal.kind -> status. A new kind belongs here or it is answered with 400."""
 
+_UNSTORABLE = "A text contains a zero byte, or a number is out of range."
 _log = get_logger("http")
 
 
@@ -57,9 +58,16 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
                 return envelope_of(inner)
     if isinstance(error, Refusal):
         return envelope(error)
+    if _is_data_error(error):
+        return envelope(Invalid("The request holds a value that cannot be stored.", _UNSTORABLE))
     _log.error("a request failed", error=error, where=_where(error))
     body = Envelope(message="An internal server error occurred.", detail=type(error).__name__)
     return 500, codec.encode(body), []
+
+
+def _is_data_error(error: BaseException) -> bool:
+    """SQLSTATE class 22: a NUL in a text, a number out of range. The caller's fault, found by the database."""
+    return str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith("22")
 
 
 def _where(error: BaseException) -> str:

@@ -103,7 +103,8 @@ class Frame:
         return foreign_origin(named, self.ctx.access_url)
 
     def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
-        path = scope["path"]
+        # percent-encoded as it came: no control characters for the log
+        path = scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
         if status < 500 and path.startswith(_QUIET):
             return
         write = _log.warn if status >= 500 else _log.debug

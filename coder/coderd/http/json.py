@@ -29,6 +29,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 MAX_BODY = 16 << 20
 """Bytes of a JSON body; uploads have their own limits."""
 
+_INT64 = 1 << 63
 _MISSING = object()
 
 
@@ -82,7 +83,8 @@ def _decode(raw: bytes) -> Any:
             raise Invalid("Request body must be valid JSON.", "EOF") from error
         try:
             # Go's decoder stops after the first value; whatever follows is not looked at.
-            return json.JSONDecoder().raw_decode(raw.decode().lstrip())[0]
+            text = raw.decode().lstrip()
+            return msgspec.json.decode(text[: json.JSONDecoder().raw_decode(text)[1]])
         except (ValueError, RecursionError):
             detail = "unexpected EOF" if "truncated" in str(error) else str(error)
             raise Invalid("Request body must be valid JSON.", detail) from error
@@ -110,6 +112,8 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
                 filled[name] = zero() if callable(zero) else zero
             elif value is None:
                 filled.pop(name, None)
+        elif type(value) is int and not -_INT64 <= value < _INT64:
+            raise Invalid("Request body must be valid JSON.", f"{name} is out of range")
         elif nested is not None:
             if isinstance(value, dict):
                 filled[name] = with_zeros(value, nested)

@@ -158,6 +158,7 @@ class Database:
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_timeout=10,
+            hide_parameters=True,  # errors are logged; hashes and addresses must not be
             # Unnamed prepared statements would be planned each time; the cache below is per connection.
             # Generic plans: our lookups are by key, and planning the list of workspaces costs more than running it.
             connect_args={
