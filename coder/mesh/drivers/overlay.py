@@ -211,7 +211,10 @@ class Overlay:
             socket = pending.accept()
         self._kick()
         if target is not None and socket is not None:
-            await join(TcpStream(socket, self._kick), target)
+            try:
+                await join(TcpStream(socket, self._kick), target)
+            except Exception:  # as above: a target that fails in its own way takes its connection with it only
+                return
         elif target is not None:
             await trio.aclose_forcefully(target)
 
@@ -282,9 +285,12 @@ async def join(one: trio.abc.HalfCloseableStream, two: trio.abc.HalfCloseableStr
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_copy, one, two)
                 nursery.start_soon(_copy, two, one)
-        except* _STREAM_ERRORS:
+        except* Exception as group:
             if isinstance(one, TcpStream):
                 one.abort()  # the peer should learn that its connection broke, not that it ended
+            _, strange = group.split(_STREAM_ERRORS)
+            if strange is not None:
+                raise strange from None
 
 
 async def _copy(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableStream) -> None:

@@ -153,13 +153,29 @@ async def test_a_slow_reader_slows_its_writer() -> None:
     with trio.fail_after(30):
         async with node_pair() as pair:
             ours, theirs = await connect(pair, 80)
-            with trio.move_on_after(1.0):
+            with trio.move_on_after(0.3):
                 while True:
                     await ours.send_all(bytes(200_000))
             assert ours.stats.sent < 20_000_000
             got = 0
             while got < ours.stats.sent:
                 got += len(await theirs.receive_some(100_000))
+
+
+class Strange(trio.abc.HalfCloseableStream):
+    """A stream that breaks in a way nobody expects."""
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        raise RuntimeError
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        raise RuntimeError
+
+    async def wait_send_all_might_not_block(self) -> None: ...
+
+    async def send_eof(self) -> None: ...
+
+    async def aclose(self) -> None: ...
 
 
 async def test_unlistened_ports_are_forwarded() -> None:
@@ -175,7 +191,9 @@ async def test_unlistened_ports_are_forwarded() -> None:
                     return near
                 if port == 8081:
                     raise OSError("connection refused")
-                return None
+                if port == 8083:
+                    raise KeyError("a mistake of the application")
+                return Strange() if port == 8084 else None
 
             async def echo(stream: trio.abc.HalfCloseableStream) -> None:
                 while data := await stream.receive_some():
@@ -189,10 +207,13 @@ async def test_unlistened_ports_are_forwarded() -> None:
                 assert await stream.receive_some() == b"HELLO"
                 await stream.send_eof()
                 assert await stream.receive_some() == b""
-                for refused in (8081, 8082):
+                for refused in (8081, 8082, 8083):
                     with pytest.raises(UnreachableError):
                         await pair.one.tcp_connect(pair.addresses[1], refused)
-            assert dialled == [8080, 8081, 8082]
+                stream = await pair.one.tcp_connect(pair.addresses[1], 8084)
+                with pytest.raises(trio.BrokenResourceError):
+                    await stream.receive_some()
+            assert dialled == [8080, 8081, 8082, 8083, 8084]
 
 
 async def test_udp_sockets_and_forwards() -> None:
