@@ -232,7 +232,7 @@ async def test_garbage_and_huge_heads_end_the_connection_only() -> None:
 
 
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hypercorn_fixes, "KEEP_ALIVE_IDLE", 0.05)
+    monkeypatch.setattr(hypercorn_fixes, "KEEP_ALIVE_IDLE", 1.0)
     async with door() as front, await front.connect() as idle, await front.connect() as busy:
         await busy.send_all(b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
         with trio.fail_after(20):
@@ -249,4 +249,20 @@ async def test_shutdown_closes_idle_connections_at_once() -> None:
         front.stopping.set()
         with trio.fail_after(5):
             assert await stream.receive_some(1) == b""
+        await stream.aclose()
+
+
+async def test_a_slow_reader_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hypercorn_fixes, "WRITE_TIMEOUT", 1.0)
+    async with door() as front:
+        stream = await front.connect()
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        await stream.send_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
+        total = 0
+        while total < 64 << 20:
+            piece = await stream.receive_some(1 << 16)
+            assert piece
+            total += len(piece)
+            for _ in range(5):  # a reader with other things to do
+                await trio.lowlevel.checkpoint()
         await stream.aclose()
