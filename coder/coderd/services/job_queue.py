@@ -1,8 +1,9 @@
 """Who gets the next job: daemons wait here, new work wakes them.
 
-Daemons with the same organization, types and tags form one group; only one of a group asks the database at a time,
-the others stand behind it. New work wakes the first of each group that could run it (NOTIFY, plus a look every 30 s
-in case a notice got lost), so a thousand idle daemons cost no more queries than there are kinds of them.
+Daemons with the same organization, types and tags form one group. Who comes looks once; when there is nothing to do,
+only one of a group asks the database from then on and the others stand behind it. New work wakes the first of each
+group that could run it (NOTIFY, plus a look every 30 s in case a notice got lost), so a thousand idle daemons cost no
+more queries than there are kinds of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from uuid import UUID
 
 import trio
 
+from coder.base.log import get_logger
 from coder.coderd.services.jobs import POSTED, tell
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store.database import RESYNC
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
+
+_log = get_logger("job_queue")
 
 BACKUP_POLL = 30.0
 """Seconds between looks without a notice (upstream's value)."""
@@ -58,6 +62,11 @@ class JobQueue:
         """
         await self._listening.wait()
         key = (offer.organization_id, offer.provisioners, tuple(sorted(offer.tags.items())))
+        # Whoever asks looks once by itself: when there is much to do, nobody stands behind somebody else's question.
+        with trio.CancelScope(shield=True):
+            job = await self._take(worker_id, offer)
+        if job is not None:
+            return job
         group = self._groups.setdefault(key, _Group(offer))
         group.waiting += 1
         try:
@@ -78,7 +87,18 @@ class JobQueue:
 
     async def _take(self, worker_id: UUID, offer: Offer) -> JobRow | None:
         ctx = self._ctx
-        return await ctx.db.run(take_job, offer, worker_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+        # One statement is a transaction of its own; telling watchers must not make the daemon wait.
+        job = await ctx.db.read(take_job, offer, worker_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+        if job is not None:
+            ctx.nursery.start_soon(self._tell, job)
+        return job
+
+    async def _tell(self, job: JobRow) -> None:
+        try:
+            await self._ctx.db.run(tell, job)
+        except Exception as error:
+            # The job's end is told, too; watchers only miss that it began.
+            _log.warn("watchers were not told of a job's start", job=job.id, error=error)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(POSTED) as notices:
@@ -110,8 +130,8 @@ def _parse_notice(payload: str) -> tuple[UUID | None, str]:
 
 
 async def take_job(tx: Tx, offer: Offer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:
-    """Gives the next fitting job to a daemon, if there is one."""
-    job = await job_store.acquire_job(
+    """Gives the next fitting job to a daemon, if there is one: one statement."""
+    return await job_store.acquire_job(
         tx,
         organization_id=offer.organization_id,
         provisioners=sorted(offer.provisioners),
@@ -120,6 +140,3 @@ async def take_job(tx: Tx, offer: Offer, worker_id: UUID, now: datetime, strict:
         now=now,
         strict=strict,
     )
-    if job is not None:
-        await tell(tx, job)
-    return job
