@@ -37,17 +37,32 @@ class Lazy(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Budget:
+    """What all expressions of one rendering may cost together; templates of strangers must not hold a server up."""
+
+    left: int = 1_000_000
+    "One for each expression evaluated and for each character or element made."
+
+    def spend(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise EvaluationError("the template asks for too much computation")
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     names: Mapping[str, Value]
     functions: Mapping[str, Function] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
 
     def with_names(self, **names: Value) -> Scope:
-        return Scope({**self.names, **names}, self.functions)
+        return Scope({**self.names, **names}, self.functions, self.budget)
 
 
 def evaluate(expression: tree.Expression, scope: Scope) -> Value:
     """Raises EvaluationError."""
+    scope.budget.spend(1)
     handler = _HANDLERS.get(type(expression))
     if handler is None:
         raise EvaluationError(f"unsupported expression {type(expression).__name__}")
@@ -62,7 +77,9 @@ def _template(expression: tree.Template, scope: Scope) -> Value:
     parts = expression.parts
     if len(parts) == 1 and isinstance(parts[0], tree.Expression) and not isinstance(parts[0], tree.Directive):
         return evaluate(parts[0], scope)  # "${x}" is x itself, whatever its type
-    return render_template(parts, scope, evaluate)
+    text = render_template(parts, scope, evaluate)
+    scope.budget.spend(0 if is_unknown(text) else len(text))
+    return text
 
 
 def _tuple(expression: tree.Tuple, scope: Scope) -> Value:
@@ -203,9 +220,11 @@ def _call(expression: tree.Call, scope: Scope) -> Value:
             return UNKNOWN
         arguments.extend(last)
     try:
-        return function(*arguments)
+        result = function(*arguments)
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as problem:
         raise EvaluationError(f"Call to function {name!r} failed: {problem}") from problem
+    scope.budget.spend(len(result) if isinstance(result, str | list | dict) else 1)
+    return result
 
 
 def _attempt(name: str, expression: tree.Call, scope: Scope) -> Value:

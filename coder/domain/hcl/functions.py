@@ -30,11 +30,14 @@ from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, SetValue,
 
 Function = Callable[..., Value]
 
+_MAX_PRODUCT = 10_000
+"Ours: combinations setproduct may make."
+
 
 def function_table(files: Mapping[str, bytes]) -> dict[str, Function]:
     """All functions; those that read files see `files`, paths relative to the template's root."""
     table = {name: _strict(function) for name, function in {**_TEXT, **_NUMBERS, **_ENCODINGS, **_TIMES}.items()}
-    table |= {name: _shallow(function) for name, function in _COLLECTIONS.items()}
+    table |= {name: _shallow(function, typed=name in _TYPED) for name, function in _COLLECTIONS.items()}
     table |= {name: _strict(function) for name, function in _file_functions(files).items()}
     for name in ("timestamp", "plantimestamp", "uuid", "bcrypt", "templatefile", "templatestring"):
         table[name] = lambda *_arguments: UNKNOWN
@@ -50,11 +53,15 @@ def _strict(function: Function) -> Function:
     return call
 
 
-def _shallow(function: Function) -> Function:
+_TYPED = frozenset({"alltrue", "anytrue", "contains", "index", "issensitive", "keys", "length", "sort"})
+"Functions whose result has one type, whatever goes in."
+
+
+def _shallow(function: Function, *, typed: bool) -> Function:
     """Only a whole unknown argument matters; collections may hold unknown elements."""
 
     def call(*arguments: Value) -> Value:
-        return UNTYPED if any(v.is_unknown(one) for one in arguments) else function(*arguments)
+        return (UNKNOWN if typed else UNTYPED) if any(v.is_unknown(one) for one in arguments) else function(*arguments)
 
     return call
 
@@ -378,6 +385,12 @@ def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tupl
     return SetValue.of(result)
 
 
+def _setproduct(*sets: Value) -> list[list[Value]]:
+    if math.prod(len(one) for one in sets) > _MAX_PRODUCT:
+        raise EvaluationError(f"more than {_MAX_PRODUCT} combinations")
+    return [list(one) for one in itertools.product(*sets)]
+
+
 def _transpose(of: Mapping[str, list[str]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for key in sorted(of):
@@ -427,7 +440,7 @@ _COLLECTIONS: dict[str, Function] = {
     "reverse": _reversed,
     "sensitive": lambda value: value,
     "setintersection": lambda *s: _sets(lambda a, b: [x for x in a if x in b], s),
-    "setproduct": lambda *s: [list(one) for one in itertools.product(*s)],
+    "setproduct": _setproduct,
     "setsubtract": lambda *s: _sets(lambda a, b: [x for x in a if x not in b], s),
     "setunion": lambda *s: _sets(lambda a, b: a + b, s),
     "slice": lambda items, start, end: items[int(start) : int(end)],

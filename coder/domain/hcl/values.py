@@ -7,6 +7,7 @@ A value is None, bool, int, float, str, list, SetValue, dict, UNKNOWN (some valu
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Final
 
 from coder.base.errors import CoderError
@@ -79,7 +80,7 @@ def to_text(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    if isinstance(value, float):
+    if isinstance(value, float) and math.isfinite(value):
         return format(value, ".15g") if value != int(value) else str(int(value))
     raise EvaluationError(f"a string is required, not {type_name(value)}")
 

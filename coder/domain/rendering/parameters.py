@@ -139,6 +139,13 @@ def _flag(instance: Instance, name: str) -> bool:
     return _text(instance, name) == "true"
 
 
+def _whole(instance: Instance, name: str) -> int | None:
+    try:
+        return int(v.to_number(_text(instance, name)))
+    except (EvaluationError, OverflowError):
+        return None
+
+
 class _Parameter:
     def __init__(self, instance: Instance, name: str, kind: str, form_type: str) -> None:
         self._instance = instance
@@ -174,7 +181,7 @@ class _Parameter:
             "options": [{**one, "value": _wire_value(one["value"], "")} for one in options],
             "validations": validations,
             "required": required,
-            "order": int(_text(instance, "order") or 0),
+            "order": _whole(instance, "order") or 0,
             "ephemeral": _flag(instance, "ephemeral"),
             "value": _wire_value(value, f"{instance.reference}.value"),
             "diagnostics": self._problems,
@@ -218,12 +225,11 @@ class _Parameter:
             }
 
     def _validation(self, block: Instance) -> Json:
-        low, high = _text(block, "min"), _text(block, "max")
         return {
             "validation_error": _text(block, "error"),
             "validation_regex": _text(block, "regex") or None,
-            "validation_min": int(float(low)) if low else None,
-            "validation_max": int(float(high)) if high else None,
+            "validation_min": _whole(block, "min"),
+            "validation_max": _whole(block, "max"),
             "validation_monotonic": _text(block, "monotonic") or None,
         }
 

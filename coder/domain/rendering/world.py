@@ -12,7 +12,7 @@ from typing import Any
 
 from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
-from coder.domain.hcl.evaluate import Scope, evaluate, pairs
+from coder.domain.hcl.evaluate import Budget, Scope, evaluate, pairs
 from coder.domain.hcl.functions import function_table
 from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value
 from coder.domain.rendering.sources import Files, Located, Source, module_folder, read_source, variable_files
@@ -74,6 +74,7 @@ class World:
         request: Request,
         address: str = "",
         arguments: Mapping[str, Value] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.address = address
         self.source = source
@@ -84,7 +85,7 @@ class World:
         self._running: set[tuple[str, ...]] = set()
         self._expanding = 0
         self._children: dict[str, World | None] = {}
-        self.scope = Scope(self._names(), function_table(_below(files, source.folder)))
+        self.scope = Scope(self._names(), function_table(_by_path(files)), budget or Budget())
 
     # --- names
     def _names(self) -> dict[str, Value]:
@@ -202,7 +203,7 @@ class World:
             return None
         arguments = _LazyArguments(self, attributes)
         source = read_source(self._files, folder)
-        return World(self._files, source, self.request, f"{self.address}module.{name}.", arguments)
+        return World(self._files, source, self.request, f"{self.address}module.{name}.", arguments, self.scope.budget)
 
     def output(self, name: str) -> Value:
         located = next(self.source.of("output", name), None)
@@ -320,9 +321,8 @@ def _children(expression: object) -> list[object]:
     return []
 
 
-def _below(files: Files, folder: str) -> dict[str, bytes]:
-    """Files under the names expressions of a module use: from the root, which is where terraform runs."""
-    del folder
+def _by_path(files: Files) -> dict[str, bytes]:
+    """Files under the names expressions use: from the root, which is where terraform runs."""
     return {posixpath.normpath(name): data for name, data in files.items()}
 
 

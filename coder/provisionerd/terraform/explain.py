@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from coder.base.errors import CoderError, explain_error
+from coder.domain.rendering.builds import Given, build_values
+from coder.domain.rendering.parameters import render
+from coder.domain.rendering.presets import check_presets, render_presets
+from coder.domain.rendering.tags import render_tags
+from coder.domain.rendering.world import Request
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
@@ -69,6 +75,61 @@ def explain_files(folder: Path) -> dict[str, Any]:
     }
 
 
+def explain_parameters(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """What an expectation of dynamic parameters holds, for the requests in `asked` (inputs.json)."""
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in _RECORDINGS
+    }
+    result: dict[str, Any] = {"renders": [_render(files, asked, entry) for entry in asked.get("renders", [])]}
+    if asked.get("builds"):
+        result["builds"] = [_build_values(files, asked, entry) for entry in asked["builds"]]
+    return result
+
+
+_RECORDINGS = frozenset({"inputs.json", "expected.json", "websocket.json"})
+
+
+def _request(asked: dict[str, Any], entry: dict[str, Any]) -> Request:
+    return Request(
+        inputs=entry.get("inputs") or {},
+        owner=entry.get("owner") or asked.get("owner") or {},
+        variables=entry.get("variables") or {},
+        new_id=lambda: str(uuid.uuid4()),
+    )
+
+
+def _render(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    request = _request(asked, entry)
+    rendered = render(files, request)
+    presets = render_presets(files, request, rendered)
+    tags, tags_refusal = render_tags(rendered)
+    shown = {
+        "presets": presets,
+        "presets_check": check_presets(presets),
+        "workspace_tags": tags,
+        "workspace_tags_check": tags_refusal,
+    }
+    return {
+        "name": entry.get("name", ""),
+        "response": rendered.response(0),
+        **{name: value for name, value in shown.items() if value},
+    }
+
+
+def _build_values(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    given = Given(
+        build=entry.get("build") or {},
+        previous=entry.get("previous") or {},
+        preset=entry.get("preset") or {},
+        first_build=bool(entry.get("first_build")),
+    )
+    values, refusal = build_values(files, _request(asked, {}), given)
+    outcome: dict[str, Any] = {"error": refusal} if refusal else {"values": values}
+    return {"name": entry.get("name", ""), **outcome}
+
+
 def dump(message: Message) -> dict[str, Any]:
     """protojson with empty fields written out; messages that are absent are null."""
     shown: dict[str, Any] = MessageToDict(
@@ -103,6 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     extract.add_argument("--graph", type=Path, required=True, help="output of `terraform graph -type=plan`")
     parse = commands.add_parser("parse", help="variables and workspace tags, read without terraform")
     parse.add_argument("folder", type=Path)
+    parameters = commands.add_parser("parameters", help="parameters, presets and tags, rendered without terraform")
+    parameters.add_argument("folder", type=Path)
+    parameters.add_argument("--inputs", type=Path, required=True, help="JSON: owner, renders, builds")
     given = parser.parse_args(arguments)
     try:
         result = _run(given)
@@ -116,6 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: argparse.Namespace) -> dict[str, Any]:
     if given.command == "parse":
         return explain_files(given.folder)
+    if given.command == "parameters":
+        return explain_parameters(given.folder, json.loads(given.inputs.read_bytes()))
     dot = given.graph.read_text()
     if given.plan is not None:
         return explain_plan(json.loads(given.plan.read_bytes()), dot)

@@ -59,3 +59,46 @@ def test_recorded(name: str) -> None:
         values, refusal = build_values(files, request({}), given)
         got = {"name": entry["name"], "error": refusal} if refusal else {"name": entry["name"], "values": values}
         assert got == expected
+
+
+_ONE = 'data "coder_parameter" "p" {\n  name    = "p"\n  default = %s\n}\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _ONE % "local.a" + "locals {\n  a = local.b\n  b = local.a\n}\n",
+        _ONE % "data.coder_parameter.p.value",
+        _ONE % 'join("", [for i in range(1000) : join("", [for j in range(1000) : "x"])])',
+        _ONE % "pow(10, 100000)",
+        _ONE % "setproduct(range(1000), range(1000), range(1000))",
+        _ONE % "1e400 * 10",
+        _ONE % "1 % 0",
+        _ONE % "keys(null)",
+        _ONE % "local.a0"
+        + "locals {\n"
+        + "".join(f'  a{i} = "${{local.a{i + 1}}}${{local.a{i + 1}}}"\n' for i in range(40))
+        + '  a40 = "x"\n}\n',
+    ],
+)
+def test_what_has_no_value_is_no_failure(text: str) -> None:
+    [parameter] = render({"main.tf": text.encode()}, Request()).parameters
+    assert parameter["value"] == {"valid": False, "value": "data.coder_parameter.p.value"}
+
+
+def test_numbers_of_fields_and_depth_of_modules_are_limited() -> None:
+    many = 'data "coder_parameter" "p" {\n  count = 1e9\n  name  = "p${count.index}"\n}\n'
+    assert len(render({"main.tf": many.encode()}, Request()).parameters) == 1000
+    itself = 'module "m" {\n  source = "./."\n}\n' + _ONE % '"x"'
+    assert len(render({"main.tf": itself.encode()}, Request()).parameters) < 50
+
+
+def test_odd_blocks_do_not_fail() -> None:
+    text = (
+        'data "coder_parameter" "p" {\n  name = "p"\n  order = "x"\n  type = null\n  styling = "[1]"\n'
+        '  option {}\n  validation {\n    min = "x"\n    max = 1.5\n    regex = 5\n  }\n}\n'
+        'data "coder_parameter" {}\ndata "coder_workspace_preset" "x" {}\nmodule {}\nvariable {}\n'
+    )
+    rendered = render({"main.tf": text.encode()}, Request())
+    assert [one["name"] for one in rendered.parameters] == ["p"]
+    render_presets({"main.tf": text.encode()}, Request(), rendered)

@@ -45,5 +45,8 @@ def test_tool(capsys: pytest.CaptureFixture[str]) -> None:
     graph = str(case / "graph.dot")
     assert main(["extract", "--state", str(case / "state.json"), "--graph", graph]) == 0
     assert json.loads(capsys.readouterr().out) == kit.load(case / "expected.json")["state"]
+    inputs = kit.DATA / "parameters" / "conditional-default"
+    assert main(["parameters", str(inputs), "--inputs", str(inputs / "inputs.json")]) == 0
+    assert json.loads(capsys.readouterr().out) == kit.load(inputs / "expected.json")
     assert main(["extract", "--plan", str(case / "main.tf"), "--graph", graph]) == 1
     assert capsys.readouterr().err.startswith("error: ")
