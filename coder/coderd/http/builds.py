@@ -7,7 +7,7 @@ from quart import Blueprint, Response
 from coder.api.builds import CreateWorkspaceBuildRequest, UpdateWorkspaceBuildStateRequest
 from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.job_logs import send_job_logs, stream_job_logs
-from coder.coderd.http.json import message, no_content, read_body, reply
+from coder.coderd.http.json import message, no_content, parse_body, read_bytes, reply
 from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.services import builds, users
 from coder.coderd.services.builds import BuildPage, decode_state
@@ -15,6 +15,9 @@ from coder.coderd.services.errors import Invalid
 from coder.domain.search import parse_rfc3339
 
 blueprint = Blueprint("builds", __name__, url_prefix="/api/v2")
+
+_MAX_STATE = 64 << 20
+# Bytes of a request that may carry a Terraform state (base64): states of large templates reach tens of megabytes.
 
 
 @blueprint.get("/workspaces/<workspace>/builds")
@@ -35,7 +38,7 @@ async def get_builds(workspace: str) -> Response:
 @authenticated
 async def post_build(workspace: str) -> Response:
     workspace_id = path_uuid(workspace)
-    body = await read_body(CreateWorkspaceBuildRequest)
+    body = parse_body(await read_bytes(_MAX_STATE), CreateWorkspaceBuildRequest)
     return reply(await builds.create_build(context(), subject(), workspace_id, body), 201)
 
 
@@ -94,7 +97,7 @@ async def get_state(build: str) -> Response:
 @blueprint.put("/workspacebuilds/<build>/state")
 @authenticated
 async def put_state(build: str) -> Response:
-    body = await read_body(UpdateWorkspaceBuildStateRequest)
+    body = parse_body(await read_bytes(_MAX_STATE), UpdateWorkspaceBuildStateRequest)
     await builds.put_state(context(), subject(), path_uuid(build), decode_state(body.state))
     return no_content()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -69,12 +70,19 @@ class WorkspaceChanges:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._watchers: dict[object, set[Watch]] = {}
+        self._versions: dict[UUID, int] = {}
+        self._counter = count(1)
+        self._resyncs = 0
         self._listening = trio.Event()
         ctx.nursery.start_soon(self._listen)
 
     async def wait_ready(self) -> None:
         """From here on no change is missed: call it before reading what is to be watched."""
         await self._listening.wait()
+
+    def version(self, workspace_id: UUID) -> tuple[int, int]:
+        """Differs after every change to a watched workspace, and between times without a watcher."""
+        return self._resyncs, self._versions.get(workspace_id, 0)
 
     @contextmanager
     def watch(
@@ -94,6 +102,8 @@ class WorkspaceChanges:
         keys: list[object] = [key for key in named if key[1] is not None]
         if everything:
             keys.append(_ALL)
+        if workspace_id is not None and ("workspace", workspace_id) not in self._watchers:
+            self._versions[workspace_id] = next(self._counter)  # what nobody watched may have changed
         for key in keys:
             self._watchers.setdefault(key, set()).add(watch)
         try:
@@ -107,6 +117,8 @@ class WorkspaceChanges:
         watchers.discard(watch)
         if not watchers:
             del self._watchers[key]
+            if isinstance(key, tuple) and key[0] == "workspace":
+                self._versions.pop(key[1], None)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(CHANNEL) as notices:
@@ -121,6 +133,8 @@ class WorkspaceChanges:
         keys: list[object] = [("agent", change.agent_id)]
         if change.kind not in AGENT_ONLY:
             keys += [("workspace", change.workspace_id), ("owner", change.owner_id), _ALL]
+            if ("workspace", change.workspace_id) in self._watchers and change.workspace_id is not None:
+                self._versions[change.workspace_id] = next(self._counter)
         told: set[Watch] = set()
         for key in keys:
             told |= self._watchers.get(key, set())
@@ -128,5 +142,6 @@ class WorkspaceChanges:
             watch.put(change)
 
     def _tell_everybody(self, change: Change) -> None:
+        self._resyncs += 1
         for watch in set().union(*self._watchers.values()):
             watch.put(change)

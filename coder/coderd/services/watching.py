@@ -8,6 +8,7 @@ themselves when what they show may no longer be seen, and when the server stops.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -23,15 +24,18 @@ from coder.api.agents import (
 )
 from coder.api.workspaces import Workspace
 from coder.coderd.services.agents import load_agent, present_logs
+from coder.coderd.services.authorization import may
 from coder.coderd.services.builds import strict_tags
 from coder.coderd.services.changes import Watch, WorkspaceChanges
-from coder.coderd.services.errors import Refusal
-from coder.coderd.services.workspace_access import load_workspace
+from coder.coderd.services.errors import NotFound
+from coder.coderd.services.workspace_access import workspace_resource
 from coder.coderd.services.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store import agent_logs as log_store
 from coder.coderd.store import agents as agent_store
+from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.agents import AgentRow, MetadataRow
 from coder.coderd.store.changes import Change
+from coder.coderd.store.workspaces import WorkspaceView
 from coder.domain.agents import status_changes_at
 from coder.domain.policy import Subject
 from coder.domain.zero import ZERO_TIME
@@ -44,28 +48,81 @@ _PING_EVERY = 15.0
 _LOG_PAGE = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A workspace as it looked when it was read."""
+
+    view: WorkspaceView
+    answer: Workspace
+    encoded: bytes
+    version: tuple[int, int]
+    read_at: datetime
+    changes_at: datetime | None
+    "When time alone will make it look different."
+
+    def is_fresh(self, version: tuple[int, int], now: datetime) -> bool:
+        """Whether reading again would show the same."""
+        return self.version == version and (self.changes_at is None or not self.read_at < self.changes_at < now)
+
+
+class Snapshots:
+    """Five hundred people who watch one workspace cost one reading per change. Made once, see `Context.part`."""
+
+    LIMIT = 256
+    "Workspaces kept; the oldest goes first."
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._changes: WorkspaceChanges = ctx.part(WorkspaceChanges)
+        self._kept: dict[UUID, Snapshot] = {}
+        self._reading: dict[UUID, trio.Lock] = {}
+
+    async def get(self, workspace_id: UUID) -> Snapshot | None:
+        """How the workspace looks now; the caller must be watching it. None for an unknown one."""
+        lock = self._reading.setdefault(workspace_id, trio.Lock())
+        try:
+            async with lock:
+                kept = self._kept.get(workspace_id)
+                if kept is not None and kept.is_fresh(self._changes.version(workspace_id), self._ctx.clock.now()):
+                    return kept
+                return await self._read(workspace_id)
+        finally:
+            if not lock.statistics().tasks_waiting and not lock.locked():
+                self._reading.pop(workspace_id, None)
+
+    async def _read(self, workspace_id: UUID) -> Snapshot | None:
+        ctx, version = self._ctx, self._changes.version(workspace_id)
+        now = ctx.clock.now()
+        view = await ctx.db.read(workspace_store.get_view, workspace_id)
+        if view is None:
+            return None
+        page = await ctx.db.read(load_page, [view.latest], now, strict=strict_tags(ctx))
+        answer = present_workspace(ctx, view, page)
+        changes_at = _next_change(page, view.latest.job.id)
+        found = Snapshot(view, answer, codec.encode(answer), version, now, changes_at)
+        self._kept.pop(workspace_id, None)
+        self._kept[workspace_id] = found
+        while len(self._kept) > self.LIMIT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
 async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[Workspace | None]:
     """The workspace at once, then whenever it looks different. Raises NotFound before the first one."""
     changes = ctx.part(WorkspaceChanges)
     await changes.wait_ready()
     with changes.watch(workspace_id=workspace_id) as watch:
         shown = b""
-        first = True
         while not ctx.stopping.is_set():
-            try:
-                view = await load_workspace(ctx, subject, workspace_id)
-            except Refusal:
-                if first:
-                    raise
+            found = await ctx.part(Snapshots).get(workspace_id)
+            if found is None or not may(subject, "read", workspace_resource(found.view.workspace)):
+                if not shown:
+                    raise NotFound
                 return
-            now = ctx.clock.now()
-            page = await ctx.db.read(load_page, [view.latest], now, strict=strict_tags(ctx))
-            answer = present_workspace(ctx, view, page)
-            looks = codec.encode(answer)
-            if looks != shown:
-                shown, first = looks, False
-                yield answer
-            silence = _seconds_until(_next_change(page, view.latest.job.id), now)
+            if found.encoded != shown:
+                shown = found.encoded
+                yield found.answer
+            silence = _seconds_until(found.changes_at, ctx.clock.now())
             if await _wait(ctx, watch, silence) is None:
                 yield None
             watch.drain()

@@ -1,0 +1,103 @@
+"""Watchers share their reading, hear of changes soon, and of what only time changes."""
+
+from contextlib import aclosing
+from uuid import UUID
+
+import pytest
+import trio
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.authentication import user_subject
+from coder.coderd.services.changes import Watch, WorkspaceChanges
+from coder.coderd.services.errors import NotFound
+from coder.coderd.services.watching import Snapshots, watch_workspace
+from coder.coderd.store.changes import Change, parse_change
+from tests.kit.workspaces import new_workspace, workspace_world
+
+
+async def test_many_watchers_cost_one_reading_per_change(monkeypatch):
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        workspace_id = UUID(workspace["id"])
+        subject = await user_subject(world.ctx, UUID(world.user_id))
+        readings = 0
+        plain = Snapshots._read
+
+        async def counted(self, which):
+            nonlocal readings
+            readings += 1
+            return await plain(self, which)
+
+        monkeypatch.setattr(Snapshots, "_read", counted)
+        seen = []
+
+        async def follow(task_status):
+            started = False
+            async with aclosing(watch_workspace(world.ctx, subject, workspace_id)) as stream:
+                async for shown in stream:
+                    if shown is not None:
+                        seen.append(shown.favorite)
+                        if not started:
+                            started = True
+                            task_status.started()
+                        if shown.favorite:
+                            return
+
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                for _number in range(40):
+                    await nursery.start(follow)
+                before = readings
+                assert (await world.put(f"/api/v2/workspaces/{workspace_id}/favorite")).status_code == 204
+        assert seen.count(True) == 40
+        assert before <= 2
+        assert readings - before <= 2
+
+
+async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more():
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        user_id, _token = await world.member("bob")
+        subject = await user_subject(world.ctx, UUID(user_id))
+        with pytest.raises(NotFound):
+            await anext(watch_workspace(world.ctx, subject, UUID(workspace["id"])))
+        path = f"/api/v2/workspaces/{workspace['id']}/acl"
+        assert (await world.patch(path, {"user_roles": {user_id: "use"}})).status_code == 204
+        with trio.fail_after(10):
+            async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:
+                assert (await anext(stream)).name == "w"
+                assert (await world.delete(path)).status_code == 204
+                assert await anext(stream, None) is None
+
+
+async def test_a_timeout_nobody_writes_is_seen():
+    clock = FakeClock()
+    async with workspace_world(clock=clock) as (world, _):
+        workspace = await new_workspace(world, "w")
+        subject = await user_subject(world.ctx, UUID(world.user_id))
+        with trio.fail_after(10):
+            async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:
+                first = await anext(stream)
+                assert first.latest_build.resources[0].agents[0].status == "connecting"
+                clock.advance(121)
+                world.ctx.part(WorkspaceChanges)._tell_everybody(Change("resync"))
+                assert (await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"
+
+
+async def test_equal_changes_are_one_and_too_many_are_a_resync():
+    watch = Watch()
+    change = Change("state", UUID(int=1), UUID(int=2))
+    watch.put(change)
+    watch.put(change)
+    assert await watch.next() == change
+    assert watch.drain() == []
+    for number in range(1001):
+        watch.put(Change("state", UUID(int=1), UUID(int=number)))
+    assert await watch.next() == Change("resync")
+
+
+def test_notices_are_read_back():
+    text = f"logs {UUID(int=1)} {UUID(int=2)} {UUID(int=3)}"
+    assert parse_change(text) == Change("logs", UUID(int=1), UUID(int=2), UUID(int=3))
+    with pytest.raises(ValueError, match="not enough values"):
+        parse_change("nonsense")
