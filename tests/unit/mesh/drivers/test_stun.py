@@ -60,7 +60,7 @@ async def test_lost_questions_are_repeated_and_the_round_ends(autojump_clock: tr
 async def test_the_server_answers_its_own_kind_only() -> None:
     sock = UdpSocket(socket.AF_INET, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
-        port: Any = await nursery.start(serve_stun)
+        port: Any = await nursery.start(serve_stun, "", 0)
         foreign = stun.BindingRequest(bytes(12)).encode()[:20]
         for datagram in (b"x", foreign, stun.BindingRequest(b"twelve bytes").encode()):
             assert sock.send(datagram, ("127.0.0.1", port)) is Sent.YES
