@@ -90,6 +90,34 @@ def converse(seed: int) -> None:
     assert not world.b.sockets
 
 
+def test_a_reader_may_be_the_last_to_wake() -> None:
+    """Both ends are CLOSED and forgotten before anybody reads: the world ends with the read, not before it."""
+    world = World(3)
+    mine, theirs = world.connect()
+    transfers = [Transfer(mine, theirs, b"x" * 3000, world.random), Transfer(theirs, mine, b"y", world.random)]
+    reads_at = world.now + 200  # TIME_WAIT lasts 60
+
+    def step() -> None:
+        for transfer in transfers:
+            transfer.step(reading=world.now >= reads_at)
+
+    world.on_step = step
+    world.wake_at = [reads_at]
+    world.run(lambda: all(transfer.done for transfer in transfers))
+    assert world.now == reads_at
+    assert not world.a.sockets
+    assert not world.b.sockets
+
+
+def test_silence_before_the_end_is_a_failure() -> None:
+    world = World(3)
+    mine, theirs = world.connect()
+    mine.close()
+    theirs.close()
+    with pytest.raises(AssertionError, match="fell silent"):
+        world.run(lambda: False)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conversation(seed: int) -> None:
     converse(seed)

@@ -82,6 +82,26 @@ def test_bare_fin_waits_for_data_sent_before_it():
     assert socket.eof
 
 
+def test_what_arrived_outlives_the_connection():
+    """A reader slower than TIME_WAIT (or a machine that slept through it) still gets every byte and the end."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.shutdown_write()
+    puppet.collect()
+    puppet.ack += 1
+    puppet.send(FIN | ACK, b"unread")
+    assert socket.state is State.TIME_WAIT
+    puppet.advance(7200)
+    assert socket.closed
+    assert not puppet.stack.sockets
+    assert socket.readable
+    assert not socket.eof
+    assert socket.read_nowait(4) == b"unre"
+    assert socket.read_nowait() == b"ad"
+    assert socket.eof
+    assert socket.read_nowait() == b""
+
+
 def test_close_with_unread_data_resets():
     puppet = Puppet()
     socket = puppet.accepted()
