@@ -29,7 +29,6 @@ locals {
 resource "coder_agent" "main" {
   arch = data.coder_provisioner.me.arch
   os   = data.coder_provisioner.me.os
-  dir  = "${local.folder}/home"
 
   env = {
     GIT_AUTHOR_NAME     = coalesce(data.coder_workspace_owner.me.full_name, data.coder_workspace_owner.me.name)
