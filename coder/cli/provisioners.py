@@ -109,10 +109,12 @@ async def _serve(invocation: Invocation) -> None:
             await http.request("GET", "/api/v2/users/me")  # a bad token is told at once, not retried for ever
     name = invocation["name"] or socket.gethostname().split(".")[0]
     connect = partial(_connect, policy, organization, name, invocation)
-    await _run_until_signal(connect, name, _cache(invocation["cache_dir"]))
+    cache = _cache(invocation["cache_dir"])
+    executors = _executors(cache, invocation["terraform_path"], invocation["terraform_provider"])
+    await _run_until_signal(connect, name, cache, executors)
 
 
-async def _run_until_signal(connect: Any, name: str, cache: Path) -> None:
+async def _run_until_signal(connect: Any, name: str, cache: Path, executors: Any) -> None:
     """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once."""
     import signal
 
@@ -135,16 +137,20 @@ async def _run_until_signal(connect: Any, name: str, cache: Path) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery.cancel_scope)
-        await run_daemon(connect, DaemonConfig(name=name, work_dir=cache / "work"), _executors(cache), shutdown)
+        await run_daemon(connect, DaemonConfig(name=name, work_dir=cache / "work"), executors, shutdown)
         nursery.cancel_scope.cancel()
 
 
-def _executors(cache: Path) -> Any:
+def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin") -> Any:
     from coder.base.config import process_environment
     from coder.provisionerd.config import TerraformConfig
     from coder.provisionerd.executors.terraform import executor_kinds
 
-    return executor_kinds(TerraformConfig(cache_dir=cache / "terraform", environment=process_environment()))
+    return executor_kinds(
+        TerraformConfig(
+            binary=binary, provider=provider, cache_dir=cache / "terraform", environment=process_environment()
+        )
+    )
 
 
 @asynccontextmanager
@@ -208,6 +214,21 @@ _START_OPTIONS = (
     Option("name", "name", "CODER_PROVISIONER_DAEMON_NAME", help="Name of this daemon (default: the host's)."),
     Option("key", "key", "CODER_PROVISIONER_DAEMON_KEY", secret=True, help="Provisioner key to authenticate with."),
     Option("psk", "psk", "CODER_PROVISIONER_DAEMON_PSK", secret=True, help="Pre-shared key to authenticate with."),
+    Option(
+        "terraform_path",
+        "terraform-path",
+        "CODER_PROVISIONER_TERRAFORM_PATH",
+        default="terraform",
+        help="terraform or tofu to run: a path, or a name on PATH.",
+    ),
+    Option(
+        "terraform_provider",
+        "terraform-provider",
+        "CODER_PROVISIONER_TERRAFORM_PROVIDER",
+        default="builtin",
+        choices=("builtin", "upstream"),
+        help="Serve the coder/coder provider in this process, or let terraform install upstream's.",
+    ),
     Option("poll_interval", "poll-interval", "CODER_PROVISIONERD_POLL_INTERVAL", hidden=True),
     Option("poll_jitter", "poll-jitter", "CODER_PROVISIONERD_POLL_JITTER", hidden=True),
     Option("log_human", "log-human", "CODER_PROVISIONER_DAEMON_LOGGING_HUMAN", default="/dev/stderr", help="Log file."),

@@ -181,24 +181,31 @@ def needs_init(template: TemplateFiles) -> bool:
     """
     if template.has_json:
         return True
+    used: set[str] = set()
+    declared = False
     for file in template.files:
+        # a function of a provider would need that provider
+        if "provider::" in file.text:
+            return True
         for block in file.body.blocks:
             if block.type in {"resource", "data"}:
-                kind = block.labels[0] if block.labels else ""
-                if kind.partition("_")[0] not in _BUILT_IN or _other_provider(block):
+                used.add(block.labels[0].partition("_")[0] if block.labels else "")
+                if _other_provider(block):
                     return True
             elif block.type == "terraform":
                 if _settings_need_init(block):
                     return True
+                declared = declared or _declares_coder(block)
             elif block.type == "provider":
-                if block.labels[:1] not in {("coder",), ("terraform",)}:
-                    return True
+                used.add(block.labels[0] if block.labels else "")
             elif block.type not in _HARMLESS:
                 return True
-        # a function of a provider would need that provider
-        if "provider::" in file.text:
-            return True
-    return False
+    # Undeclared, `coder` would mean hashicorp/coder: let init say that there is no such provider.
+    return not used <= _BUILT_IN or ("coder" in used and not declared)
+
+
+def _declares_coder(block: Block) -> bool:
+    return any("coder" in inner.body.attributes for inner in block.body.blocks if inner.type == "required_providers")
 
 
 def _other_provider(block: Block) -> bool:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coder.domain.rendering.builds import Given, build_values
 from coder.domain.rendering.parameters import render
@@ -102,3 +104,8 @@ def test_odd_blocks_do_not_fail() -> None:
     rendered = render({"main.tf": text.encode()}, Request())
     assert [one["name"] for one in rendered.parameters] == ["p"]
     render_presets({"main.tf": text.encode()}, Request(), rendered)
+
+
+@given(st.text(alphabet='ab1 .,:?{}[]()"$%\\\n<-+*!&|=>', max_size=60))
+def test_any_expression_renders(text: str) -> None:
+    render({"main.tf": (_ONE % text).encode()}, Request({"x": "1"}))

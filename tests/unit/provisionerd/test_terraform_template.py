@@ -25,6 +25,9 @@ def test_parse(name: str) -> None:
     assert reader.workspace_tags(template) == want["workspace_tags"]
 
 
+_CODER = 'terraform {\n required_providers {\n coder = { source = "coder/coder" }\n }\n}\n'
+
+
 def _template(tmp_path: Path, text: str) -> reader.TemplateFiles:
     (tmp_path / "main.tf").write_text(text)
     return reader.read_template(tmp_path)
@@ -38,14 +41,17 @@ def test_file_that_is_not_hcl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "needed"),
     [
-        ('resource "coder_agent" "a" {}\nresource "terraform_data" "b" {}', False),
+        (_CODER + 'resource "coder_agent" "a" {}\nresource "terraform_data" "b" {}', False),
+        ('resource "coder_agent" "a" {}', True),
         ('terraform {\n required_providers {\n coder = { source = "coder/coder", version = "~> 2" }\n }\n}', False),
         ('terraform {\n required_providers {\n coder = { source = "example.com/x/coder" }\n }\n}', True),
         ('terraform {\n required_providers {\n docker = { source = "kreuzwerker/docker" }\n }\n}', True),
         ('terraform {\n backend "http" {}\n}', True),
         ('resource "null_resource" "x" {}', True),
         ('resource "coder_agent" "x" {\n provider = other.one\n}', True),
-        ('resource "coder_agent" "x" {\n provider = coder.one\n}', False),
+        (_CODER + 'resource "coder_agent" "x" {\n provider = coder.one\n}', False),
+        (_CODER + 'provider "coder" {}', False),
+        (_CODER + 'provider "docker" {}', True),
         ('module "m" {\n source = "./m"\n}', True),
         ("locals {\n x = provider::foo::bar()\n}", True),
         ('ephemeral "random_password" "p" {}', True),
