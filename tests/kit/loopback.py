@@ -99,7 +99,13 @@ class Loopback:
         """Runs the command line as the person of `sign_in`; its output."""
         env = self.env("client") | {"CODER_URL": self.url, "CODER_SESSION_TOKEN": self.token}
         done = subprocess.run(
-            [*PROGRAM, *args], env=env, cwd=self.folder, capture_output=True, timeout=limit, stdin=subprocess.DEVNULL
+            [*PROGRAM, *args],
+            env=env,
+            cwd=self.folder,
+            capture_output=True,
+            timeout=limit,
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
         if done.returncode != 0:
             text = f"coder {' '.join(args)}: {done.returncode}\n{done.stdout.decode()}\n{done.stderr.decode()}"

@@ -181,12 +181,39 @@ def test_state_and_log_follow_the_agent(page: Page, server: Loopback) -> None:
     expect(lines.get_by_text("hello from the machine")).to_have_count(1)
 
 
+def test_page_outlives_a_restart_of_the_server(page: Page, server: Loopback) -> None:
+    assert server.server is not None
+    end(server.server)
+    expect(page.get_by_text("The connection to the server is lost.")).to_be_visible()
+    expect(page.get_by_role("heading", name=MACHINE)).to_be_visible()
+    server.start_server()
+    expect(page.get_by_text("The connection to the server is lost.")).to_have_count(0)
+    expect(page.get_by_test_id("agent-status")).to_have_attribute("data-status", "connected")
+    server.write_agent_log(agent_token(server), "after the restart")
+    expect(page.get_by_test_id("agent-log").get_by_text("after the restart")).to_have_count(1)
+    expect(page.get_by_test_id("agent-log").get_by_text("hello from the machine")).to_have_count(1)
+
+
 def test_pages_that_are_not_there(page: Page) -> None:
     page.goto(f"/@ana-admin/{MACHINE}-not")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
-    page.goto("/no/such/page")
+    page.goto("/@ana-admin/hello-world/no-such-page")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    page.goto("/no-such-page")
     page.get_by_role("link", name="Back to workspaces").click()
     expect(page.get_by_test_id(f"workspace-{MACHINE}")).to_be_visible()
+
+
+def test_without_an_account(browser: Browser, server: Loopback) -> None:
+    context = browser.new_context(base_url=server.url)
+    page = context.new_page()
+    page.goto("/install")
+    expect(page.get_by_text(f"curl -fsSL {server.url}/install.sh | sh")).to_be_visible()
+    page.goto("/no-such-page")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    page.goto(f"/@ana-admin/{MACHINE}")
+    expect(page).to_have_url(re.compile(rf"/login\?redirect=%2F%40ana-admin%2F{MACHINE}$"))
+    context.close()
 
 
 def agent_token(server: Loopback) -> str:

@@ -15,14 +15,22 @@ const WORDS: Record<WorkspaceStatus, [string, string]> = {
 
 export function WorkspaceBadge({ workspace }: { workspace: Workspace }) {
   const [word, tone] = WORDS[workspace.latest_build.status];
-  const unhealthy = workspace.latest_build.status === "running" && !workspace.health.healthy;
+  const trouble = workspace.latest_build.status === "running" && !workspace.health.healthy ? troubleOf(workspace) : null;
   return (
-    <span className={`badge ${unhealthy ? "warn" : tone}`}>
+    <span className={`badge ${trouble ? "warn" : tone}`}>
       <span className="dot" aria-hidden="true" />
       <span><span className="hidden">Workspace status: </span>{word}</span>
-      {unhealthy ? <span className="sub">· unhealthy</span> : null}
+      {trouble ? <span className="sub">{trouble}</span> : null}
     </span>
   );
+}
+
+// A machine that has yet to be attached is no illness.
+function troubleOf(workspace: Workspace): string {
+  const states = workspace.latest_build.resources.flatMap((resource) => (resource.agents ?? []).map((agent) => agent.status));
+  if (states.includes("disconnected")) return "agent disconnected";
+  if (states.includes("connecting") || states.includes("timeout")) return "waiting for its agent";
+  return "unhealthy";
 }
 
 const AGENT: Record<WorkspaceAgent["status"], [string, string]> = {

@@ -41,7 +41,7 @@ function Row({ template }: { template: Template }) {
         {template.deprecated ? <span className="tag warn">Deprecated</span> : null}
         <div className="faint">{template.description}</div>
       </td>
-      <td>{developers(template.active_user_count)}</td>
+      <td className="short">{developers(template.active_user_count)}</td>
       <td className="extra"><time dateTime={template.updated_at}>{ago(template.updated_at)}</time></td>
     </tr>
   );

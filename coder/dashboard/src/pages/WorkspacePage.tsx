@@ -28,13 +28,18 @@ function Found({ owner, name }: { owner: string; name: string }) {
   useTitle(`${owner}/${name}`);
   const query = workspaceByName(owner, name);
   const found = useQuery(query);
-  useWorkspaceWatch(found.data?.id, query.queryKey);
+  const live = useWorkspaceWatch(found.data?.id, query.queryKey);
   if (found.isPending) return <Loading />;
   if (found.isError) {
     if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
     if (!found.data) return <Failure error={found.error} retry={() => void found.refetch()} />;
   }
-  return <Loaded workspace={found.data} />;
+  return (
+    <>
+      {live ? null : <Notice kind="warning" title="The connection to the server is lost.">Trying again by itself. Below is what was last known.</Notice>}
+      <Loaded workspace={found.data} />
+    </>
+  );
 }
 
 function Loaded({ workspace }: { workspace: Workspace }) {
@@ -51,6 +56,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
         <WorkspaceBadge workspace={workspace} />
         <Actions workspace={workspace} />
       </div>
+      {build.has_external_agent ? <p id="external-reason" className="faint reason">{EXTERNAL_REASON}</p> : null}
       <p className="faint">
         {workspace.template_display_name || workspace.template_name} · version {build.template_version_name} · built {ago(build.created_at)}
       </p>
@@ -91,7 +97,6 @@ function Actions({ workspace }: { workspace: Workspace }) {
       {button("Start", "workspace-start", ["start"], status === "stopped" || status === "failed" || status === "canceled")}
       {button("Stop", "workspace-stop-button", ["stop"], status === "running" || status === "failed")}
       {button("Restart", "workspace-restart-button", ["stop", "start"], status === "running")}
-      {external ? <span id="external-reason" className="faint reason">{EXTERNAL_REASON}</span> : null}
       {build.isError ? <Notice kind="error" title={build.error.message} /> : null}
     </div>
   );
@@ -121,7 +126,11 @@ function AgentCard({ workspace, agent, external }: { workspace: Workspace; agent
       {external && waiting ? <ExternalAgentPanel workspace={workspace} agent={agent} /> : null}
       {external && agent.status === "disconnected" ? (
         <Notice kind="warning" title="The agent has lost its connection.">
-          It comes back by itself when the machine and its network do. If it was ended, run its command again.
+          It comes back by itself when the machine and its network do. If it was ended, run its command again:
+          <details>
+            <summary>Show the command</summary>
+            <ExternalAgentPanel workspace={workspace} agent={agent} />
+          </details>
         </Notice>
       ) : null}
       {agent.status === "connected" ? (

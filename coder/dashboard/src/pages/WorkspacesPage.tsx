@@ -25,7 +25,7 @@ export function WorkspacesPage() {
   useTitle("Workspaces");
   const { filter, page, show } = useShown();
   const list = useQuery({ ...workspaces(filter, page), placeholderData: keepPreviousData });
-  const found = list.isError ? undefined : list.data;
+  const found = list.data; // a refresh that failed leaves what was there
   return (
     <>
       <div className="head">
