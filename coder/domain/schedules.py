@@ -100,6 +100,6 @@ def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) 
 def _number(text: str, names: dict[str, int] | None) -> int:
     if names and text.lower() in names:
         return names[text.lower()]
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise ScheduleError(f"parse schedule: failed to parse int from {text}")
     return int(text)

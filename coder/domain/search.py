@@ -173,9 +173,9 @@ def parse_rfc3339(text: str) -> datetime | None:
     day, clock, fraction, zone = match.groups()
     try:
         value = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone == 'Z' else zone}")
-    except ValueError:
+        return value.replace(microsecond=int((fraction or "0").ljust(6, "0")[:6])).astimezone(UTC)
+    except (ValueError, OverflowError):  # no such day; or only in UTC before the year 1
         return None
-    return value.replace(microsecond=int((fraction or "0").ljust(6, "0")[:6])).astimezone(UTC)
 
 
 def _join_bare_words(tokens: list[str]) -> list[str]:

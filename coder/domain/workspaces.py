@@ -11,6 +11,8 @@ from coder.domain.schedules import ScheduleError, WeeklySchedule, parse_weekly
 from coder.domain.search import FieldRefusal
 
 MIN_TTL_MS = 60_000
+MAX_TTL_MS = 100 * 365 * 24 * 3600 * 1000
+"""A century. Upstream has no limit; beyond this a deadline would leave the calendar."""
 MIN_EXTEND = timedelta(minutes=30)
 AUTOMATIC_UPDATES = ("always", "never")
 SHARE_LEVELS = ("owner", "authenticated", "organization", "public")
@@ -28,8 +30,10 @@ WORKSPACE_ROLES: dict[str, frozenset[str]] = {
 
 def explain_ttl(ttl_ms: int | None) -> FieldRefusal | None:
     """Why a time to live is not acceptable. None and 0 both mean that the workspace never stops by itself."""
-    if ttl_ms is None or ttl_ms == 0 or ttl_ms >= MIN_TTL_MS:
+    if ttl_ms is None or ttl_ms == 0 or MIN_TTL_MS <= ttl_ms <= MAX_TTL_MS:
         return None
+    if ttl_ms > MAX_TTL_MS:
+        return FieldRefusal("ttl_ms", "time until shutdown must be at most a hundred years")
     return FieldRefusal("ttl_ms", "time until shutdown must be at least one minute")
 
 

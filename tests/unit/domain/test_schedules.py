@@ -1,6 +1,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import text
 
 from coder.domain.schedules import ScheduleError, parse_weekly
 
@@ -58,3 +60,12 @@ def test_sunday_is_zero_and_seven_and_names_work() -> None:
 def test_refusals(text: str, detail: str) -> None:
     with pytest.raises(ScheduleError, match=detail):
         parse_weekly(text)
+
+
+@given(text())
+def test_any_text_is_a_schedule_or_refused(words: str) -> None:
+    try:
+        schedule = parse_weekly(words)
+    except ScheduleError:
+        return
+    assert schedule.weekdays <= set(range(7))

@@ -1,6 +1,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import text
 
 from coder.domain.search import FieldRefusal, parse_query, parse_rfc3339, split_outside_quotes
 
@@ -65,7 +67,16 @@ def test_rfc3339() -> None:
     assert parse_rfc3339("2020-02-29T01:02:03.123456789+02:00") == datetime(2020, 2, 28, 23, 2, 3, 123456, UTC)
     assert parse_rfc3339("2020-02-30T01:02:03Z") is None
     assert parse_rfc3339("2020-02-28") is None
+    assert parse_rfc3339("0001-01-01T00:00:00+14:00") is None
 
 
 def test_split_drops_empty_pieces() -> None:
     assert split_outside_quotes('  a "b c" ', " ") == ["a", "b c"]
+
+
+@given(text())
+def test_any_text_is_a_query_or_refused(query: str) -> None:
+    terms = parse_query(query, "name")
+    terms.many("name")
+    for refusal in terms.refusals():
+        assert refusal.detail
