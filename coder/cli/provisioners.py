@@ -137,7 +137,9 @@ async def _run_until_signal(connect: Any, name: str, cache: Path, executors: Any
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery.cancel_scope)
-        await run_daemon(connect, DaemonConfig(name=name, work_dir=cache / "work"), executors, shutdown)
+        # Twice a second: the answers are how a daemon hears that its job was canceled.
+        config = DaemonConfig(name=name, work_dir=cache / "work", heartbeat=0.5)
+        await run_daemon(connect, config, executors, shutdown)
         nursery.cancel_scope.cancel()
 
 

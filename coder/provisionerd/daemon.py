@@ -38,6 +38,8 @@ _log = get_logger("provisionerd")
 
 Connect = Callable[[], AbstractAsyncContextManager[Session]]
 
+_CANCEL_ANSWER = 5.0
+"Seconds a draining daemon waits for the server to take back its offer to work."
 _FATAL = frozenset({400, 401, 403, 404})
 "Statuses that another try will not change."
 
@@ -136,6 +138,9 @@ async def _wait_for_job(session: Session, shutdown: Shutdown) -> pd.AcquiredJob 
                 async def say_cancel() -> None:
                     await shutdown.wait_draining()
                     await stream.send(pd.CancelAcquire())
+                    # A server that does not answer keeps nobody from stopping.
+                    await trio.sleep(_CANCEL_ANSWER)
+                    nursery.cancel_scope.cancel()
 
                 nursery.start_soon(say_cancel)
                 try:

@@ -344,3 +344,15 @@ def test_full_disk(tmp_path: Path) -> None:
     blocked.touch()
     with pytest.raises(CoderError, match="cannot make a job directory"), job_directory(blocked / "below"):
         pass
+
+
+async def test_drain_without_an_answer(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    class Silent(FakeServer):
+        async def _acquire(self, call: Any) -> None:
+            await trio.sleep_forever()
+
+    server, shutdown = Silent(), Shutdown()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_daemon, server.connect, config, ECHO, shutdown)
+        await trio.sleep(1)
+        shutdown.drain()
