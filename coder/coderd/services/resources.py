@@ -6,10 +6,12 @@ however many jobs there are (`load_resources`), and put together without touchin
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -89,6 +91,7 @@ async def insert_resources(
         for agent in resource.agents if transition == "start" else ():
             _add_agent(rows, agent, row.id, job_id, now)
     _check_names(rows.agents)
+    _check_texts(rows)
     rows.apps = await _own_ids(tx, rows.apps, workspace_id)
     await resource_store.insert_resources(tx, rows.resources)
     await agent_store.insert_agents(
@@ -303,6 +306,20 @@ def _check_names(agents: Sequence[AgentRow]) -> None:
         if agent.name.lower() in seen:
             raise BadResultError(f"duplicate agent name {agent.name!r}")
         seen.add(agent.name.lower())
+
+
+def _check_texts(rows: _Rows) -> None:
+    # Postgres cannot store a zero byte; told here, it is the job's error and not a hung job.
+    parts: tuple[Sequence[Any], ...] = (
+        rows.resources, rows.agents, rows.apps, rows.scripts, rows.sources, rows.metadata,
+    )  # fmt: skip
+    for row in chain.from_iterable(parts):
+        for item in fields(row):
+            value = getattr(row, item.name)
+            if "\x00" in (value if isinstance(value, str) else "") or (
+                isinstance(value, dict | list) and "\\u0000" in json.dumps(value)
+            ):
+                raise BadResultError(f"{item.name} of {type(row).__name__.removesuffix('Row')} contains a zero byte")
 
 
 @dataclass(slots=True)

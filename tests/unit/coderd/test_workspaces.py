@@ -1,5 +1,7 @@
 """Workspaces over the real doors: creating, reading, changing, building."""
 
+from coder.rpc.proto import provisioner_pb2 as pb
+from tests.kit.daemon import agent, resource
 from tests.kit.workspaces import build, create, new_workspace, without_daemon, workspace_world
 
 
@@ -267,3 +269,42 @@ async def test_a_page_costs_a_fixed_number_of_statements():
             answer = await world.get("/api/v2/workspaces", params={"limit": limit})
             assert len(answer.json()["workspaces"]) == int(limit)
             assert len(seen) <= 8, seen
+
+
+async def test_results_that_cannot_be_stored_fail_the_build_with_a_reason():
+    async with workspace_world() as (world, answers):
+        workspace = await new_workspace(world, "w")
+        for wrong, said in (
+            ([agent(token="no uuid")], "it must be a UUID"),
+            ([agent(name="twin"), agent(name="TWIN")], "duplicate agent name"),
+            ([agent(env={"A": "b\x00"})], "contains a zero byte"),
+            ([agent(troubleshooting_url="\x00")], "contains a zero byte"),
+        ):
+            made = [resource("box", agents=wrong)]
+            answers.build = lambda job, made=made: {"state": b"kept", "resources": made}
+            failed = await build(world, workspace["id"], "start")
+            assert failed["latest_build"]["status"] == "failed"
+            assert said in failed["latest_build"]["job"]["error"]
+            state = await world.get(f"/api/v2/workspacebuilds/{failed['latest_build']['id']}/state")
+            assert state.content == b"kept"
+
+
+async def test_apps_keep_their_ids_and_older_agents_disappear():
+    app_id = "99999999-1111-4111-8111-111111111111"
+    async with workspace_world() as (world, answers):
+
+        def result(job):
+            return {"state": b"", "resources": [resource("box", agents=[agent(apps=[pb.App(id=app_id, slug="web")])])]}
+
+        answers.build = result
+        first = await new_workspace(world, "w")
+        second = await build(world, first["id"], "start")
+        other = await new_workspace(world, "other")
+
+        def app_of(workspace):
+            return workspace["latest_build"]["resources"][0]["agents"][0]["apps"][0]["id"]
+
+        assert app_of(first) == app_of(second) == app_id
+        assert app_of(other) != app_id  # somebody else's id is not taken over
+        builds = (await world.get(f"/api/v2/workspaces/{first['id']}/builds")).json()
+        assert ["agents" in item["resources"][0] for item in builds] == [True, False]
