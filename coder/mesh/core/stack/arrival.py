@@ -253,7 +253,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
     if not segment.flags & tcp.ACK:
         return
     c.last_heard = now
-    if times is not None and c.ts_ok and seq <= c.last_ack_sent and (times[0] - c.ts_recent) & MASK < HALF:
+    if times is not None and c.ts_ok and seq <= c.last_ack_sent:  # newer, or ours is out of date (RFC 7323 5.5)
         c.ts_recent = times[0]
         c.ts_recent_at = now
     if not _take_ack(c, seq, segment, now) or c.state is State.CLOSED:

@@ -41,6 +41,20 @@ def test_acknowledgement_of_the_future_is_dropped():
     assert [a.flags for a in answers] == [ACK]
 
 
+def test_a_month_of_silence_does_not_make_timestamps_old():
+    """RFC 7323 5.5: half the timestamps lie behind the last one by then; the first that comes replaces it."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    puppet.now += 30 * 86400
+    puppet.stamp += 30 * 86400 * 1000
+    (answer,) = puppet.send(payload=b"awake")
+    assert socket.read_nowait() == b"awake"
+    assert answer.options.timestamps is not None
+    assert answer.options.timestamps[1] == puppet.stamp
+    assert puppet.send(payload=b"again")
+    assert socket.read_nowait() == b"again"
+
+
 def test_old_timestamps_are_dropped():
     puppet = Puppet()
     socket = puppet.accepted()
