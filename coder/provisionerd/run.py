@@ -225,8 +225,10 @@ class _Run:
             await self._link.call("CompleteJob", completed, pd.Empty, final=True)
         except RpcError as problem:
             # E.g. a result too big for one message: the job must still end, and say why.
-            text = f"complete job: {problem.text}"
-            await self._link.call("FailJob", self.failed(JobFailed(text)), pd.Empty, final=True)
+            failed = self.failed(JobFailed(f"complete job: {problem.text}"))
+            if failed.ByteSize() > MAX_MESSAGE:
+                failed.workspace_build.ClearField("state")
+            await self._link.call("FailJob", failed, pd.Empty, final=True)
 
 
 def _kind(acquired: pd.AcquiredJob) -> str:

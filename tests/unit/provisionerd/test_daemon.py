@@ -356,3 +356,27 @@ async def test_drain_without_an_answer(autojump_clock: trio.abc.Clock, config: D
         nursery.start_soon(run_daemon, server.connect, config, ECHO, shutdown)
         await trio.sleep(1)
         shutdown.drain()
+
+
+class _BigExecutor:
+    """Its applies end with a state that no message can carry."""
+
+    @asynccontextmanager
+    async def open(self, settings: Settings) -> AsyncIterator[Any]:
+        async with EchoExecutor().open(settings) as session:
+
+            async def apply(*_arguments: Any) -> pb.ApplyComplete:
+                return pb.ApplyComplete(state=b"s" * (5 << 20))
+
+            session.apply = apply  # type: ignore[method-assign]
+            session.state = lambda: b"s" * (5 << 20)  # type: ignore[method-assign]
+            yield session
+
+
+async def test_result_too_big_for_a_message(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    server.post(_build(echo_archive()))
+    async with running_daemon(server, config, {"echo": _BigExecutor()}):
+        failed = await server.wait_ended()
+    assert isinstance(failed, pd.FailedJob)
+    assert failed.error.startswith("complete job: payload was too big")
