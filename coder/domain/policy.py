@@ -111,6 +111,11 @@ def allowed_organizations(subject: Subject, action: str, resource_type: str) -> 
     )
 
 
+def scope_allows(subject: Subject, action: str, resource_type: str) -> bool:
+    """Does the subject's key reach objects of this type at all? Lists ask; single objects are asked with `decide`."""
+    return subject.kind == "system" or _scope_allows(subject, action, Resource(resource_type))
+
+
 def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
     kind = resource.type
     if _site_allows(subject, action, kind):
@@ -123,7 +128,7 @@ def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
             continue
         if any(_granted(role.organization, action, kind) for role in roles):
             return True
-        if (owns or resource.any_organization) and any(_granted(role.member, action, kind) for role in roles):
+        if owns and any(_granted(role.member, action, kind) for role in roles):
             return True
         if owns and any(_granted(role.user, action, kind) for role in _site_roles(subject)):
             return True

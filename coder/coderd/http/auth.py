@@ -115,8 +115,13 @@ class CsrfMismatch(Refusal):
 
 def check_csrf() -> None:
     """Raises CsrfMismatch when a cookie-authenticated change carries no matching token."""
-    if request.method in _SAFE or request.headers.get("Coder-Session-Token") or "coder_session_token" in request.args:
-        return  # another site can neither set that header nor know the token
+    if request.method in _SAFE:
+        return
+    # Another site can make the browser send the cookie, but does not know what is in it.
+    token = credentials().token.encode()
+    for shown in (request.headers.get("Coder-Session-Token", ""), request.args.get("coder_session_token", "")):
+        if hmac.compare_digest(shown.encode(), token):
+            return
     cookie = request.cookies.get(CSRF_COOKIE, "")
     sent = request.headers.get(CSRF_HEADER, "")
     if not cookie or not hmac.compare_digest(cookie.encode(), sent.encode()):

@@ -47,7 +47,7 @@ class RateLimits:
         config = self._ctx.config
         if config.dangerous_disable_rate_limits or not path.startswith("/api/"):
             return 0
-        if path in _LOGIN_PATHS:
+        if path.rstrip("/") in _LOGIN_PATHS:  # routes answer with the slash as well
             return LOGIN_LIMIT
         if path == "/api/v2/files" or path.startswith("/api/v2/files/"):
             return FILES_LIMIT
@@ -60,7 +60,7 @@ class RateLimits:
             return []
         now = self._ctx.clock.now().timestamp()
         window, elapsed = int(now // WINDOW), now % WINDOW
-        counter = self._counter((who, path), window)
+        counter = self._counter((who, path.rstrip("/")), window)
         rate = counter.current + counter.previous * (WINDOW - elapsed) / WINDOW
         refused = rate >= limit
         if not refused:

@@ -7,7 +7,9 @@ to more than `MAX_UNPACKED` bytes or `MAX_MEMBERS` members, however small it was
 from __future__ import annotations
 
 import io
+import lzma
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -17,6 +19,11 @@ from pathlib import PurePosixPath
 MAX_UNPACKED = 100 << 20
 MAX_MEMBERS = 20_000
 _CHUNK = 1 << 20
+_UNREADABLE = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error,
+    EOFError, NotImplementedError, RuntimeError, OSError, ValueError,
+)  # fmt: skip
+"What the standard library raises for archives that lie: names that are not UTF-8, modes and sizes out of range."
 # Old zip programs write times before 1980 as zero; zip cannot say anything earlier.
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -41,7 +48,7 @@ def zip_to_tar(data: bytes) -> bytes:
         with zipfile.ZipFile(io.BytesIO(data)) as source, tarfile.open(fileobj=output, mode="w") as target:
             for info, content in _zip_members(source):
                 target.addfile(info, io.BytesIO(content) if info.isfile() else None)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+    except _UNREADABLE as error:
         raise ArchiveError(f"not a readable zip archive: {error}") from error
     return output.getvalue()
 
@@ -102,6 +109,6 @@ def tar_to_zip(data: bytes) -> bytes:
                     info.compress_type = zipfile.ZIP_DEFLATED
                     content = source.extractfile(member)
                     target.writestr(info, content.read() if content else b"")
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+    except _UNREADABLE as error:
         raise ArchiveError(f"not a readable tar archive: {error}") from error
     return output.getvalue()

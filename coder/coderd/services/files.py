@@ -10,9 +10,11 @@ import trio
 
 from coder.base.ids import new_uuid
 from coder.coderd.services import archives
-from coder.coderd.services.authorization import require
+from coder.coderd.services.authorization import may, require
 from coder.coderd.services.errors import Invalid, NotFound
+from coder.coderd.services.workspace_access import template_resource
 from coder.coderd.store import files as store
+from coder.coderd.store import templates as template_store
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.files import FileRow
 from coder.domain.policy import Resource, Subject
@@ -58,7 +60,8 @@ async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -
     row = await ctx.db.read(store.get_file, file_id)
     if row is None:
         raise NotFound
-    require(subject, "read", Resource("file", id=str(row.id), owner_id=row.created_by, any_organization=True))
+    if not await _may_read(ctx, subject, row):
+        raise NotFound
     if not wanted:
         return row.mimetype, row.data
     if wanted != "zip":
@@ -67,3 +70,13 @@ async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -
         return "application/zip", await trio.to_thread.run_sync(archives.tar_to_zip, row.data)
     except archives.ArchiveError as error:
         raise Invalid("The file cannot be read as tar.", str(error)) from error
+
+
+async def _may_read(ctx: Context, subject: Subject, row: FileRow) -> bool:
+    """Its uploader, site roles, and whoever may change a template made from it."""
+    own = row.created_by == subject.user_id  # what organizations grant holds for own files only: they have none
+    resource = Resource("file", id=str(row.id), owner_id=row.created_by, any_organization=own)
+    if may(subject, "read", resource):
+        return True
+    found = await ctx.db.read(template_store.list_templates_of_file, row.id)
+    return any(may(subject, "update", template_resource(template)) for template in found)

@@ -14,7 +14,7 @@ from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.agents import AgentPlace
 from coder.coderd.store.templates import TemplateRow
 from coder.coderd.store.workspaces import Readers, WorkspaceRow, WorkspaceView
-from coder.domain.policy import Resource, Subject, allowed_organizations
+from coder.domain.policy import NIL, Resource, Subject, allowed_organizations, scope_allows
 from coder.domain.workspaces import WORKSPACE_ROLES
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def template_resource(row: TemplateRow) -> Resource:
 
 def readers(subject: Subject) -> Readers:
     """The filter of a list: whose workspaces `subject` may read."""
+    if not scope_allows(subject, "read", "workspace"):
+        return Readers(everything=False, organization_ids=[], user_id=NIL, group_ids=[])  # reads nobody's
     organizations = allowed_organizations(subject, "read", "workspace")
     return Readers(
         everything=organizations is None,

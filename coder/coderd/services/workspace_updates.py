@@ -14,7 +14,7 @@ from coder.coderd.services.changes import WorkspaceChanges
 from coder.coderd.services.errors import NotFound
 from coder.coderd.store.agents import list_current_agents
 from coder.coderd.store.workspaces import Readers, WorkspaceFilter, list_views
-from coder.domain.policy import Subject
+from coder.domain.policy import Subject, scope_allows
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import tailnet_pb2
 
@@ -45,7 +45,7 @@ async def serve_workspace_updates(
     if len(request.workspace_owner_id) != 16:
         raise RpcError(0, f"invalid UUID (got {len(request.workspace_owner_id)} bytes)")
     owner_id = UUID(bytes=request.workspace_owner_id)
-    if owner_id != subject.user_id:
+    if owner_id != subject.user_id or not scope_allows(subject, "read", "workspace"):
         raise NotFound
     changes: WorkspaceChanges = ctx.part(WorkspaceChanges)
     await changes.wait_ready()

@@ -126,6 +126,17 @@ async def get_template(tx: Tx, template_id: UUID, *, lock: bool = False) -> Temp
     return TemplateRow(*row) if row else None
 
 
+async def list_templates_of_file(tx: Tx, file_id: UUID) -> list[TemplateRow]:
+    """Templates with a version that was made from this archive."""
+    versions = (
+        select(template_versions.c.template_id)
+        .join(provisioner_jobs, provisioner_jobs.c.id == template_versions.c.job_id)
+        .where(provisioner_jobs.c.file_id == file_id)
+    )
+    rows = await tx.execute(select(*_COLUMNS).where(templates.c.id.in_(versions)))
+    return [TemplateRow(*row) for row in rows]
+
+
 async def get_templates(tx: Tx, template_ids: Collection[UUID]) -> dict[UUID, TemplateRow]:
     """Found templates by id."""
     if not template_ids:

@@ -61,3 +61,18 @@ def test_links_and_garbage() -> None:
         zip_to_tar(b"garbage")
     with pytest.raises(ArchiveError):
         tar_to_zip(b"garbage" * 200)
+
+
+def test_names_that_are_not_utf8_or_too_long() -> None:
+    broken = zipped({"\u00e4.tf": b"x"}).replace("\u00e4".encode(), b"\xff\xff")
+    with pytest.raises(ArchiveError):
+        zip_to_tar(broken)
+    with pytest.raises(ArchiveError):
+        tar_to_zip(_tar_with_name("n" * 70_000))
+
+
+def _tar_with_name(name: str) -> bytes:
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    return output.getvalue()

@@ -61,6 +61,7 @@ def workspace(owner: UUID, organization: UUID = ORG, **rest: object) -> Resource
         (person(org=("organization-admin",)), "ssh", workspace(THEM), False),
         (person(org=("organization-admin",)), "delete", workspace(THEM, OTHER_ORG), False),
         (person(), "create", Resource("file", owner_id=ME, any_organization=True), True),
+        (person(), "read", Resource("file", owner_id=THEM, any_organization=True), False),
         (SYSTEM, "delete", workspace(THEM), True),
     ],
 )  # fmt: skip

@@ -41,6 +41,15 @@ def test_the_window_slides() -> None:
     counted.count("ip", LOGIN)
 
 
+def test_a_slash_at_the_end_is_no_way_around() -> None:
+    counted = limits(FakeClock())
+    for _ in range(30):
+        counted.count("ip", LOGIN)
+        counted.count("ip", LOGIN + "/")
+    with pytest.raises(RateLimited):
+        counted.count("ip", LOGIN + "//")
+
+
 def test_what_is_not_limited() -> None:
     counted = limits(FakeClock())
     assert counted.limit_of("/healthz") == 0

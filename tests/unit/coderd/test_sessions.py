@@ -90,6 +90,11 @@ async def test_cookie_changes_need_the_csrf_token() -> None:
         refused = await world.post("/api/v2/users/me/keys", token="", headers={"Cookie": cookie})
         assert refused.status_code == 400
         assert "CSRF" in refused.text
+        for path in ("?coder_session_token=", "?coder_session_token=x"):
+            forged = await world.post(f"/api/v2/users/me/keys{path}", token="", headers={"Cookie": cookie})
+            assert forged.status_code == 400, path
+        known = {"Cookie": cookie, "Coder-Session-Token": world.token}
+        assert (await world.post("/api/v2/users/me/keys", token="", headers=known)).status_code == 201
         seen = await world.get("/api/v2/users/me", token="", headers={"Cookie": cookie})
         csrf = seen.headers["set-cookie"].split("csrf_token=")[1].split(";")[0]
         headers = {"Cookie": f"{cookie}; csrf_token={csrf}", "X-CSRF-TOKEN": csrf}

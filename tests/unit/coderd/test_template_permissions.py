@@ -130,3 +130,17 @@ class Desk:
         if path.endswith("{template}/versions") and method == "PATCH":
             return {"id": objects["templateversion"]}
         return BODIES.get((method, path))
+
+
+async def test_archives_are_read_by_those_who_may_change_the_template() -> None:
+    async with running_coderd(first_user=True) as world, working_daemon(world):
+        tokens = await callers(world)
+        template = await new_template(world)
+        version = (await world.get(f"/api/v2/templateversions/{template['active_version_id']}")).json()
+        path = f"/api/v2/files/{version['job']['file_id']}"
+        with MATRIX.open() as file:
+            row = next(row for row in csv.DictReader(file, delimiter="\t") if row["path"] == "/api/v2/files/{fileID}")
+        got = {caller: str((await world.get(path, token=token)).status_code) for caller, token in tokens.items()}
+        assert got == {caller: row[caller] for caller in tokens}
+        unused = await upload(world, {"main.tf": "# nobody's"})
+        assert (await world.get(f"/api/v2/files/{unused}", token=tokens["organization-admin"])).status_code == 404
