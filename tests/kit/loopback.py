@@ -120,6 +120,17 @@ class Loopback:
     def create_external(self, name: str) -> None:
         self.coder("external-workspaces", "create", name, f"--template={TEMPLATE}", "-y")
 
+    def push_local_template(self) -> None:
+        """The bundled template whose workspaces are processes of the server's own machine."""
+        template, program = self.folder / "local-process", self.folder / "coder"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m coder "$@"\n')
+        program.chmod(0o755)
+        self.coder("templates", "init", "--id", "local-process", str(template))
+        self.coder(
+            "templates", "push", "local-process", "-d", str(template), "-y",
+            "--variable", f"coder_binary={program}", "--variable", f"data_dir={self.folder / 'workspaces'}",
+        )  # fmt: skip
+
     def start_agent(self, token: str) -> subprocess.Popen[bytes]:
         folder = str(self.folder / "agent")
         env = {"CODER_AGENT_TOKEN": token, "CODER_AGENT_URL": self.url}

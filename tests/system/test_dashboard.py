@@ -194,6 +194,36 @@ def test_page_outlives_a_restart_of_the_server(page: Page, server: Loopback) -> 
     expect(page.get_by_test_id("agent-log").get_by_text("hello from the machine")).to_have_count(1)
 
 
+@pytest.fixture
+def ordinary(server: Loopback) -> Iterator[str]:
+    """A workspace that the server itself starts and stops; its process ends with the test."""
+    server.push_local_template()
+    server.coder("create", "mine", "--template=local-process", "-y")
+    yield "mine"
+    if '"mine"' in server.coder("list", "-o", "json"):
+        server.coder("delete", "mine", "-y")
+
+
+def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: Loopback, ordinary: str) -> None:
+    page.get_by_role("link", name="Workspaces", exact=True).first.click()
+    page.get_by_role("link", name=ordinary, exact=True).click()
+    state, status = page.get_by_test_id("agent-status"), page.locator("main .head .badge")
+    expect(state).to_have_attribute("data-status", "connected")
+    expect(page.get_by_role("button", name="Start", exact=True)).to_be_disabled()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_role("log", name="Lines of the build log")).to_contain_text(re.compile("terraform", re.I))
+    expect(status).to_contain_text("Workspace status: Stopped")
+    expect(page.get_by_text("Start it to reach its agents.")).to_be_visible()
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(state).to_have_attribute("data-status", "connected")
+    page.get_by_role("button", name="Restart").click()
+    expect(status).to_contain_text(re.compile("Stopping|Starting"))
+    expect(status).to_contain_text("Workspace status: Running")
+    expect(state).to_have_attribute("data-status", "connected")
+    server.coder("delete", ordinary, "-y")
+    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+
+
 def test_pages_that_are_not_there(page: Page) -> None:
     page.goto(f"/@ana-admin/{MACHINE}-not")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
