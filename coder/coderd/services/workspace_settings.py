@@ -21,6 +21,7 @@ from coder.coderd.services.workspaces import present
 from coder.coderd.store import acls as acl_store
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import builds as build_store
+from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import template_versions as version_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
@@ -275,7 +276,7 @@ async def update_acl(
     """Gives or takes (empty role) access. Raises Invalid, Forbidden, NotFound."""
     view = await load_workspace(ctx, subject, workspace_id)
     row = view.workspace
-    _require_share(ctx, subject, row)
+    await _require_share(ctx, subject, row)
     if str(subject.user_id) in user_roles:
         raise Invalid("You cannot change your own workspace sharing role.")
     await ctx.db.read(_check_actors, user_roles, group_roles)
@@ -284,13 +285,16 @@ async def update_acl(
 
 async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
     view = await load_workspace(ctx, subject, workspace_id)
-    _require_share(ctx, subject, view.workspace)
+    await _require_share(ctx, subject, view.workspace)
     await _edit(ctx, view.workspace, user_acl={}, group_acl={})
 
 
-def _require_share(ctx: Context, subject: Subject, row: WorkspaceRow) -> None:
+async def _require_share(ctx: Context, subject: Subject, row: WorkspaceRow) -> None:
     if ctx.config.disable_workspace_sharing:
         raise Forbidden("Workspace sharing is disabled for this deployment.")
+    organization = await ctx.db.read(organization_store.get_organization, row.organization_id)
+    if organization is not None and organization.workspace_sharing == "none":
+        raise Forbidden("Workspace sharing is disabled for this organization.")
     require(subject, "share", workspace_resource(row))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -35,10 +35,11 @@ from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.changes import notify_change
 from coder.coderd.store.errors import IntegrityError
+from coder.coderd.store.names import as_uuid
 from coder.coderd.store.templates import TemplateRow
 from coder.coderd.store.workspaces import Page, Readers, WorkspaceFilter, WorkspaceRow, WorkspaceView
 from coder.domain.names import is_name
-from coder.domain.policy import Resource, Subject, decide
+from coder.domain.policy import Resource, Subject, decide, scope_allows
 from coder.domain.search import FieldRefusal
 from coder.domain.workspaces import AUTOMATIC_UPDATES, explain_ttl, next_start, parse_autostart
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
 
 _NIL = UUID(int=0)
+_NAME_INDEX = "ix_workspaces_owner_id_name_living"
 _TAKEN = "This value is already in use and should be unique."
 _NO_USE = (
     "Although you are able to view the template, you are unauthorized to create a workspace using it. Please contact "
@@ -86,6 +88,8 @@ async def create_workspace(
     try:
         placed, view = await ctx.db.run(_create, subject, wish, organization_id, rules_of(ctx), ctx.clock.now())
     except IntegrityError as error:
+        if _NAME_INDEX not in str(error):
+            raise
         raise _taken(wish.name) from error
     ctx.wake_provisioners()
     answer = present_workspace(ctx, view, LoadedPage(Loaded({}, {}, {}), {}))
@@ -268,12 +272,25 @@ async def list_workspaces(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> WorkspacesResponse:
     """The workspaces `subject` may see and `query` asks for. Raises Invalid for a query that cannot be read."""
-    which = await read_search(ctx, subject, query)
+    which = _within_scope(subject, await read_search(ctx, subject, query))
+    if which is None:
+        return WorkspacesResponse(workspaces=[], count=0)
     now = ctx.clock.now()
     found, page = await ctx.db.read(_list, which, readers(subject), now, limit, offset, strict_tags(ctx))
     return WorkspacesResponse(
         workspaces=[present_workspace(ctx, view, page) for view in found.views], count=found.count
     )
+
+
+def _within_scope(subject: Subject, which: WorkspaceFilter) -> WorkspaceFilter | None:
+    """The filter narrowed to what the caller's key may read; None when that is nothing."""
+    if subject.kind != "system" and not scope_allows(subject, "read", "workspace"):
+        return None
+    if subject.scope.ids is None:
+        return which
+    allowed = {found for found in map(as_uuid, subject.scope.ids) if found is not None}
+    ids = [key for key in which.ids if key in allowed] if which.ids else sorted(allowed)
+    return replace(which, ids=ids) if ids else None
 
 
 async def _list(

@@ -308,3 +308,21 @@ async def test_apps_keep_their_ids_and_older_agents_disappear():
         assert app_of(other) != app_id  # somebody else's id is not taken over
         builds = (await world.get(f"/api/v2/workspaces/{first['id']}/builds")).json()
         assert ["agents" in item["resources"][0] for item in builds] == [True, False]
+
+
+async def test_a_narrow_key_lists_what_it_may_read():
+    async with workspace_world() as (world, _):
+        one = await new_workspace(world, "one")
+        await new_workspace(world, "two")
+
+        async def names(**body):
+            made = await world.post("/api/v2/users/me/keys/tokens", body)
+            assert made.status_code == 201, made.text
+            found = await world.get("/api/v2/workspaces", token=made.json()["key"])
+            return [item["name"] for item in found.json()["workspaces"]]
+
+        assert await names(token_name="all") == ["one", "two"]
+        assert await names(token_name="templates", scopes=["template:read"]) == []
+        assert await names(token_name="reader", scopes=["workspace:read"]) == ["one", "two"]
+        limited = [f"workspace:{one['id']}"]
+        assert await names(token_name="one", scopes=["workspace:read"], allow_list=limited) == ["one"]
