@@ -83,7 +83,11 @@ class HttpApi:
         if handler is None:
             return _message(404, "Route not found.")
         try:
-            return await handler(self._state, request)
+            with trio.fail_after(TIMEOUT):
+                return await handler(self._state, request)
+        except (ValueError, TypeError, AttributeError) as error:
+            # Numbers, paths and JSON come as the caller wrote them.
+            return _message(400, "The request cannot be read.", str(error))
         except OSError as error:
             status = {FileNotFoundError: 404, PermissionError: 403}.get(type(error), 500)
             return _message(status, error.strerror or "I/O error")
@@ -112,10 +116,7 @@ async def _list_directory(state: AgentState, request: Request) -> Reply:
     base = state.identity.home if wanted.get("relativity") == "home" else Path("/")
     given = request.first("path")
     directory = Path(given) if given else base.joinpath(*parts)
-    entries = [
-        {"name": item.name, "absolute_path_string": str(item), "is_dir": item.is_dir()}
-        for item in sorted(directory.iterdir(), key=lambda item: item.name)
-    ]
+    entries = await trio.to_thread.run_sync(_entries, directory, abandon_on_cancel=True)
     return _json(
         200,
         {
@@ -126,24 +127,50 @@ async def _list_directory(state: AgentState, request: Request) -> Reply:
     )
 
 
+def _entries(directory: Path) -> list[dict[str, Any]]:
+    return [
+        {"name": item.name, "absolute_path_string": str(item), "is_dir": item.is_dir()}
+        for item in sorted(directory.iterdir(), key=lambda item: item.name)
+    ]
+
+
 async def _read_file(_state: AgentState, request: Request) -> Reply:
     path = Path(request.first("path"))
     if not path.is_absolute() or path.is_dir():
         return _message(400, f'file path must be absolute and a file: "{path}"')
+    if _waits(path):
+        return _message(400, f'not a regular file: "{path}"')
     offset, limit = int(request.first("offset") or 0), int(request.first("limit") or 0)
+    if offset < 0 or limit < 0:
+        return _message(400, "offset and limit must not be negative")
+    body = await trio.to_thread.run_sync(_read, path, offset, min(limit or MAX_BODY, MAX_BODY), abandon_on_cancel=True)
+    return Reply(200, body, "application/octet-stream")
+
+
+def _waits(path: Path) -> bool:
+    """Is it a pipe, socket or device? Opening or reading those may take for ever."""
+    return path.exists() and not path.is_file()
+
+
+def _read(path: Path, offset: int, limit: int) -> bytes:
     with path.open("rb") as file:
         file.seek(offset)
-        body = file.read(limit or MAX_BODY)
-    return Reply(200, body, "application/octet-stream")
+        return file.read(limit)
 
 
 async def _write_file(_state: AgentState, request: Request) -> Reply:
     path = Path(request.first("path"))
     if not path.is_absolute():
         return _message(400, f'file path must be absolute: "{path}"')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(request.body)
+    if _waits(path):
+        return _message(400, f'not a regular file: "{path}"')
+    await trio.to_thread.run_sync(_write, path, request.body)
     return _message(200, f"Successfully wrote to {path}")
+
+
+def _write(path: Path, body: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
 
 
 async def _manifest(state: AgentState, _request: Request) -> Reply:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -100,11 +101,11 @@ async def test_bad_terminal_init_closes_silently(tmp_path: Path, garbage: bytes)
         nursery.cancel_scope.cancel()
 
 
-async def http(state: AgentState, target: str) -> tuple[int, dict[str, object]]:
+async def http(state: AgentState, target: str, method: str = "GET") -> tuple[int, dict[str, object]]:
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(HttpApi(state).serve, far)
-        await near.send_all(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        await near.send_all(f"{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         data = b""
         while chunk := await near.receive_some():
             data += chunk
@@ -124,6 +125,16 @@ async def test_http_api_says_hello_lists_ports_and_refuses(tmp_path: Path) -> No
     assert (await http(state, "/nope"))[0] == 404
     assert (await http(state, "/api/v0/containers"))[0] == 403
     assert (await http(state, "/api/v0/read-file?path=/does/not/exist"))[0] == 404
+
+
+async def test_http_api_does_not_wait_for_pipes_and_explains_bad_numbers(tmp_path: Path) -> None:
+    state = make_state(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    assert (await http(state, f"/api/v0/read-file?path={tmp_path}/pipe"))[0] == 400
+    assert (await http(state, f"/api/v0/write-file?path={tmp_path}/pipe", "POST"))[0] == 400
+    for query in ("offset=x", "limit=-5", "offset=-1"):
+        assert (await http(state, f"/api/v0/read-file?path=/etc/passwd&{query}"))[0] == 400, query
+    assert (await http(state, "/api/v0/read-file?path=/x%00"))[0] == 400
 
 
 async def test_speedtest_refuses_other_versions() -> None:
