@@ -11,6 +11,15 @@ class NetError(CoderError):
     """No usable connection. Codes: `unreachable`, `tls`, `proxy`, `timeout`, `protocol`."""
 
 
+_NEXT_STEPS = {
+    401: "Sign in with `coder login <url>`; a token given by flag or environment may be mistyped or expired.",
+    403: "Ask an administrator of the deployment for the role this needs.",
+    404: "Check the spelling, and that it was shared with you.",
+    429: "Wait a minute and try again.",
+}
+"What somebody at a terminal can do about an answer that says no."
+
+
 class HttpError(CoderError):
     """The server answered with an error status.
 
@@ -20,7 +29,7 @@ class HttpError(CoderError):
     def __init__(
         self, status: int, message: str, detail: str = "", validations: list[dict[str, Any]] | None = None
     ) -> None:
-        super().__init__(f"http_{status}", message)
+        super().__init__(f"http_{status}", message, _NEXT_STEPS.get(status, ""))
         self.status = status
         self.detail = detail
         self.validations = validations or []
