@@ -43,7 +43,18 @@ def open_tun(mtu: int) -> int:
         ["ip", "addr", "add", f"{KERNEL}/64", "dev", "tun0", "nodad"],
     ):
         subprocess.run(command, check=True)
+    await_local_route(KERNEL)
     return fd
+
+
+def await_local_route(address: IPv6Address, limit: float = 10.0) -> None:
+    """The kernel takes a new address in later, on a work queue; packets to it are dropped until then."""
+    end = time.monotonic() + limit
+    wanted = f"{address.packed.hex()} 80 "  # a route to the one address: table "local"
+    while not any(line.startswith(wanted) for line in Path("/proc/net/ipv6_route").read_text().splitlines()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"the kernel has no local route for {address}")
+        time.sleep(0.01)
 
 
 class Driver(threading.Thread):
