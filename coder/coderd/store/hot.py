@@ -35,7 +35,8 @@ class Prepared:
 
     async def fetch(self, tx: Tx, **values: Any) -> list[Any]:
         """Rows, which slice into tuples."""
-        connection: Any = (await tx.get_raw_connection()).driver_connection
+        # Not `get_raw_connection()`: it makes a greenlet to hand out what is open already.
+        connection: Any = tx.sync_connection.connection.driver_connection  # type: ignore[union-attr]
         known = {**self._values, **values}
         rows: list[Any] = await connection.fetch(self.sql, *(known[name] for name in self._names))
         return rows
