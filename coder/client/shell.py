@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import asyncssh
 import trio
 import trio_asyncio
 from trio_asyncio import aio_as_trio
 
 from coder.base.errors import CoderError
 from coder.client.standard_streams import StandardInput, StandardOutput
+from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import StreamTransport
 
 CHUNK = 256 << 10

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncssh
 import trio
 from trio_asyncio import aio_as_trio
 
 from coder.agent.ssh.sessions import SessionRunner
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
+from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import StreamTransport
 
 log = get_logger("agent.ssh")
