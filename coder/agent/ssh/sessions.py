@@ -13,11 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import asyncssh
-
 from coder.agent import environment, terminal
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
+from coder.net.ssh_library import asyncssh
 
 log = get_logger("agent.ssh")
 
@@ -98,11 +97,13 @@ class SessionRunner:
         child, master, _ = terminal.spawn(argv, env, cwd, height=height, width=width)
         self._children.add(child.pid)
         reader = asyncio.ensure_future(_terminal_input(process, master, child.pid))
+        gone = asyncio.ensure_future(_hang_up_when_gone(process, child.pid))
         try:
             await _terminal_output(process, master)
             return _exit_code(await _wait(child))
         finally:
             reader.cancel()
+            gone.cancel()
             # A terminal session's processes end with it.
             if child.poll() is None:
                 _signal_group(child.pid, signal.SIGHUP)
@@ -125,11 +126,13 @@ class SessionRunner:
         if child.stdin is None or child.stdout is None or child.stderr is None:
             raise OSError("the command has no pipes")
         feeder = asyncio.ensure_future(_pipe_input(process, child.stdin, child.pid))
+        gone = asyncio.ensure_future(_hang_up_when_gone(process, child.pid))
         try:
             await asyncio.gather(_pipe_output(child.stdout, process.stdout), _pipe_output(child.stderr, process.stderr))
             return _exit_code(await child.wait())
         finally:
             feeder.cancel()
+            gone.cancel()
             self._children.discard(child.pid)
 
     def _greet(self, process: Process) -> None:
@@ -145,6 +148,12 @@ class SessionRunner:
         except OSError:
             return
         process.stdout.write(text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+
+
+async def _hang_up_when_gone(process: Process, pid: int) -> None:
+    """A silent command would never notice that its peer left: it is told, as by a line that goes dead."""
+    await process.channel.wait_closed()
+    _signal_group(pid, signal.SIGHUP)
 
 
 async def _terminal_output(process: Process, master: int) -> None:
