@@ -139,3 +139,20 @@ async def test_many_sessions_at_once_are_counted(server: Server) -> None:
             nursery.start_soon(one)
     assert results == [0] * 8
     assert server.state.sessions["ssh"] == 0
+
+
+@pytest.mark.parametrize("options", [(), ("-tt",)])
+async def test_silent_commands_are_hung_up_when_the_peer_leaves(
+    server: Server, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = f"trap 'echo hung up > {tmp_path}/pipe; exit' HUP; echo ready; while :; do sleep 0.05; done"
+    argv = ["ssh", *OPTIONS, *options, "-p", str(server.port), "u@127.0.0.1", command]
+    client = await trio.lowlevel.open_process(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert client.stdout is not None
+    await client.stdout.receive_some()
+    client.kill()
+    with trio.fail_after(10):
+        heard = await trio.to_thread.run_sync((tmp_path / "pipe").read_text, abandon_on_cancel=True)
+    assert heard == "hung up\n"
+    await client.wait()
