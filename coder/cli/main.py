@@ -177,6 +177,7 @@ def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
     from coder.base.errors import CoderError, explain_error
     from coder.cli.command import UsageError, parse
 
+    _take_termination_for_interrupt()
     try:
         return command.run(parse(command, words, process_environment())) or 0
     except UsageError as error:
@@ -189,6 +190,16 @@ def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
         return 1
     except BaseExceptionGroup as group:
         return _explain_group(command, group)
+
+
+def _take_termination_for_interrupt() -> None:
+    """SIGTERM ends a command as Ctrl-C does: connections closed, terminal restored. Daemons listen for themselves."""
+    import signal
+    import threading
+
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    if on_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
 
 
 def _explain_group(command, group: BaseExceptionGroup) -> int:  # type: ignore[no-untyped-def]

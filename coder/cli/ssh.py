@@ -67,16 +67,17 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
             nursery.start_soon(_write_network_info, invocation, link)
         await link.wait_reachable()
         await prepare.wait_ready(target, wait)
-        stream = await link.connect(1)
-        if invocation["stdio"]:
-            from coder.client.raw import copy_raw
+        # Closed while the link still stands: the other end must hear that we left.
+        async with await link.connect(1) as stream:
+            if invocation["stdio"]:
+                from coder.client.raw import copy_raw
 
-            await copy_raw(stream)
-            code = 0
-        else:
-            from coder.client.shell import run_shell
+                await copy_raw(stream)
+                code = 0
+            else:
+                from coder.client.shell import run_shell
 
-            code = await run_shell(stream, _request(invocation))
+                code = await run_shell(stream, _request(invocation))
         nursery.cancel_scope.cancel()
     return code
 

@@ -1,0 +1,30 @@
+"""How commands end when they are told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+COMMAND = "import sys; from coder.cli.main import main; sys.exit(main(['login', sys.argv[1], '--token', 'x']))"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_command_without_a_trace(number: signal.Signals) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        argv = [sys.executable, "-c", COMMAND, f"http://127.0.0.1:{silent.getsockname()[1]}"]
+        with subprocess.Popen(
+            argv, stderr=subprocess.PIPE, env={**os.environ, "CODER_CONFIG_DIR": "/nonexistent"}
+        ) as it:
+            silent.settimeout(20)
+            connection, _ = silent.accept()  # it waits for an answer now
+            it.send_signal(number)
+            _, said = it.communicate(timeout=20)
+            connection.close()
+    assert it.returncode == 130
+    assert b"Traceback" not in said
