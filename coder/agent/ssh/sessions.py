@@ -50,6 +50,7 @@ class SessionRunner:
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._children: set[int] = set()
+        self._orphans: set[asyncio.Future[None]] = set()
 
     async def run(self, process: Process) -> None:
         """One session, to its exit status. An exception here would close the whole connection, so none leaves."""
@@ -67,6 +68,11 @@ class SessionRunner:
             _tell(process, f"coder agent: {error.strerror or error}\n")
         finally:
             self._state.close_session(ident, kind, code)
+
+    @property
+    def running(self) -> int:
+        """Commands and shells that have not ended, those without a peer included."""
+        return len(self._children)
 
     def terminate_all(self) -> None:
         """Hangs up every process group still running."""
@@ -126,14 +132,34 @@ class SessionRunner:
         if child.stdin is None or child.stdout is None or child.stderr is None:
             raise OSError("the command has no pipes")
         feeder = asyncio.ensure_future(_pipe_input(process, child.stdin, child.pid))
-        gone = asyncio.ensure_future(_hang_up_when_gone(process, child.pid))
+        outputs = asyncio.gather(_pipe_output(child.stdout, process.stdout), _pipe_output(child.stderr, process.stderr))
+        gone = asyncio.ensure_future(process.channel.wait_closed())
         try:
-            await asyncio.gather(_pipe_output(child.stdout, process.stdout), _pipe_output(child.stderr, process.stderr))
+            both: set[asyncio.Future[Any]] = {outputs, gone}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not outputs.done():
+                # The peer left: the session is over, its command is not (agent services document, section 4).
+                self._outlive(child, outputs)
+                return KILLED
+            await outputs
             return _exit_code(await child.wait())
         finally:
             feeder.cancel()
             gone.cancel()
+            if child.returncode is not None:
+                self._children.discard(child.pid)
+
+    def _outlive(self, child: asyncio.subprocess.Process, outputs: asyncio.Future[Any]) -> None:
+        """Lets a command without a peer run to its end, its output going nowhere."""
+
+        async def finish() -> None:
+            await outputs
+            await child.wait()
             self._children.discard(child.pid)
+
+        task = asyncio.ensure_future(finish())
+        self._orphans.add(task)
+        task.add_done_callback(self._orphans.discard)
 
     def _greet(self, process: Process) -> None:
         """Banners and the message of the day, for people at a terminal."""
@@ -230,9 +256,16 @@ async def _next_input(process: Process, pid: int, master: int | None) -> bytes |
 
 
 async def _pipe_output(pipe: asyncio.StreamReader, channel: Any) -> None:
+    """Copies to the peer; when it is gone, reads on all the same, so that the command does not stall."""
+    heard = True
     while data := await pipe.read(CHUNK):
-        channel.write(data)
-        await channel.drain()
+        if not heard:
+            continue
+        try:
+            channel.write(data)
+            await channel.drain()
+        except (asyncssh.Error, BrokenPipeError, ConnectionError):
+            heard = False
 
 
 class _Readiness:

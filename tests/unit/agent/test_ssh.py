@@ -21,8 +21,8 @@ OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null
 
 
 class Server:
-    def __init__(self, port: int, state: AgentState) -> None:
-        self.port, self.state = port, state
+    def __init__(self, port: int, state: AgentState, service: SshService) -> None:
+        self.port, self.state, self.service = port, state, service
 
     async def ssh(
         self, *args: str, stdin: bytes = b"", options: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
         service = SshService(state)
         listeners = await nursery.start(trio.serve_tcp, service.serve, 0)
-        yield Server(listeners[0].socket.getsockname()[1], state)
+        yield Server(listeners[0].socket.getsockname()[1], state, service)
         nursery.cancel_scope.cancel()
 
 
@@ -141,18 +141,38 @@ async def test_many_sessions_at_once_are_counted(server: Server) -> None:
     assert server.state.sessions["ssh"] == 0
 
 
-@pytest.mark.parametrize("options", [(), ("-tt",)])
-async def test_silent_commands_are_hung_up_when_the_peer_leaves(
-    server: Server, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    command = f"trap 'echo hung up > {tmp_path}/pipe; exit' HUP; echo ready; while :; do sleep 0.05; done"
+async def start_and_lose(server: Server, command: str, *options: str) -> None:
+    """Runs a command until it has said something, then kills the client."""
     argv = ["ssh", *OPTIONS, *options, "-p", str(server.port), "u@127.0.0.1", command]
     client = await trio.lowlevel.open_process(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert client.stdout is not None
     await client.stdout.receive_some()
     client.kill()
-    with trio.fail_after(10):
-        heard = await trio.to_thread.run_sync((tmp_path / "pipe").read_text, abandon_on_cancel=True)
-    assert heard == "hung up\n"
     await client.wait()
+
+
+async def read_fifo(path: Path) -> str:
+    with trio.fail_after(10):
+        return await trio.to_thread.run_sync(path.read_text, abandon_on_cancel=True)
+
+
+async def test_a_terminal_is_hung_up_when_the_peer_leaves(server: Server, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = f"trap 'echo hung up > {tmp_path}/pipe; exit' HUP; echo ready; while :; do sleep 0.05; done"
+    await start_and_lose(server, command, "-tt")
+    assert await read_fifo(tmp_path / "pipe") == "hung up\n"
+
+
+async def test_a_plain_command_outlives_its_peer_but_its_session_does_not(server: Server, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
+    os.mkfifo(tmp_path / "pipe")
+    command = f"echo ready; read x < {tmp_path}/gate; echo still here > {tmp_path}/pipe"
+    await start_and_lose(server, command)
+    with trio.fail_after(10):
+        while server.state.sessions["ssh"]:
+            await trio.sleep(0.01)
+    await trio.to_thread.run_sync((tmp_path / "gate").write_text, "go\n")
+    assert await read_fifo(tmp_path / "pipe") == "still here\n"
+    with trio.fail_after(10):
+        while server.service.runner.running:
+            await trio.sleep(0.01)
