@@ -13,9 +13,6 @@ from coder.api.enums import (
     RBACAction,
     RBACResource,
     SecretsFileFormat,
-    TerminalFontName,
-    ThemeMode,
-    ThinkingDisplayMode,
     UserStatus,
 )
 from coder.api.oauth2 import GithubAuthMethod, OIDCAuthMethod

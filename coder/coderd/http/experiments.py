@@ -9,9 +9,7 @@ from coder.coderd.services.errors import Forbidden
 
 blueprint = Blueprint("experiments", __name__, url_prefix="/api/experimental")
 
-_WATCH_OFF = (
-    "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
-)
+_WATCH_OFF = "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
 
 
 @blueprint.get("/watch-all-workspacebuilds")

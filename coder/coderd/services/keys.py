@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.users import UserRow
 
-_LEGACY = {("coder:all",): "all", ("coder:application_connect",): "application_connect"}
+_LEGACY = {"coder:all": "all", "coder:application_connect": "application_connect"}
 _ALPHABET = string.ascii_letters + string.digits
 ANY = ("*:*",)
 
@@ -186,7 +186,7 @@ def key_view(row: KeyRow) -> APIKey:
         created_at=row.created_at,
         updated_at=row.updated_at,
         login_type=cast("LoginType", row.login_type),
-        scope=_LEGACY.get(tuple(row.scopes), ""),
+        scope=_LEGACY.get(row.scopes[0], "") if len(row.scopes) == 1 else "",
         scopes=list(row.scopes),
         token_name=row.token_name,
         lifetime_seconds=row.lifetime_seconds,
