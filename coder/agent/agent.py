@@ -80,7 +80,8 @@ class Agent:
         """
         import trio_asyncio
 
-        async with trio_asyncio.open_loop(), AsyncExitStack() as stack:
+        async with trio_asyncio.open_loop() as loop, AsyncExitStack() as stack:
+            loop.set_exception_handler(_note_stray_failure)
             self.scripts.prepare()
             ssh = SshService(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
             async with trio.open_nursery() as nursery:
@@ -198,3 +199,8 @@ def _explain(group: BaseExceptionGroup[BaseException], url: str) -> None:
         )  # fmt: skip
         return
     log.warn("connection to the server ended; dialling again", url=url, error=explain_error(error).split("\n")[0])
+
+
+def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:
+    """What an SSH session left behind unawaited. trio-asyncio would end the agent for it, and every other session."""
+    log.debug("a task of SSH ended unheard", said=context.get("message"), error=context.get("exception") or "")

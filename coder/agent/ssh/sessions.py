@@ -143,6 +143,9 @@ class SessionRunner:
                 return KILLED
             await outputs
             return _exit_code(await child.wait())
+        except asyncio.CancelledError:  # the whole connection broke
+            self._outlive(child, outputs)
+            raise
         finally:
             feeder.cancel()
             gone.cancel()
