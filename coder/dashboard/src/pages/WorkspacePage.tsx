@@ -117,7 +117,7 @@ async function buildEnded(id: string): Promise<void> {
 function AgentCard({ workspace, agent, external }: { workspace: Workspace; agent: WorkspaceAgent; external: boolean }) {
   const waiting = agent.status === "connecting" || agent.status === "timeout";
   return (
-    <article className={`agent ${agent.status}`} aria-label={`Agent ${agent.name}`}>
+    <article data-agent={agent.id} className={`agent ${agent.status}`} aria-label={`Agent ${agent.name}`}>
       <header>
         <h2>{agent.name}</h2>
         <AgentBadge agent={agent} />
