@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,13 +47,15 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
+def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
     with open_loopback() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    if "trio_asyncio" in sys.modules:
+        pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         yield found
