@@ -12,15 +12,19 @@ import pytest
 COMMAND = "import sys; from coder.cli.main import main; sys.exit(main(['login', sys.argv[1], '--token', 'x']))"
 
 
+def _listen_again() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_without_a_trace(number: signal.Signals) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         argv = [sys.executable, "-c", COMMAND, f"http://127.0.0.1:{silent.getsockname()[1]}"]
-        with subprocess.Popen(
-            argv, stderr=subprocess.PIPE, env={**os.environ, "CODER_CONFIG_DIR": "/nonexistent"}
-        ) as it:
+        env = {**os.environ, "CODER_CONFIG_DIR": "/nonexistent"}
+        # A runner started in the background ignores SIGINT, and children inherit that.
+        with subprocess.Popen(argv, stderr=subprocess.PIPE, env=env, preexec_fn=_listen_again) as it:
             silent.settimeout(20)
             connection, _ = silent.accept()  # it waits for an answer now
             it.send_signal(number)
