@@ -103,19 +103,26 @@ class SessionRunner:
         child, master, _ = terminal.spawn(argv, env, cwd, height=height, width=width)
         self._children.add(child.pid)
         reader = asyncio.ensure_future(_terminal_input(process, master, child.pid))
-        gone = asyncio.ensure_future(_hang_up_when_gone(process, child.pid))
+        output = asyncio.ensure_future(_terminal_output(process, master))
+        # A silent command writes nothing that could fail, so the peer's leaving is watched for by itself.
+        gone = asyncio.ensure_future(process.channel.wait_closed())
         try:
-            await _terminal_output(process, master)
+            both: set[asyncio.Future[Any]] = {output, gone}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not output.done():
+                return KILLED
+            output.result()
             return _exit_code(await _wait(child))
         finally:
-            reader.cancel()
-            gone.cancel()
-            # A terminal session's processes end with it.
+            for task in (reader, output, gone):
+                task.cancel()
+            # None of them may still hold the descriptor that is closed here.
+            await asyncio.gather(reader, output, gone, return_exceptions=True)
+            # A terminal session's processes end with it: the kernel hangs them up, once, as for any line gone dead.
+            os.close(master)
             if child.poll() is None:
-                _signal_group(child.pid, signal.SIGHUP)
                 asyncio.get_running_loop().run_in_executor(None, _reap, child)
             self._children.discard(child.pid)
-            os.close(master)
 
     async def _without_terminal(self, process: Process, argv: list[str], env: dict[str, str], cwd: Path) -> int:
         child = await asyncio.create_subprocess_exec(
@@ -177,12 +184,6 @@ class SessionRunner:
         except OSError:
             return
         process.stdout.write(text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
-
-
-async def _hang_up_when_gone(process: Process, pid: int) -> None:
-    """A silent command would never notice that its peer left: it is told, as by a line that goes dead."""
-    await process.channel.wait_closed()
-    _signal_group(pid, signal.SIGHUP)
 
 
 async def _terminal_output(process: Process, master: int) -> None:
