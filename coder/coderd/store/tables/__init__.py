@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-MODULES = ("identity", "jobs", "provisioners", "templates", "workspaces", "builds", "resources", "agents")
+MODULES = ("identity", "jobs", "provisioners", "templates", "workspaces", "builds", "resources", "agents", "automation")
 
 
 def load_all() -> None:
