@@ -16,8 +16,8 @@ class DiagnosticExtra(ApiStruct):
 
 
 class DynamicParametersRequest(ApiStruct):
-    id: int
-    inputs: Any
+    id: int = 0
+    inputs: Any = None
     owner_id: UUID | UnsetType = UNSET
 
 

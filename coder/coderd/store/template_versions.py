@@ -344,6 +344,14 @@ async def get_module_files_id(tx: Tx, version_id: UUID) -> UUID | None:
     return (await tx.execute(query)).scalar_one_or_none()
 
 
+async def get_terraform(tx: Tx, version_id: UUID) -> tuple[bool, UUID | None]:
+    """Whether the import left what rendering needs, and its file of modules if there is one."""
+    table = template_version_terraform
+    query = select(table.c.module_files_id).where(table.c.template_version_id == version_id)
+    row = (await tx.execute(query)).one_or_none()
+    return (False, None) if row is None else (True, row.module_files_id)
+
+
 async def is_module_file(tx: Tx, organization_id: UUID, file_id: UUID) -> bool:
     """Whether a version of the organization owns this file of modules."""
     table = template_version_terraform

@@ -24,7 +24,7 @@ class Located:
 
 @dataclass(slots=True)
 class Source:
-    """One module's blocks."""
+    """One module's blocks. Not changed once read: renderings share it."""
 
     folder: str
     "Relative to the template's root; empty for the root."
@@ -40,8 +40,35 @@ class Source:
         return {name: value for one in self.of("locals") for name, value in one.block.body.attributes.items()}
 
 
+class ParsedFiles(Mapping[str, bytes]):
+    """A template's files that remember what parsing them gave, for renderings that follow one another."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = dict(files)
+        self._sources: dict[str, Source] = {}
+
+    def source(self, folder: str) -> Source:
+        """The module in a directory, parsed once."""
+        if folder not in self._sources:
+            self._sources[folder] = _read_source(self._files, folder)
+        return self._sources[folder]
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._files[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
 def read_source(files: Files, folder: str = "") -> Source:
     """Parses a directory's *.tf files. A file that does not parse is skipped."""
+    return files.source(folder) if isinstance(files, ParsedFiles) else _read_source(files, folder)
+
+
+def _read_source(files: Files, folder: str) -> Source:
     plain: list[Located] = []
     overrides: list[Located] = []
     for name in sorted(files):

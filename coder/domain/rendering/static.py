@@ -1,0 +1,121 @@
+"""Parameters of a version whose files cannot be rendered: what its import recorded, with the values given.
+
+For versions imported by old daemons, or whose import failed: the form works, nothing in it depends on anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from coder.domain import parameter_rules as rules
+from coder.domain.rendering.parameters import Json, diagnostic, rule_body
+
+_SUMMARY = "This template version is missing required metadata to support dynamic parameters."
+_DETAIL = "To restore full functionality, please re-import the terraform as a new template version."
+
+
+class Recorded(Protocol):
+    """A parameter as an import recorded it (a row of the store fits)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def display_name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def form_type(self) -> str: ...
+    @property
+    def mutable(self) -> bool: ...
+    @property
+    def default_value(self) -> str: ...
+    @property
+    def icon(self) -> str: ...
+    @property
+    def options(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def validation_regex(self) -> str: ...
+    @property
+    def validation_error(self) -> str: ...
+    @property
+    def validation_min(self) -> int | None: ...
+    @property
+    def validation_max(self) -> int | None: ...
+    @property
+    def validation_monotonic(self) -> str: ...
+    @property
+    def required(self) -> bool: ...
+    @property
+    def ephemeral(self) -> bool: ...
+    @property
+    def display_order(self) -> int: ...
+
+
+def render_static(recorded: Iterable[Recorded], inputs: Mapping[str, str]) -> Json:
+    """Diagnostics and parameters of a response, without its number."""
+    parameters = [_parameter(one, inputs.get(one.name)) for one in recorded]
+    parameters.sort(key=lambda one: (one["order"], one["name"].encode()))
+    return {"diagnostics": [diagnostic(_SUMMARY, _DETAIL, severity="warning")], "parameters": parameters}
+
+
+def _parameter(row: Recorded, given: str | None) -> Json:
+    options = [
+        {
+            "name": one.get("name", ""),
+            "description": one.get("description", ""),
+            "value": {"value": one.get("value", ""), "valid": True},
+            "icon": one.get("icon", ""),
+        }
+        for one in row.options
+    ]
+    kind = row.type if row.type in rules.TYPES else "string"
+    form_type, complaint = rules.choose_form_type(kind, bool(options), row.form_type)
+    validations = _validations(row)
+    value = row.default_value if given is None else given
+    body = {
+        "type": kind,
+        "form_type": form_type,
+        "option": [{"name": one["name"], "value": one["value"]["value"]} for one in options],
+        "validation": [rule_body(one) for one in validations],
+    }
+    if given is None and row.required:
+        problems = [diagnostic("Required parameter not provided", "parameter value is null", "required")]
+    else:
+        problems = [diagnostic(one.summary, one.detail) for one in rules.check_value(body, value, None, ())]
+    return {
+        "name": row.name,
+        "display_name": row.display_name,
+        "description": row.description,
+        "type": kind,
+        "form_type": "error" if complaint else form_type,
+        "styling": {},
+        "mutable": row.mutable,
+        "default_value": {"value": row.default_value, "valid": not row.required},
+        "icon": row.icon,
+        "options": options,
+        "validations": validations,
+        "required": row.required,
+        "order": row.display_order,
+        "ephemeral": row.ephemeral,
+        "value": {"value": value, "valid": given is not None or not row.required},
+        "diagnostics": problems,
+    }
+
+
+def _validations(row: Recorded) -> list[Json]:
+    bounds = (row.validation_min, row.validation_max)
+    texts = (row.validation_error, row.validation_regex, row.validation_monotonic)
+    if not any(texts) and all(bound is None for bound in bounds):
+        return []
+    return [
+        {
+            "validation_error": row.validation_error,
+            "validation_regex": row.validation_regex or None,
+            "validation_min": row.validation_min,
+            "validation_max": row.validation_max,
+            "validation_monotonic": row.validation_monotonic or None,
+        }
+    ]

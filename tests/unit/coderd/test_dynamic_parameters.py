@@ -1,0 +1,183 @@
+"""The form of a template version: recorded conversations, who may ask, versions that cannot be rendered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.base.secret import Secret
+from coder.coderd.services import template_files
+from coder.coderd.services.template_files import TemplateFiles, unpack_untrusted
+from coder.net.dial import DialPolicy
+from coder.net.websocket import WebSocketStream, connect_websocket
+from coder.rpc.proto import provisioner_pb2
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import connected_daemon, ended, new_version, tar, upload
+from tests.kit.schema import check
+
+DATA = Path(__file__).parents[2] / "data" / "terraform" / "parameters"
+_RECORDINGS = {"inputs.json", "expected.json", "websocket.json"}
+RECORDED = sorted(path.parent.name for path in DATA.glob("*/websocket.json"))
+CITY = 'data "coder_parameter" "city" {\n  name = "city"\n  default = "%s"\n}\n'
+
+
+def files_of(case: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(case)): path.read_bytes()
+        for path in case.rglob("*")
+        if path.is_file() and path.name not in _RECORDINGS
+    }
+
+
+async def imported(
+    world: World, files: dict[str, bytes], variables: Sequence[Any] = (), given: Sequence[Any] = (), **result: Any
+) -> str:
+    """A version of these files whose import ended; its id."""
+    version = await new_version(world, file_id=await upload(world, files), user_variable_values=list(given))
+    async with connected_daemon(world) as daemon:
+        job = await daemon.acquire()
+        await daemon.update(job, template_variables=variables)
+        await daemon.complete_import(job, **{"plan": b"{}", **result})
+    await ended(world, f"/api/v2/templateversions/{version['id']}")
+    return str(version["id"])
+
+
+@asynccontextmanager
+async def open_form(world: World, version: str, token: str = "", query: str = "") -> AsyncIterator[WebSocketStream]:
+    policy = DialPolicy(world.url, token=Secret(token or world.token))
+    socket = await connect_websocket(policy, f"/api/v2/templateversions/{version}/dynamic-parameters{query}")
+    try:
+        yield socket
+    finally:
+        await socket.aclose()
+
+
+async def receive(socket: WebSocketStream) -> Any:
+    message = await socket.receive_message()
+    return None if message is None else json.loads(message)
+
+
+_VARIABLES = [
+    provisioner_pb2.TemplateVariable(name=name, type=kind, default_value=default, required=not default)
+    for name, kind, default in (
+        ("city", "string", "from-default"),
+        ("country", "string", "from-default"),
+        ("count_of", "number", "2"),
+        ("unset", "string", ""),
+    )
+]
+
+
+async def test_recorded_conversations():
+    async with running_coderd(first_user=True) as world:
+        for name in RECORDED:
+            case = DATA / name
+            variables = _VARIABLES if name == "variables" else ()
+            version = await imported(world, files_of(case), variables, [{"name": "unset", "value": "now-set"}])
+            async with open_form(world, version) as socket:
+                for step in json.loads((case / "websocket.json").read_text())["messages"]:
+                    if "send" in step:
+                        await socket.send_message(json.dumps(step["send"]))
+                    else:
+                        assert await receive(socket) == step["receive"], name
+
+
+async def test_a_form_for_other_owners():
+    files = {
+        "main.tf": b'data "coder_workspace_owner" "me" {}\n' + (CITY % "${data.coder_workspace_owner.me.name}").encode()
+    }
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, files)
+        body = {"name": "tpl", "template_version_id": version}
+        made = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)
+        assert made.status_code == 201
+        alice, token = await world.member("alice")
+        async with open_form(world, version, token) as socket:
+            assert (await receive(socket))["parameters"][0]["value"]["value"] == "alice"
+            await socket.send_message(json.dumps({"id": 1, "inputs": {}, "owner_id": world.user_id}))
+            assert (await receive(socket))["parameters"][0]["value"]["value"] == "admin"
+            await socket.send_message(json.dumps({"id": 2, "inputs": {"city": "x"}}))
+            answer = await receive(socket)
+            assert (answer["id"], answer["parameters"][0]["default_value"]["value"]) == (2, "admin")
+        async with open_form(world, version, query=f"?user_id={alice}") as socket:
+            assert (await receive(socket))["parameters"][0]["value"]["value"] == "alice"
+
+
+async def test_evaluating_once():
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": (CITY % "graz").encode()})
+        path = f"/api/v2/templateversions/{version}/dynamic-parameters/evaluate"
+        answer = (await world.post(path, {"id": 7, "inputs": {"city": "x"}, "owner_id": world.user_id})).json()
+        check("DynamicParametersResponse", answer)
+        assert (answer["id"], answer["parameters"][0]["value"]["value"]) == (0, "x")
+        nobody = (await world.post(path, {"id": 7, "inputs": {}})).json()
+        assert (nobody["parameters"], nobody["diagnostics"][0]["extra"]["code"]) == (None, "owner_not_found")
+        assert (await world.post(path, {"inputs": {"a": 1}})).status_code == 400
+        assert (await world.post(path, {"inputs": {}}, token="")).status_code == 401
+        unknown = path.replace(version, "11111111-1111-4111-8111-111111111111")
+        assert (await world.post(unknown, {"inputs": {}})).status_code == 404
+        assert (await world.get(path.removesuffix("/evaluate"))).status_code == 426
+
+
+@pytest.mark.parametrize("message", ['"nonsense"', "{", '{"id": 1, "inputs": {"a": 1}}'])
+async def test_what_is_no_request_ends_the_conversation(message: str):
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": (CITY % "graz").encode()})
+        async with open_form(world, version) as socket:
+            assert (await receive(socket))["id"] == -1
+            await socket.send_message(message)
+            assert await receive(socket) is None
+            assert socket.close_code == 1001
+
+
+async def test_versions_that_cannot_be_rendered():
+    async with running_coderd(first_user=True) as world:
+        row = provisioner_pb2.RichParameter(name="cpu", type="number", default_value="2", validation_max=4)
+        version = await imported(world, {"main.tf": b""}, plan=b"", rich_parameters=[row])
+        async with open_form(world, version) as socket:
+            first = await receive(socket)
+            check("DynamicParametersResponse", first)
+            assert first["diagnostics"][0]["summary"].startswith("This template version is missing required metadata")
+            assert first["parameters"][0]["value"] == {"value": "2", "valid": True}
+            await socket.send_message(json.dumps({"id": 1, "inputs": {"cpu": "9"}}))
+            assert (await receive(socket))["parameters"][0]["diagnostics"][0]["severity"] == "error"
+        waiting = await new_version(world)
+        path = f"/api/v2/templateversions/{waiting['id']}/dynamic-parameters/evaluate"
+        assert (await world.post(path, {"inputs": {}})).status_code == 425
+
+
+async def test_modules_kept_by_the_import_are_rendered():
+    source = b'module "city" {\n  source = "registry.example.com/city"\n}\n'
+    index = json.dumps({"Modules": [{"Key": "city", "Dir": ".terraform/modules/city"}]})
+    modules = {".terraform/modules/modules.json": index, ".terraform/modules/city/main.tf": CITY % "linz"}
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": source}, module_files=tar(modules))
+        async with open_form(world, version) as socket:
+            answer = await receive(socket)
+            assert [one["value"]["value"] for one in answer["parameters"]] == ["linz"]
+            assert answer["diagnostics"] == []
+
+
+async def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(template_files, "MAX_REMEMBERED", 5000)
+    async with running_coderd(first_user=True) as world:
+        cache = world.ctx.part(TemplateFiles)
+        for number in range(5):
+            version = await imported(world, {"main.tf": (CITY % f"city{number}").encode()})
+            path = f"/api/v2/templateversions/{version}/dynamic-parameters/evaluate"
+            body = {"inputs": {}, "owner_id": world.user_id}
+            assert (await world.post(path, body)).json()["parameters"][0]["value"]["value"] == f"city{number}"
+        assert 0 < len(cache._kept) < 5
+        assert cache._size == sum(cost for _, cost in cache._kept.values()) <= 5000
+
+
+def test_archives_that_lie_give_what_came_before():
+    assert unpack_untrusted(b"") == {}
+    good = tar({"main.tf": "x", "../evil.tf": "y"})
+    assert unpack_untrusted(good) == {"main.tf": b"x"}
+    assert unpack_untrusted(tar({"main.tf": "x" * 5000})[:2000]) == {}
