@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+
 import trio
 
+from coder.mesh.node import UdpFlow
+
 DIAL_TIMEOUT = 5.0
+UDP_IDLE = 120.0
+"Seconds without a datagram either way after which a flow's local socket is given back (RFC 4787 section 4.3)."
+MAX_DATAGRAM = 65_535
 
 
 async def dial_loopback(port: int) -> trio.SocketStream | None:
@@ -16,3 +23,24 @@ async def dial_loopback(port: int) -> trio.SocketStream | None:
             except OSError:
                 continue
     return None
+
+
+async def relay_datagrams(flow: UdpFlow) -> None:
+    """One peer's datagrams to a UDP port of 127.0.0.1 and the answers back, until both are silent or it refuses."""
+    with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, trio.CancelScope() as silence:
+        await sock.connect(("127.0.0.1", flow.port))
+        silence.deadline = trio.current_time() + UDP_IDLE
+
+        async def answer() -> None:
+            while True:
+                flow.send(await sock.recv(MAX_DATAGRAM))
+                silence.deadline = trio.current_time() + UDP_IDLE
+
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(answer)
+                while True:
+                    await sock.send(await flow.receive())
+                    silence.deadline = trio.current_time() + UDP_IDLE
+        except* OSError:
+            pass  # nothing listens there (any more): the peer's next datagram tries again

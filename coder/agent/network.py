@@ -104,6 +104,7 @@ class Network:
         ):
             self._node, self._controller = node, controller
             node.set_tcp_forward(forward.dial_loopback)
+            node.set_udp_forward(forward.relay_datagrams)
             self._listen(node, nursery)
             log.info("joined the overlay", address=str(config.addresses[0]))
             task_status.started()

@@ -11,6 +11,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config-ssh": ("config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
     "connect exists": ("config_ssh:CONNECT_EXISTS", "Check whether a host is reachable through a desktop tunnel"),
     "create": ("create:CREATE", "Create a workspace"),
+    "debug trace": ("debug_trace:TRACE", "Watch the way to a workspace being found"),
     "delete": ("lifecycle:DELETE", "Delete a workspace"),
     "external-workspaces create": ("external_workspaces:CREATE", "Create a new external workspace"),
     "external-workspaces list": ("external_workspaces:LIST", "List external workspaces"),
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "restart": ("lifecycle:RESTART", "Restart a workspace"),
     "server": ("server:SERVER", "Start a Coder server"),
     "show": ("workspaces:SHOW", "Display details of a workspace's resources and agents"),
+    "speedtest": ("speedtest:SPEEDTEST", "Run upload and download tests from your machine to a workspace"),
     "ssh": ("ssh:SSH", "Start a shell into a workspace or run a command"),
     "start": ("lifecycle:START", "Start a workspace"),
     "stop": ("lifecycle:STOP", "Stop a workspace"),
@@ -64,6 +66,7 @@ ALIASES: dict[str, str] = {
 
 GROUPS: dict[str, str] = {
     "connect": "Desktop tunnels",
+    "debug": "Look inside this program",
     "external-workspaces": "Create or manage external workspaces",
     "provisioner": "View and manage provisioner daemons and jobs",
     "provisionerd": "Manage provisioner daemons",

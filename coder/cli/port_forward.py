@@ -19,6 +19,7 @@ class Forward:
     "Local addresses to listen on."
     local: int
     remote: int
+    protocol: str = "TCP"
 
 
 def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
@@ -27,7 +28,7 @@ def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
     for text in texts:
         for part in text.split(","):
             try:
-                found += _spec(part.strip())
+                found += _spec(part.strip(), protocol)
             except ValueError as error:
                 raise CoderError(
                     "port_forward",
@@ -38,7 +39,7 @@ def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
     return found
 
 
-def _spec(text: str) -> list[Forward]:
+def _spec(text: str, protocol: str) -> list[Forward]:
     hosts: tuple[str, ...] = ("127.0.0.1", "::1")
     body = text
     if body.startswith("["):
@@ -54,7 +55,7 @@ def _spec(text: str) -> list[Forward]:
     remote = _ports(remote_text) if colon else local
     if len(local) != len(remote):
         raise ValueError(f"port ranges must be the same length, got {len(local)} and {len(remote)} ports")
-    return [Forward(hosts, near, far) for near, far in zip(local, remote, strict=True)]
+    return [Forward(hosts, near, far, protocol) for near, far in zip(local, remote, strict=True)]
 
 
 def _ports(text: str) -> list[int]:
@@ -74,11 +75,17 @@ def _port(text: str) -> int:
 def _run(invocation: Invocation) -> int:
     import trio
 
-    forwards = parse_specs(invocation["tcp"])
-    if invocation["udp"]:
-        raise CoderError("port_forward", "UDP forwarding is not available yet", "Forward TCP ports with --tcp.")
+    forwards = parse_specs(invocation["tcp"]) + parse_specs(invocation["udp"], "UDP")
     if not forwards:
         raise CoderError("port_forward", "no port-forwards requested", "coder port-forward WORKSPACE --tcp 8080")
+    taken: set[tuple[str, str, int]] = set()
+    for forward in forwards:
+        for host in forward.hosts:
+            place = (forward.protocol, host, forward.local)
+            if place in taken:
+                shown = f"{forward.protocol.lower()} {host}:{forward.local}"
+                raise CoderError("port_forward", f"the local address {shown} is given twice", "Forward each port once.")
+            taken.add(place)
     trio.run(_main, invocation, forwards)
     return 0
 
@@ -90,6 +97,8 @@ async def _main(invocation: Invocation, forwards: list[Forward]) -> None:
 
     from coder.client.link import open_link
     from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.udp_forward import forward_udp
+    from coder.client.usage import report_usage
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
@@ -99,10 +108,18 @@ async def _main(invocation: Invocation, forwards: list[Forward]) -> None:
     direct = not invocation.globals["disable_direct"]
     async with open_link(policy, target.agent["id"], direct=direct) as link, trio.open_nursery() as nursery:
         await link.wait_reachable()
+        nursery.start_soon(report_usage, policy, target, "")
         for forward in forwards:
-            nursery.start_soon(trio.serve_listeners, _handler(link, forward.remote), await _listen(forward))
+            if forward.protocol == "UDP":
+                for local in _listen_udp(forward):
+                    nursery.start_soon(forward_udp, link, local, forward.remote)
+            else:
+                nursery.start_soon(trio.serve_listeners, _handler(link, forward.remote), await _listen(forward))
             shown = f"[{forward.hosts[0]}]" if ":" in forward.hosts[0] else forward.hosts[0]
-            sys.stdout.write(f"Forwarding TCP {shown}:{forward.local} to workspace port {forward.remote}\n")
+            sys.stdout.write(
+                f"Forwarding '{forward.protocol.lower()}://{shown}:{forward.local}' locally to "
+                f"'{forward.protocol.lower()}://127.0.0.1:{forward.remote}' in the workspace\n"
+            )
         sys.stdout.write("Ready!\n")
         sys.stdout.flush()
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -123,6 +140,20 @@ async def _listen(forward: Forward) -> list[Any]:
                 continue  # a machine without IPv6
             raise CoderError("port_forward", f"cannot listen on {host}:{forward.local}", "Is it in use?") from error
     return listeners
+
+
+def _listen_udp(forward: Forward) -> list[Any]:
+    from coder.client.udp_forward import open_udp
+
+    found: list[Any] = []
+    for host in forward.hosts:
+        try:
+            found.append(open_udp(host, forward.local))
+        except OSError as error:
+            if host == "::1" and found:
+                continue  # a machine without IPv6
+            raise CoderError("port_forward", f"cannot listen on udp {host}:{forward.local}", "Is it in use?") from error
+    return found
 
 
 def _handler(link: Any, port: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
     from coder.client.ready import WaitFor
 
 
+LOST = 255
+"Exit code when the connection ends before the command does, as ssh's."
+
+
 def _run(invocation: Invocation) -> int:
     import trio
 
@@ -24,6 +27,8 @@ def _run(invocation: Invocation) -> int:
 
 
 async def _main(invocation: Invocation) -> int:
+    import contextlib
+
     import trio
 
     from coder.client.ready import Preparation, Target, say_on_stderr
@@ -31,7 +36,14 @@ async def _main(invocation: Invocation) -> int:
 
     policy = session.dial_policy(invocation)
     name = _target_name(invocation)
-    async with HttpClient(policy) as http, trio.open_nursery() as nursery:
+    async with contextlib.AsyncExitStack() as stack:
+        if invocation["log_dir"]:
+            from coder.client.tracing import log_to_directory
+
+            path = stack.enter_context(log_to_directory(invocation["log_dir"]))
+            say_on_stderr(f"Logging to {path}")
+        http = await stack.enter_async_context(HttpClient(policy))
+        nursery = await stack.enter_async_context(trio.open_nursery())
         # Half of a short session's time is loading code; it loads while the server is being asked.
         loaded = trio.Event()
         nursery.start_soon(_load, bool(invocation["stdio"]), loaded)
@@ -59,27 +71,55 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
     import trio
 
     from coder.client.link import open_link
+    from coder.client.ready import say_on_stderr
+    from coder.client.usage import report_usage, usage_app
 
     direct = not invocation.globals["disable_direct"]
     wait: WaitFor = "no" if invocation["no_wait"] else invocation["wait"]
+    code = LOST
     async with open_link(policy, target.agent["id"], direct=direct) as link, trio.open_nursery() as nursery:
         if invocation["network_info_dir"]:
-            nursery.start_soon(_write_network_info, invocation, link)
+            from coder.client.network_info import write_network_info
+
+            interval = invocation["network_info_interval"].total_seconds()
+            nursery.start_soon(write_network_info, link, invocation["network_info_dir"], interval)
         await link.wait_reachable()
         await prepare.wait_ready(target, wait)
+        if app := usage_app(invocation["usage_app"]):
+            nursery.start_soon(report_usage, policy, target, app)
         # Closed while the link still stands: the other end must hear that we left.
         async with await link.connect(1) as stream:
-            if invocation["stdio"]:
-                from coder.client.raw import copy_raw
-
-                await copy_raw(stream)
-                code = 0
-            else:
-                from coder.client.shell import run_shell
-
-                code = await run_shell(stream, _request(invocation))
+            with trio.CancelScope() as session_scope:
+                nursery.start_soon(
+                    _leave_when_stopped, prepare, target, invocation["poll"].total_seconds(), session_scope
+                )
+                code = await _session(invocation, stream)
+            if session_scope.cancelled_caught:
+                say_on_stderr("The workspace is being stopped; the connection is closed.")
         nursery.cancel_scope.cancel()
     return code
+
+
+async def _session(invocation: Invocation, stream: Any) -> int:
+    if invocation["stdio"]:
+        from coder.client.raw import copy_raw
+
+        await copy_raw(stream)
+        return 0
+    from coder.client.shell import run_shell
+
+    return await run_shell(stream, _request(invocation))
+
+
+async def _leave_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
+    """Ends the session when a build that is no start begins: its machine is about to go, and may go silently."""
+    import trio
+
+    while interval > 0:
+        await trio.sleep(interval)
+        if await prepare.is_leaving(target):
+            scope.cancel()
+            return
 
 
 def _target_name(invocation: Invocation) -> str:
@@ -105,8 +145,8 @@ def _request(invocation: Invocation) -> Any:
     words = invocation.args[1:]
     command = " ".join(words) or None  # as ssh does: the remote shell reads one line
     env = dict(_pair(text) for text in invocation["env"])
-    if os.environ.get("CODER_SSH_USAGE_APP"):
-        env["CODER_SSH_SESSION_TYPE"] = os.environ["CODER_SSH_USAGE_APP"]
+    if app := invocation["usage_app"]:
+        env["CODER_SSH_SESSION_TYPE"] = app
     tty = bool(invocation["tty"] or invocation.globals["force_tty"]) or (command is None and sys.stdin.isatty())
     return ShellRequest(
         command=command,
@@ -115,6 +155,7 @@ def _request(invocation: Invocation) -> Any:
         forward_agent=invocation["forward_agent"],
         agent_path=invocation["identity_agent"],
         remote_forwards=tuple(_remote_forward(text) for text in invocation["remote_forward"]),
+        forward_gpg=invocation["forward_gpg"],
     )
 
 
@@ -138,37 +179,6 @@ def _remote_forward(text: str) -> tuple[str, str]:
             "remote_forward", f"invalid remote forward {text!r}", "Write remote_port:local_address:local_port."
         )
     return listen, target
-
-
-async def _write_network_info(invocation: Invocation, link: Any) -> None:
-    """One JSON file named after our parent's process id, for IDEs that show the connection's state."""
-    import json
-    from pathlib import Path
-
-    import trio
-
-    folder = Path(invocation["network_info_dir"])
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{os.getppid()}.json"
-    try:
-        while True:
-            try:
-                ping = await link.ping()
-                info = {
-                    "p2p": ping.via == "direct",
-                    "latency": ping.latency_s * 1000,
-                    "preferred_derp": str(ping.region or ""),
-                    "derp_latency": {},
-                    "upload_bytes_sec": 0,
-                    "download_bytes_sec": 0,
-                    "using_coder_connect": False,
-                }
-                path.write_text(json.dumps(info))
-            except (OSError, CoderError, trio.BrokenResourceError):
-                pass  # the next round may know more
-            await trio.sleep(invocation["network_info_interval"].total_seconds())
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def _duration(text: str) -> Any:
@@ -209,7 +219,13 @@ SSH = Command(
             help="Forward your SSH agent into the workspace.",
         ),
         Option(
-            "forward_gpg", "forward-gpg", "CODER_SSH_FORWARD_GPG", short="G", kind="bool", default=False, hidden=True
+            "forward_gpg",
+            "forward-gpg",
+            "CODER_SSH_FORWARD_GPG",
+            short="G",
+            kind="bool",
+            default=False,
+            help="Forward your GPG agent into the workspace: keys stay here, signatures are made there.",
         ),
         Option(
             "identity_agent", "identity-agent", "CODER_SSH_IDENTITY_AGENT", help="Socket of the SSH agent to forward."
@@ -220,7 +236,7 @@ SSH = Command(
             "CODER_WORKSPACE_POLL_INTERVAL",
             kind="duration",
             default=_duration("1m"),
-            help="How often the workspace's state is asked for.",
+            help="How often the workspace is asked whether it is being stopped; the session ends when it is.",
         ),
         Option(
             "wait",
@@ -243,6 +259,9 @@ SSH = Command(
         ),
         Option("env", "env", "CODER_SSH_ENV", short="e", kind="string-array", default=(), help="Variable name=value."),
         Option("tty", "tty", "CODER_SSH_TTY", short="t", kind="bool", default=False, help="Allocate a terminal."),
+        Option(
+            "usage_app", "usage-app", "CODER_SSH_USAGE_APP", hidden=True, help="Application the use is counted for."
+        ),
         Option("network_info_dir", "network-info-dir", help="Directory for a file with the connection's state."),
         Option(
             "network_info_interval",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from typing import Any
 from uuid import UUID
@@ -12,8 +12,10 @@ from uuid import UUID
 import trio
 
 from coder.base.errors import CoderError
+from coder.mesh.description import Tap
 from coder.mesh.errors import MeshError
 from coder.mesh.node import Node, NodeConfig, PingResult, open_node
+from coder.mesh.trace import Trace
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -39,6 +41,8 @@ class WorkspaceLink:
     controller: Controller
     agent_id: UUID
     address: IPv6Address
+    regions: dict[int, str] = field(default_factory=dict)
+    "Names of the relay regions by id."
 
     async def wait_reachable(self, timeout: float = REACH_TIMEOUT) -> None:
         """Returns when the agent answered inside the tunnel. Raises CoderError after `timeout` seconds."""
@@ -72,8 +76,10 @@ class WorkspaceLink:
 
 
 @asynccontextmanager
-async def open_link(policy: DialPolicy, agent_id: str, *, direct: bool = True) -> AsyncIterator[WorkspaceLink]:
-    """Joins the overlay to reach one agent.
+async def open_link(
+    policy: DialPolicy, agent_id: str, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
+) -> AsyncIterator[WorkspaceLink]:
+    """Joins the overlay to reach one agent. `tap` sees every inner packet, `trace` what happens on the paths.
 
     Raises HttpError when the server refuses, NetError when it cannot be reached.
     """
@@ -87,7 +93,10 @@ async def open_link(policy: DialPolicy, agent_id: str, *, direct: bool = True) -
         derp_dialer=relay,
         latency_probe=relay.probe,
         direct=direct,
+        trace=trace,
+        tap=tap,
     )
+    regions = {number: region.region_name for number, region in config.derp_map.regions.items()}
 
     @asynccontextmanager
     async def session(resume_token: str) -> AsyncIterator[Session]:
@@ -110,7 +119,7 @@ async def open_link(policy: DialPolicy, agent_id: str, *, direct: bool = True) -
     ):
         controller.add_tunnel(ident)
         nursery.start_soon(coordinate, controller)
-        yield WorkspaceLink(node, controller, ident, agent_address(ident))
+        yield WorkspaceLink(node, controller, ident, agent_address(ident), regions)
         await controller.disconnect()
         nursery.cancel_scope.cancel()
 

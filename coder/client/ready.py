@@ -15,6 +15,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.client.logs import follow_agent_logs, follow_job_logs
+from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 
 POLL = 0.5
@@ -103,6 +104,16 @@ class Preparation:
             await trio.sleep(POLL)
             target = await self._refresh(target)
         return target
+
+    async def is_leaving(self, target: Target) -> bool:
+        """Whether the workspace stopped, is being stopped or is gone; False while the server is silent."""
+        try:
+            build = (await self._again(target.workspace))["latest_build"]
+        except HttpError as error:
+            return error.status in (404, 410)
+        except (NetError, OSError):
+            return False
+        return bool(build["transition"] != "start")
 
     async def wait_ready(self, target: Target, wait: WaitFor) -> None:
         """Streams the start scripts' log until they have ended, where they block the login or it was asked for."""

@@ -33,6 +33,8 @@ class ShellRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     forward_agent: bool = False
     agent_path: str = ""
+    forward_gpg: bool = False
+    "Let the workspace use our GPG agent."
     remote_forwards: tuple[tuple[str, str], ...] = ()
     "(listen on the workspace, connect here): ports or socket paths as host:port or /path."
 
@@ -42,6 +44,10 @@ async def run_shell(stream: trio.abc.HalfCloseableStream, request: ShellRequest)
     async with trio_asyncio.open_loop(), _connection(stream, request) as connection:
         for listen, target in request.remote_forwards:
             await _forward(connection, listen, target)
+        if request.forward_gpg:
+            from coder.client.gpg import forward_gpg
+
+            await forward_gpg(connection)
         return await _session(connection, request)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
 from typing import Literal
@@ -13,6 +13,9 @@ from coder.mesh.core.paths.derpmap import DerpMap
 from coder.mesh.core.wire.address import Endpoint as UdpAddress
 from coder.mesh.drivers.derp_client import RelayStatus
 from coder.mesh.drivers.transport import DerpDialer, LatencyProbe
+
+Tap = Callable[[Sequence[bytes], bool], None]
+"""Sees inner packets; True: on their way out."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class NodeConfig:
     """None: the dialer's `probe` method, if it has one; else regions are not measured."""
     trace: Callable[[str, Mapping[str, object]], None] | None = None
     """Told of what happens on paths: a fact's name and its fields."""
+    tap: Tap | None = None
+    """Sees every inner packet both ways (pcap.py). Costs a copy per packet."""
 
 
 @dataclass(frozen=True)

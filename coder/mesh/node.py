@@ -86,6 +86,7 @@ class Node:
             mtu=config.mtu,
             direct=config.direct,
         )
+        self.endpoint.tap = config.tap
         self._relays = self._pump.relays = RelayPool(
             nursery, config.derp_dialer, self._private, config.derp_map, self._pump
         )

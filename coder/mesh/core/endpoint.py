@@ -10,7 +10,7 @@ so that a superbuffer can be reused as soon as it has been handed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +23,7 @@ from coder.mesh.core.paths.peermap import PeerMap
 from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendPing
 from coder.mesh.core.paths.relays import RelayRoutes
 from coder.mesh.core.paths.selector import State
+from coder.mesh.core.stack.demux import unpadded
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.events import HandshakeCompleted
 from coder.mesh.core.tunnel.peer import Tunnel
@@ -133,6 +134,10 @@ class Endpoint:
         self.routes = RelayRoutes()
         self.dropped_strangers = 0
         """Datagrams from addresses no peer has proven to be its own."""
+        self.tap: Callable[[Sequence[bytes], bool], None] | None = None
+        """Sees every inner packet; True: on its way out. Costs a copy per packet, so only while somebody looks."""
+        self.route: Callable[[list[bytes]], list[bytes]] | None = None
+        """Takes arrived packets that are for others and returns those for our own stack (a node that is a hub)."""
         self._disco_private = disco_key
         self._by_disco: dict[bytes, list[Peer]] = {}
         self._by_address: PeerMap[Peer] = PeerMap()
@@ -429,14 +434,22 @@ class Endpoint:
         stack = self.stack
         if self._inbound:
             inbound, self._inbound = self._inbound, []
+            if self.tap is not None:
+                self.tap(inbound, False)
+            if self.route is not None:
+                inbound = self.route(inbound)
             stack.input_batch(inbound, now)
         txbuf = self._txbuf
         while (batch := stack.emit(txbuf, now)) is not None:
+            if self.tap is not None:
+                self.tap(unpadded(txbuf, batch), True)
             tunnel = self.device.tunnel_to(batch.destination)
             peer = None if tunnel is None else self.peers.get(tunnel.remote)
             if peer is not None:
                 self._transmit_batch(peer, batch, now)
         for destination, packets in stack.take_output(now):
+            if self.tap is not None:
+                self.tap(packets, True)
             tunnel = self.device.tunnel_to(destination)
             peer = None if tunnel is None else self.peers.get(tunnel.remote)
             if peer is not None and (datagrams := peer.tunnel.seal(packets, now)):

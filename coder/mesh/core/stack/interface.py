@@ -250,6 +250,16 @@ class Stack:
         if not (self._busy or self._awake):
             self._wake()
 
+    def send_packets(self, destination: bytes, packets: Iterable[bytes]) -> None:
+        """Queue ready-made packets of others for `take_output`: we are their router."""
+        self._out.setdefault(destination, []).extend(packets)
+        if not (self._busy or self._awake):
+            self._wake()
+
+    def is_paused(self, destination: bytes) -> bool:
+        """Whether `pause` is on: what a router gets for this peer it had better drop."""
+        return destination in self._paused
+
     def send_large(self, destination: bytes, packet: bytes) -> None:
         """Queue a packet, in fragments if it is larger than the tunnel's MTU."""
         mtu = self._mtu_to.get(destination, self.mtu)

@@ -1,0 +1,112 @@
+"""`coder debug trace`: the facts of a connection as they happen - relays, handshakes, paths, pings - with times."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.cli import session
+from coder.cli.command import Command, Invocation, output_option
+
+PING_PAUSE = 1.0
+"Seconds between pings: paths are only looked for while something is sent."
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    trio.run(_main, invocation)
+    return 0
+
+
+async def _main(invocation: Invocation) -> None:
+    import contextlib
+
+    import trio
+
+    from coder.client.link import open_link
+    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.tracing import open_capture
+    from coder.mesh.trace import Trace
+    from coder.net.http1 import HttpClient
+
+    policy = session.dial_policy(invocation)
+    async with HttpClient(policy) as http:
+        prepare = Preparation(http, say_on_stderr, autostart=False)
+        target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
+    began = trio.current_time()
+    show = _show_json if invocation["output"] == "json" else _show_text
+    trace = Trace(lambda fact: show(fact.at - began, fact.name, fact.fields))
+    direct = not invocation.globals["disable_direct"]
+    async with contextlib.AsyncExitStack() as stack:
+        tap = stack.enter_context(open_capture(invocation["pcap_file"])) if invocation["pcap_file"] else None
+        link = await stack.enter_async_context(
+            open_link(policy, target.agent["id"], direct=direct, tap=tap, trace=trace)
+        )
+        with trio.move_on_after(invocation["time"].total_seconds()):
+            await link.wait_reachable()
+            show(trio.current_time() - began, "reachable", {})
+            while True:
+                with contextlib.suppress(Exception):  # a lost ping is a fact the trace already tells
+                    await link.ping()
+                await trio.sleep(PING_PAUSE)
+        show(trio.current_time() - began, "end", _summary(link))
+
+
+def _summary(link: Any) -> dict[str, object]:
+    peers = link.node.status().peers
+    if not peers:
+        return {"peer": "none"}
+    peer = peers[0]
+    return {
+        "path": peer.path,
+        "endpoint": peer.endpoint,
+        "region": peer.region,
+        "rx_bytes": peer.rx_bytes,
+        "tx_bytes": peer.tx_bytes,
+        "direct_bytes": peer.direct_bytes,
+        "relayed_bytes": peer.relayed_bytes,
+    }
+
+
+def _show_text(at: float, name: str, fields: Any) -> None:
+    parts = [f"{key}={_text(value)}" for key, value in fields.items() if value is not None]
+    sys.stdout.write(f"{at:9.4f}s  {name:<12} {' '.join(parts)}".rstrip() + "\n")
+    sys.stdout.flush()
+
+
+def _show_json(at: float, name: str, fields: Any) -> None:
+    import json
+
+    plain = {
+        key: value if isinstance(value, int | float | str | None) else _text(value) for key, value in fields.items()
+    }
+    sys.stdout.write(json.dumps({"at": round(at, 6), "fact": name, **plain}) + "\n")
+    sys.stdout.flush()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if isinstance(value, tuple) and len(value) == 2:
+        host, port = value
+        return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
+    return str(value)
+
+
+TRACE = Command(
+    words="debug trace",
+    summary="Watch the way to a workspace being found",
+    usage="<workspace>",
+    run=_run,
+    min_args=1,
+    max_args=1,
+    long="One line a fact: relays connected, handshakes, paths changed, pings answered. JSON gives one object a line.",
+    options=(
+        Option("time", "time", short="t", kind="duration", default=parse_duration("10s"), help="How long to watch."),
+        Option("pcap_file", "pcap-file", help="File to write the packets inside the tunnel to, in pcap format."),
+        output_option(("text", "json"), "text"),
+    ),
+)

@@ -1,0 +1,120 @@
+"""`coder speedtest`: how fast the way to a workspace is, by the protocol other tools of the field speak."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.cli import session
+from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.output import chosen_columns, print_json, print_table, say
+
+SPEEDTEST_PORT = 3
+COLUMNS = ("interval", "throughput")
+DIRECT_PAUSE = 0.25
+"Seconds between two looks for a direct path."
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    columns = chosen_columns(invocation, COLUMNS)
+    intervals = trio.run(_main, invocation)
+    _print(invocation, columns, intervals)
+    return 0
+
+
+async def _main(invocation: Invocation) -> list[Any]:
+    import contextlib
+
+    from coder.client.link import open_link
+    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.speedtest import run_speedtest
+    from coder.client.tracing import open_capture
+    from coder.net.http1 import HttpClient
+
+    policy = session.dial_policy(invocation)
+    async with HttpClient(policy) as http:
+        prepare = Preparation(http, say_on_stderr, autostart=False)
+        target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
+    direct = not invocation.globals["disable_direct"]
+    seconds = invocation["time"].total_seconds()
+    async with contextlib.AsyncExitStack() as stack:
+        tap = stack.enter_context(open_capture(invocation["pcap_file"])) if invocation["pcap_file"] else None
+        link = await stack.enter_async_context(open_link(policy, target.agent["id"], direct=direct, tap=tap))
+        await link.wait_reachable()
+        await _wait_for_path(link, wait_direct=invocation["direct"])
+        say(f"Starting a {seconds:g}s {invocation['direction']}load test...")
+        return await run_speedtest(await link.connect(SPEEDTEST_PORT), invocation["direction"], seconds)
+
+
+async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
+    """Says which way the test will go; with `--direct` waits until it is the direct one."""
+    import trio
+
+    from coder.base.errors import CoderError
+
+    said = ""
+    while True:
+        try:
+            ping = await link.ping()
+        except CoderError:
+            ping = None
+        if ping is not None:
+            via = f"direct via {ping.endpoint}" if ping.via == "direct" else f"relayed via DERP({ping.region_code})"
+            if via != said:
+                say(f"{ping.latency_s * 1000:.2f}ms {via}")
+                said = via
+            if ping.via == "direct" or not wait_direct:
+                return
+        elif not wait_direct:
+            return
+        await trio.sleep(DIRECT_PAUSE)
+
+
+def _print(invocation: Invocation, columns: list[str], intervals: list[Any]) -> None:
+    if invocation["output"] == "json":
+        *parts, overall = [
+            {
+                "start_time_seconds": round(part.start, 6),
+                "end_time_seconds": round(part.end, 6),
+                "throughput_mbits": part.mbits,
+            }
+            for part in intervals
+        ]
+        print_json({"overall": overall, "intervals": parts})
+        return
+    rows = [
+        {"interval": f"{part.start:.2f}-{part.end:.2f} sec", "throughput": f"{part.mbits:.4f} Mbits/sec"}
+        for part in intervals
+    ]
+    rows.insert(-1, dict.fromkeys(COLUMNS, "-" * 25))
+    print_table(columns, rows)
+    sys.stdout.flush()
+
+
+SPEEDTEST = Command(
+    words="speedtest",
+    summary="Run upload and download tests from your machine to a workspace",
+    usage="<workspace>",
+    run=_run,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option(
+            "direct",
+            "direct",
+            short="d",
+            kind="bool",
+            default=False,
+            help="Wait for a direct connection before the test.",
+        ),
+        Option("direction", "direction", default="down", choices=("up", "down"), help="Which way the data goes."),
+        Option("time", "time", short="t", kind="duration", default=parse_duration("5s"), help="Duration of the test."),
+        Option("pcap_file", "pcap-file", help="File to write the packets inside the tunnel to, in pcap format."),
+        column_option(("Interval", "Throughput"), ("Interval", "Throughput")),
+        output_option(),
+    ),
+)

@@ -1,0 +1,89 @@
+"""The file IDEs read to show how their SSH connection goes: `<our parent's pid>.json`.
+
+Our parent is the SSH client whose ProxyCommand we are; editors know its process id and look for that name. Fields
+and units are those the field's tool writes. The file stays when we end: editors clean their directory themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.client.link import WorkspaceLink
+from coder.mesh.description import PingResult
+from coder.mesh.errors import MeshError
+
+_log = get_logger("network-info")
+
+
+class Rates:
+    """Bytes a second between two looks at growing totals."""
+
+    def __init__(self, now: float) -> None:
+        self._at = now
+        self._totals = (0, 0)
+
+    def since_last(self, sent: int, received: int, now: float) -> tuple[int, int]:
+        """(upload, download) in bytes a second."""
+        seconds = now - self._at
+        before, self._at, self._totals = self._totals, now, (sent, received)
+        if seconds <= 0:
+            return 0, 0
+        return int((sent - before[0]) / seconds), int((received - before[1]) / seconds)
+
+
+def describe(link: WorkspaceLink, ping: PingResult, rates: Rates, now: float) -> dict[str, Any]:
+    """The file's content. Latencies in milliseconds, regions by name."""
+    info = link.node.self_info
+    latencies = {
+        _region_name(link, int(key.partition("-")[0])): seconds * 1000 for key, seconds in info.derp_latency.items()
+    }
+    preferred = _region_name(link, ping.region or info.preferred_derp)
+    latencies.setdefault(preferred, 0.0)
+    peers = link.node.status().peers
+    upload, download = rates.since_last(sum(p.tx_bytes for p in peers), sum(p.rx_bytes for p in peers), now)
+    return {
+        "p2p": ping.via == "direct",
+        "latency": round(ping.latency_s * 1000, 3),
+        "preferred_derp": preferred,
+        "derp_latency": latencies,
+        "upload_bytes_sec": upload,
+        "download_bytes_sec": download,
+        "using_coder_connect": False,
+    }
+
+
+def _region_name(link: WorkspaceLink, region: int) -> str:
+    return link.regions.get(region) or f"Unnamed {region}"
+
+
+async def write_network_info(link: WorkspaceLink, directory: str, interval: float) -> None:
+    """Writes the file now and every `interval` seconds until cancelled. Raises CoderError for a useless directory."""
+    folder = Path(directory)
+    path = folder / f"{os.getppid()}.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CoderError("network_info", f"cannot make the directory {folder}", "Choose a writable place.") from error
+    rates = Rates(trio.current_time())
+    await link.wait_reachable()
+    while True:
+        try:
+            content = describe(link, await link.ping(), rates, trio.current_time())
+            _replace(path, json.dumps(content))
+        except (OSError, CoderError, MeshError, trio.BrokenResourceError) as error:
+            _log.debug("no network information this time", error=error)  # the next round may know more
+        await trio.sleep(interval)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whole or not at all: an editor may read at any moment."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,45 @@
+"""Files a person asked for while a link is open: a capture of inner packets, a log of the connection."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from coder.base import log
+from coder.base.errors import CoderError
+from coder.mesh.description import Tap
+from coder.mesh.drivers.pcap import PcapWriter
+
+
+@contextmanager
+def open_capture(path: str) -> Iterator[Tap]:
+    """A tap that writes to a pcap file. Raises CoderError when it cannot be made."""
+    try:
+        out = Path(path).open("wb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise CoderError("pcap", f"cannot write the capture file {path}", "Choose a writable place.") from error
+    with out:
+        yield PcapWriter(out, time.time)
+
+
+@contextmanager
+def log_to_directory(directory: str) -> Iterator[Path]:
+    """Everything the program logs, debug included, goes to a new file there. Raises CoderError."""
+    folder = Path(directory).expanduser()
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    path = folder / f"coder-ssh-{stamp}-{secrets.token_hex(3)}.log"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        out = path.open("x", encoding="utf-8")
+    except OSError as error:
+        raise CoderError("log_dir", f"cannot write a log in {folder}", "Choose a writable directory.") from error
+    with out:
+        log.configure(log.human_sink(out), level="debug")
+        try:
+            yield path
+        finally:
+            log.configure()

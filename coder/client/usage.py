@@ -1,0 +1,41 @@
+"""Telling the server that a workspace is in use, so that it does not stop under its user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from coder.base.log import get_logger
+from coder.client.ready import Target
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+INTERVAL = 60.0
+APPS = ("vscode", "jetbrains", "reconnecting-pty", "ssh")
+DISABLED = "disable"
+
+_log = get_logger("usage")
+
+
+def usage_app(text: str) -> str:
+    """What `--usage-app` means: empty reports nothing, unknown applications count as SSH."""
+    name = text.strip().lower()
+    return "" if name == DISABLED else name if name in APPS else "ssh"
+
+
+async def report_usage(policy: DialPolicy, target: Target, app: str) -> None:
+    """Once a minute until cancelled; `app` empty: the workspace only. A server that refuses is not asked again."""
+    body: dict[str, Any] = {"agent_id": target.agent["id"], "app_name": app} if app else {}
+    path = f"/api/v2/workspaces/{target.workspace['id']}/usage"
+    async with HttpClient(policy) as http:
+        while True:
+            try:
+                await http.request("POST", path, json=body or None)
+            except HttpError as error:
+                _log.debug("the server takes no usage", error=error)
+                return
+            except (NetError, OSError) as error:
+                _log.debug("usage was not reported", error=error)
+            await trio.sleep(INTERVAL)
