@@ -19,6 +19,7 @@ from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.agenda import Agenda
 from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.mtu import STANDARD
 from coder.mesh.core.paths.peermap import PeerMap
 from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendPing
 from coder.mesh.core.paths.relays import RelayRoutes
@@ -107,6 +108,10 @@ class Peer:
     direct_bytes: int = 0
     seen_state: State = State.RELAYED
     """Of its selector, when the stack was last told."""
+    seen_carries: int = STANDARD
+    """What its direct path carries, when the stack was last told."""
+    largest: int = 0
+    """Bytes of the largest datagram that may take it."""
 
 
 class Endpoint:
@@ -143,8 +148,7 @@ class Endpoint:
         self._by_address: PeerMap[Peer] = PeerMap()
         self._agenda: Agenda[Peer] = Agenda()
         self._random = random
-        self._largest = mtu + TRANSPORT_OVERHEAD
-        """Bytes of the largest datagram a UDP path is known to carry."""
+        self._mtu = mtu
         self._txbuf = TxBuf(mtu)
         self._inbound: list[bytes] = []
         self._own_endpoints: tuple[UdpAddress, ...] = ()
@@ -169,6 +173,7 @@ class Endpoint:
             self._by_disco.setdefault(config.disco_key, []).append(peer)
             peer.box = self._box(config.disco_key)
             peer.paths = PeerPaths(self._random, direct=self.direct)
+            peer.seen_carries = STANDARD
             self._by_address.forget(peer)
         if config.allowed_ips != peer.tunnel.allowed:
             self._resume(peer)
@@ -349,13 +354,14 @@ class Endpoint:
             self.sink.relay(origin, peer.config.public_key, [self._seal(peer, pong)])
             return
         self._by_address.learn(origin, peer)
-        self.sink.udp([self._seal(peer, disco.Pong(ping.tx_id, UdpAddress(*origin)))], origin)
-        self._do(peer, peer.paths.on_ping(origin, now), now)
+        # As large as the ping: what the peer measures is the path both ways (paths/mtu.py).
+        self.sink.udp([self._seal(peer, disco.Pong(ping.tx_id, UdpAddress(*origin), ping.payload))], origin)
+        self._do(peer, peer.paths.on_ping(origin, now, ping.size), now)
 
     def _on_pong(self, peers: list[Peer], pong: disco.Pong, origin: Address | int, now: float) -> None:
         source = None if isinstance(origin, int) else origin
         for peer in peers:
-            answer = peer.paths.on_pong(pong.tx_id, source, now)
+            answer = peer.paths.on_pong(pong.tx_id, source, now, disco.ENVELOPE + pong.payload)
             if answer is False:
                 continue
             if source is not None:
@@ -371,30 +377,46 @@ class Endpoint:
             if not isinstance(action, SendPing):
                 self._call(peer, now)
                 continue
-            sealed = self._seal(peer, disco.Ping(action.tx, self.public_key))
+            sealed = self._seal(peer, disco.Ping(action.tx, self.public_key, action.size - disco.ENVELOPE))
             if not sealed:
                 continue
             if action.to is None:
                 self._relay(peer, [sealed])
-            else:
-                self.sink.udp([sealed], action.to)
+            elif not self.sink.udp([sealed], action.to):
+                peer.paths.on_ping_refused(action.tx, now)
         self._settle(peer, now)
 
     def _settle(self, peer: Peer, now: float) -> None:
         """After a change of a peer's paths: when to look again, and what the stack should know."""
         self._agenda.set(peer, peer.paths.next_wake())
-        state = peer.paths.selector.state
+        state, carries = peer.paths.selector.state, peer.paths.carries
         if state is not peer.seen_state:
-            peer.seen_state = state
+            peer.seen_state, peer.seen_carries = state, carries
             if state is State.DIRECT:
                 self._resume(peer)
             self._size_packets(peer)
             self.path_changed(peer, now)
             best = peer.paths.selector.best
             self.sink.path_changed(peer.config.public_key, state, best.address if best else None)
+        elif carries != peer.seen_carries:
+            is_narrower = carries < peer.seen_carries
+            peer.seen_carries = carries
+            self._size_packets(peer)
+            if is_narrower:
+                self.path_changed(peer, now)
 
     def _size_packets(self, peer: Peer) -> None:
-        size = RELAY_PACKET if peer.paths.selector.state is State.RELAYED else None
+        """Tell the stack how large inner packets to the peer may be."""
+        size: int | None = None
+        carries = peer.seen_carries
+        peer.largest = max(self._mtu + TRANSPORT_OVERHEAD, carries)
+        if peer.paths.selector.state is State.RELAYED:
+            size = RELAY_PACKET
+        elif carries < STANDARD:
+            peer.largest = carries
+            size = (carries - TRANSPORT_OVERHEAD) & ~15  # the padding has to fit as well
+        elif carries > STANDARD:
+            size = max(carries - TRANSPORT_OVERHEAD, self._mtu)
         for address in peer.tunnel.allowed:
             self.stack.set_mtu_to(address, size)
 
@@ -463,7 +485,7 @@ class Endpoint:
         address, by_relay = paths.route(now)
         stride = self._txbuf.layout(batch.size).stride
         view = self._txbuf.view[:total]
-        if stride > self._largest:
+        if stride > peer.largest:
             by_relay = True
         elif address is not None:
             peer.direct_bytes += total
@@ -476,7 +498,7 @@ class Endpoint:
 
     def _transmit(self, peer: Peer, datagrams: list[bytes], now: float) -> None:
         address, by_relay = peer.paths.route(now)
-        if max(map(len, datagrams)) > self._largest:
+        if max(map(len, datagrams)) > peer.largest:
             by_relay = True  # sealed for the relay, staged until the session was there
         elif address is not None:
             peer.direct_bytes += sum(map(len, datagrams))
@@ -488,8 +510,7 @@ class Endpoint:
         self._note_sent(peer, now)
 
     def _sending_failed(self, peer: Peer, address: Address, now: float) -> None:
-        peer.paths.on_sending_failed(address, now)
-        self._settle(peer, now)
+        self._do(peer, peer.paths.on_sending_failed(address, now), now)
 
     def _note_sent(self, peer: Peer, now: float) -> None:
         paths = peer.paths

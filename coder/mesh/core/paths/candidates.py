@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from ipaddress import ip_address, ip_network
 
+from coder.mesh.core.paths.mtu import MtuSearch
+
 Address = tuple[str, int]
 """(IP text in canonical form, UDP port): what sockets give and take, and cheap to hash."""
 
@@ -49,6 +51,8 @@ class Candidate:
     """When we last answered a ping from it with a ping of our own."""
     latency: float | None = None
     """Round trip of the last pong, seconds."""
+    mtu: MtuSearch | None = None
+    """What it carries; None while it never answered."""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 Lives here: the disco pinger of one peer, driving its candidates and its selector. Sealing messages and knowing other
 peers is the endpoint's business; this module says what should be sent, as values.
-Obeys derp-disco-stun.md sections 5.2 and 5.3; departures are marked "Ours".
+Obeys derp-disco-stun.md sections 5.2 and 5.3; departures are marked "Ours". What a path carries is searched as in
+RFC 8899 (mtu.py): pings are its probes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from coder.mesh.core.paths.candidates import Address, Candidate, Candidates, Source, usable
+from coder.mesh.core.paths.candidates import PROBE_INTERVAL, Address, Candidate, Candidates, Source, usable
+from coder.mesh.core.paths.mtu import FLOOR, STANDARD, MtuSearch
 from coder.mesh.core.paths.selector import Measured, Selector, State
 
 HEARTBEAT = 3.0
@@ -31,6 +33,12 @@ ECHO_INTERVAL = 1.0
 MAX_OUTSTANDING = 256
 """Ours: bounds the memory of pings in flight; more candidates than this are never pinged within one timeout."""
 
+NARROW_AFTER = 0.6
+"""Ours: seconds the standard ping has before every candidate gets a small one: a narrow path is better than the relay,
+and worse than any path of full width that answers first."""
+_PROBE_PATIENCE = (0.1, 2.0)
+"""Ours: bounds of the wait for a size probe's answer."""
+
 TX_SIZE = 12
 
 
@@ -48,6 +56,8 @@ class SendPing:
 
     to: Address | None
     tx: bytes
+    size: int = STANDARD
+    """Bytes of the datagram."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,7 @@ class _Outstanding:
     to: Address | None
     at: float
     purpose: Purpose
+    size: int
 
 
 class PeerPaths:
@@ -82,10 +93,14 @@ class PeerPaths:
         "_checked",
         "_full_ping_at",
         "_heartbeat_at",
+        "_narrow_answered",
+        "_narrow_at",
         "_outstanding",
         "_random",
+        "_search_at",
         "_suspect",
         "_suspect_at",
+        "_suspect_size",
         "candidates",
         "direct",
         "last_send",
@@ -106,12 +121,27 @@ class PeerPaths:
         self._outstanding: dict[bytes, _Outstanding] = {}
         self._suspect: Address | None = None
         self._suspect_at = 0.0
+        self._suspect_size = STANDARD
         self._checked = False
+        self._narrow_answered = False
+        self._narrow_at: float | None = None
+        self._search_at: float | None = None
 
     # -- data -------------------------------------------------------------------------------------------------------
     def route(self, now: float) -> tuple[Address | None, bool]:
         """(UDP address or None, whether to send by relay too) for data sent now."""
         return self.selector.route(now)
+
+    @property
+    def carries(self) -> int:
+        """Bytes of the largest datagram the address in use is known to carry; the standard size without one."""
+        search = self._search_in_use()
+        return STANDARD if search is None else search.carried
+
+    def _search_in_use(self) -> MtuSearch | None:
+        best = self.selector.best
+        candidate = None if best is None else self.candidates.by_address.get(best.address)
+        return None if candidate is None else candidate.mtu
 
     def trusted(self, now: float) -> bool:
         """Whether data goes by UDP alone."""
@@ -146,8 +176,8 @@ class PeerPaths:
         self._full_ping_at = now
         return self._ping_candidates(now)
 
-    def on_ping(self, source: Address, now: float) -> list[Action]:
-        """The peer pinged us from this UDP address."""
+    def on_ping(self, source: Address, now: float, size: int = STANDARD) -> list[Action]:
+        """The peer pinged us from this UDP address, with a datagram of `size` bytes."""
         self.candidates.heard(source, now)
         candidate = self.candidates.by_address.get(source)
         if candidate is None or not self.active(now) or self.trusted(now):
@@ -157,10 +187,10 @@ class PeerPaths:
         # Ours: the peer's ping has just opened its firewall towards us, while our own may have died there. A ping of
         # ours gets through now; upstream waits for the next round, up to five seconds.
         candidate.last_echo = now
-        return [self._ping(source, now, candidate=candidate)]
+        return [self._ping(source, now, candidate=candidate, size=max(min(size, STANDARD), FLOOR))]
 
-    def on_pong(self, tx: bytes, source: Address | None, now: float) -> PingAnswered | bool:
-        """A pong: False when nobody asked, PingAnswered when somebody waits for it, else True."""
+    def on_pong(self, tx: bytes, source: Address | None, now: float, size: int = 0) -> PingAnswered | bool:
+        """A pong of `size` bytes (0: as the ping): False when nobody asked, PingAnswered when somebody waits for it."""
         sent = self._outstanding.pop(tx, None)
         if sent is None or (sent.to is None) != (source is None):
             return False
@@ -168,31 +198,63 @@ class PeerPaths:
         if sent.to is None:
             self.relay_latency = latency
         else:
-            self._answered(sent.to, latency, now)
+            self._answered(sent, latency, now, mirrored=size in (0, sent.size))
         if sent.purpose.token:
             return PingAnswered(sent.purpose.token, latency, sent.to)
         return True
 
-    def _answered(self, address: Address, latency: float, now: float) -> None:
-        candidate = self.candidates.by_address.get(address)
-        if candidate is None:
+    def _answered(self, sent: _Outstanding, latency: float, now: float, *, mirrored: bool) -> None:
+        address = sent.to
+        candidate = self.candidates.by_address.get(address) if address is not None else None
+        if candidate is None or address is None:
             return  # withdrawn while the ping was in flight
         candidate.latency = latency
-        self.selector.on_pong(Measured(address, latency), now)
+        best = self.selector.best
+        search = candidate.mtu
+        if search is None or best is None or best.address != address:
+            # What it carried when it was last in use proves nothing now.
+            search = candidate.mtu = MtuSearch(min(sent.size, STANDARD), now)
+        search.answered(sent.size, now, mirrored=mirrored)
+        self.selector.on_pong(Measured(address, latency, min(search.carried, STANDARD)), now)
+        if self.selector.best is not None and self.selector.best.address == address:
+            self._search_at = search.at
         if self._suspect == address:
-            self._suspect = None
+            if sent.size >= self._suspect_size:
+                self._suspect = None
+            else:
+                self._narrow_answered = True
 
-    def on_sending_failed(self, address: Address, now: float) -> None:
-        """The operating system refused to send to this address."""
+    def on_sending_failed(self, address: Address, now: float) -> list[Action]:
+        """The operating system refused to send to this address: there is no way, or the datagram is too large."""
+        was = self.selector.state
         self.selector.on_sending_failed(address, now)
+        best, search = self.selector.best, self._search_in_use()
+        if was is not State.DIRECT or best is None or best.address != address or search is None:
+            return []
+        size = search.carried
+        search.on_black_hole(now)
+        return [self._ping(address, now, size=FLOOR), self._ping(address, now, size=min(size, STANDARD))]
+
+    def on_ping_refused(self, tx: bytes, now: float) -> None:
+        """The operating system refused to send this ping: too large, or no way there."""
+        sent = self._outstanding.pop(tx, None)
+        if sent is None or sent.to is None:
+            return
+        candidate = self.candidates.by_address.get(sent.to)
+        if candidate is not None and candidate.mtu is not None:
+            candidate.mtu.refused(sent.size, now)
+            if self._search_in_use() is candidate.mtu:
+                self._search_at = candidate.mtu.at
 
     def reset(self) -> None:
         """Our own addresses changed: nothing measured before holds any longer."""
         self.selector = Selector()
         self.relay_latency = None
-        self._full_ping_at = self._suspect = None
+        self._full_ping_at = self._suspect = self._search_at = self._narrow_at = None
         self._outstanding.clear()
         self.candidates.unthrottle()
+        for candidate in self.candidates:
+            candidate.mtu = None
 
     # -- pings somebody waits for ---------------------------------------------------------------------------------
     def ask(self, token: int, now: float) -> list[Action]:
@@ -200,7 +262,7 @@ class PeerPaths:
         purpose = Purpose(token=token)
         best = self.selector.best
         if best is not None and self.trusted(now):
-            return [self._ping(best.address, now, purpose)]
+            return [self._ping(best.address, now, purpose, size=min(self.carries, STANDARD))]
         actions: list[Action] = [self._ping(None, now, purpose)]
         if self.direct:
             actions += [self._ping(c.address, now, purpose, c) for c in self.candidates.due(now)]
@@ -219,26 +281,38 @@ class PeerPaths:
             actions += self._full_ping(now)
         if self._heartbeat_at is not None and now >= self._heartbeat_at:
             actions += self._heartbeat(now)
+        if self._narrow_at is not None and now >= self._narrow_at:
+            actions += self._ping_narrow(now)
+        if self._search_at is not None and now >= self._search_at:
+            actions += self._search(now)
         return actions
 
     def next_wake(self) -> float | None:
         """When `on_timer` has something to do; None when the peer may sleep."""
-        times = [self._heartbeat_at, self.selector.next_wake(), self._suspect_at if self._suspect else None]
+        times = [
+            self._heartbeat_at,
+            self.selector.next_wake(),
+            self._suspect_at if self._suspect else None,
+            self._narrow_at,
+            self._search_at,
+        ]
         if self._outstanding:
             times.append(next(iter(self._outstanding.values())).at + PING_TIMEOUT)
         return min((at for at in times if at is not None), default=None)
 
     def _heartbeat(self, now: float) -> list[Action]:
         if not self.active(now):
-            self._heartbeat_at = None
+            self._heartbeat_at = self._search_at = None
             return []
         self._heartbeat_at = now + HEARTBEAT
         actions: list[Action] = []
         best = self.selector.best
         if best is not None:
-            actions.append(self._ping(best.address, now, Purpose(heartbeat=True)))
+            # As large as the data: a path that has become too narrow for it is as good as dead.
+            actions.append(self._ping(best.address, now, Purpose(heartbeat=True), size=self.carries))
             if self._suspect is None:
-                self._suspect, self._checked = best.address, False
+                self._suspect, self._suspect_size = best.address, self.carries
+                self._checked = self._narrow_answered = False
                 self._suspect_at = now + self._patience(best)
         if self._wants_full_ping(now):
             actions += self._full_ping(now)
@@ -253,8 +327,14 @@ class PeerPaths:
         if not self._checked:
             self._checked = True
             self._suspect_at = now + self._patience(best)
-            return [self._ping(address, now, Purpose(heartbeat=True))]
+            again = Purpose(heartbeat=True)
+            sizes = {self._suspect_size, FLOOR}
+            return [self._ping(address, now, again, size=size) for size in sorted(sizes, reverse=True)]
         self._suspect = None
+        search = self._search_in_use()
+        if self._narrow_answered and search is not None:
+            search.on_black_hole(now)
+            return self._search(now)
         self.selector.on_heartbeat_lost(address, now)
         return self._full_ping(now)
 
@@ -266,7 +346,28 @@ class PeerPaths:
         best = self.selector.best
         if best is None or self._full_ping_at is None or not self.trusted(now):
             return True
-        return best.latency > GOOD_ENOUGH and now - self._full_ping_at >= UPGRADE_INTERVAL
+        is_good = best.latency <= GOOD_ENOUGH and best.carries >= STANDARD
+        return not is_good and now - self._full_ping_at >= UPGRADE_INTERVAL
+
+    # -- what a path carries ------------------------------------------------------------------------------------------
+    def _ping_narrow(self, now: float) -> list[Action]:
+        """Nobody has answered a standard ping yet: is there a path for smaller ones?"""
+        self._narrow_at = None
+        if self.trusted(now):
+            return []
+        pinged = [c for c in self.candidates if c.last_ping is not None and now - c.last_ping < PROBE_INTERVAL]
+        return [self._ping(c.address, now, size=FLOOR) for c in pinged]
+
+    def _search(self, now: float) -> list[Action]:
+        """Probe the next size on the address in use; an answer to anything there begins the search anew."""
+        self._search_at = None
+        best, search = self.selector.best, self._search_in_use()
+        if best is None or search is None or not self.trusted(now) or not self.active(now):
+            return []
+        patience = min(max(_PROBE_PATIENCE[0], 4 * best.latency), _PROBE_PATIENCE[1])
+        size = search.due(now, patience)
+        self._search_at = search.at
+        return [] if size is None else [self._ping(best.address, now, size=size)]
 
     # -- sending ----------------------------------------------------------------------------------------------------
     def _full_ping(self, now: float) -> list[Action]:
@@ -280,6 +381,8 @@ class PeerPaths:
         return actions
 
     def _ping_candidates(self, now: float) -> list[Action]:
+        if self._narrow_at is None and not self.trusted(now):
+            self._narrow_at = now + NARROW_AFTER
         return [self._ping(c.address, now, candidate=c) for c in self.candidates.due(now)]
 
     def _ping(
@@ -288,14 +391,15 @@ class PeerPaths:
         now: float,
         purpose: Purpose = Purpose(),  # noqa: B008 - immutable
         candidate: Candidate | None = None,
+        size: int = STANDARD,
     ) -> SendPing:
         tx = self._random(TX_SIZE)
         if len(self._outstanding) >= MAX_OUTSTANDING:
             del self._outstanding[next(iter(self._outstanding))]
-        self._outstanding[tx] = _Outstanding(to, now, purpose)
+        self._outstanding[tx] = _Outstanding(to, now, purpose, size)
         if candidate is not None:
             candidate.last_ping = now
-        return SendPing(to, tx)
+        return SendPing(to, tx, size)
 
     def _forget_lost_pings(self, now: float) -> None:
         while self._outstanding:

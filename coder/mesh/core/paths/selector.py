@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.mtu import STANDARD
 
 TRUST = 6.5
 """Seconds a pong vouches for the address it came from."""
@@ -88,6 +89,8 @@ class Measured:
 
     address: Address
     latency: float
+    carries: int = STANDARD
+    """Bytes of the largest datagram it is known to carry, at most the standard size."""
 
 
 @lru_cache(maxsize=4096)
@@ -107,9 +110,14 @@ def _is_private(ip: str) -> bool:
 
 
 def is_better(new: Measured, old: Measured) -> bool:
-    """Whether `new` should replace `old`: more points, and a lead of one point is no reason."""
+    """Whether `new` should replace `old`: more points, and a lead of one point is no reason.
+
+    Ours: an address that carries whole packets beats one that does not, however fast.
+    """
     if new.address == old.address:
         return False
+    if new.carries != old.carries:
+        return new.carries > old.carries
     new_points, old_points = standing(new.address[0]), standing(old.address[0])
     if new.latency > old.latency > 0:
         old_points += int(100 - old.latency * 100 / new.latency)

@@ -2,8 +2,9 @@
 
 Lives here: the packet envelope, ping, pong, call-me-maybe.
 Does not live here: when to ping and whom to believe (paths/).
-Obeys: the DERP/disco reference, section 5; disco.json. Pings and pongs are padded to 1310-byte datagrams so that a path
-too narrow for a full WireGuard packet fails here instead of later.
+Obeys: the DERP/disco reference, section 5; disco.json. Pings and pongs are padded: the genuine ones to 1310-byte
+datagrams, so that a path too narrow for a full WireGuard packet fails here instead of later; other sizes are ours, and
+measure what a path carries (paths/mtu.py). Parsers everywhere take padding of any length.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _ENDPOINT_SIZE = 18
 _KEY_AT = len(MAGIC)
 _NONCE_AT = _KEY_AT + KEY_SIZE
 _BOX_AT = _NONCE_AT + NONCE_SIZE
+ENVELOPE = _BOX_AT + OVERHEAD + 2
+"""Bytes of a datagram around a ping's payload: mark, key, nonce, tag, type and version."""
 _NO_KEY = PublicKey(bytes(KEY_SIZE))
 
 
@@ -41,10 +44,17 @@ class Ping:
     "12 bytes, random."
     node_key: PublicKey = _NO_KEY
     "The sender's WireGuard key; zero when it did not say."
+    payload: int = PADDED_PAYLOAD
+    "Bytes of payload, padding included."
+
+    @property
+    def size(self) -> int:
+        """Bytes of the datagram."""
+        return ENVELOPE + self.payload
 
     def encode(self) -> bytes:
         """Type, version, payload."""
-        return bytes((TYPE_PING, _PADDED_VERSION)) + (self.tx_id + self.node_key).ljust(PADDED_PAYLOAD, b"\0")
+        return bytes((TYPE_PING, _PADDED_VERSION)) + (self.tx_id + self.node_key).ljust(self.payload, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +65,12 @@ class Pong:
     "Of the ping."
     source: Endpoint
     "Where the ping came from; 127.3.3.40:<region> when by relay."
+    payload: int = PADDED_PAYLOAD
+    "Bytes of payload, padding included: as many as the ping had."
 
     def encode(self) -> bytes:
         """Type, version, payload."""
-        return bytes((TYPE_PONG, _PADDED_VERSION)) + (self.tx_id + self.source.wire).ljust(PADDED_PAYLOAD, b"\0")
+        return bytes((TYPE_PONG, _PADDED_VERSION)) + (self.tx_id + self.source.wire).ljust(self.payload, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +125,11 @@ def parse_untrusted(clear: bytes) -> Message:
         if len(body) < TX_ID_SIZE:
             raise WireError("short_message")
         key = body[TX_ID_SIZE : TX_ID_SIZE + KEY_SIZE]
-        return Ping(body[:TX_ID_SIZE], PublicKey(key) if len(key) == KEY_SIZE else _NO_KEY)
+        return Ping(body[:TX_ID_SIZE], PublicKey(key) if len(key) == KEY_SIZE else _NO_KEY, len(body))
     if kind == TYPE_PONG:
         if len(body) < TX_ID_SIZE + _ENDPOINT_SIZE:
             raise WireError("short_message")
-        return Pong(body[:TX_ID_SIZE], _endpoint(body, TX_ID_SIZE))
+        return Pong(body[:TX_ID_SIZE], _endpoint(body, TX_ID_SIZE), len(body))
     if kind == TYPE_CALL_ME_MAYBE:
         # A list that is not a whole number of entries, or of a later version, counts as empty.
         if version != _CALL_VERSION or len(body) % _ENDPOINT_SIZE:

@@ -1,0 +1,155 @@
+"""How large a datagram one UDP path carries: probing upwards, noticing when it carries less than before.
+
+Lives here: the search of one address as a table, and which sizes are tried in which order.
+Does not live here: sending pings and judging their silence (probing.py), what the stack is told (endpoint.py).
+Obeys: RFC 8899 (datagram PLPMTUD) with disco pings as probes; a peer of our kind answers a ping with a pong as large,
+so both directions are proven at once. Genuine peers answer every ping with 1310 bytes: they prove our direction only,
+and nothing above the standard size, which they have no use for.
+
+Sizes are bytes of UDP payload.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+FLOOR = 548
+"""What a path of 576 bytes carries, the least IPv4 promises; also the size of pings that test whether a path lives."""
+STANDARD = 1310
+"""The ping every node sends: a path that carries it is taken to carry the overlay's packets of 1280 bytes (1312)."""
+ETHERNET = 1452
+"""A whole Ethernet frame with IPv6: inner packets of 1420 bytes."""
+JUMBO = 8952
+"""A jumbo frame of 9000 bytes with IPv6, and the loopback interface."""
+RUNGS = (FLOOR, 1200, STANDARD, ETHERNET, JUMBO)
+"""Tried in this order (RFC 8899 5.3.2: table-based search), 1200 being the RFC's BASE_PLPMTU."""
+MAX_PROBES = 3
+"""RFC 8899 5.1.2: probes of one size that are not answered before the size counts as too large."""
+RAISE_AFTER = 600.0
+"""RFC 8899 5.1.1: PMTU_RAISE_TIMER, seconds until larger sizes are tried again."""
+_STEP = 32
+"""Ours: a gain not worth another probe."""
+_BLOCK = 16
+"""WireGuard pads packets to a multiple of this; with its 32 bytes around them, other sizes carry no more."""
+
+
+class State(Enum):
+    """RFC 8899 section 5.2. Its DISABLED and BASE are an address that has not answered, which has no search at all."""
+
+    SEARCHING = "searching"
+    """Larger sizes are being probed."""
+    COMPLETE = "complete"
+    """Nothing larger is worth a probe for now."""
+
+
+class Event(Enum):
+    """What can happen to a search."""
+
+    ANSWERED = "probe answered"
+    TOO_LARGE = "size unanswered or refused"
+    EXHAUSTED = "nothing left to try"
+    BLACK_HOLE = "only small pings answered"
+    RAISE_DUE = "time to try again"
+
+
+TABLE: dict[tuple[State, Event], State] = {
+    (State.SEARCHING, Event.ANSWERED): State.SEARCHING,
+    (State.SEARCHING, Event.TOO_LARGE): State.SEARCHING,
+    (State.SEARCHING, Event.EXHAUSTED): State.COMPLETE,
+    (State.SEARCHING, Event.BLACK_HOLE): State.SEARCHING,
+    (State.COMPLETE, Event.ANSWERED): State.SEARCHING,  # a ping for another reason was larger than all before
+    (State.COMPLETE, Event.RAISE_DUE): State.SEARCHING,
+    (State.COMPLETE, Event.BLACK_HOLE): State.SEARCHING,
+}
+
+
+class MtuSearch:
+    """What one address is known to carry, and what to ask it next."""
+
+    __slots__ = ("_limit", "_pending", "_tries", "at", "carried", "ceiling", "state")
+
+    def __init__(self, carried: int, now: float) -> None:
+        """`carried`: size of the ping that was answered first."""
+        self.state = State.SEARCHING
+        self.carried = carried
+        "The largest size proven, and in use."
+        self._limit = RUNGS[-1]
+        self.ceiling = self._limit + 1
+        "The smallest size believed to be too large."
+        self.at = now
+        "When `due` has something to say."
+        self._pending = 0
+        self._tries = 0
+
+    def due(self, now: float, patience: float) -> int | None:
+        """The size to probe now; ask again at `at`. `patience`: seconds an answer may take."""
+        if now < self.at:
+            return None
+        if self.state is State.COMPLETE:
+            self._take(Event.RAISE_DUE)
+            self.ceiling = self._limit + 1
+        elif self._pending:
+            self._tries += 1
+            if self._tries >= MAX_PROBES:
+                self._too_large(self._pending)
+        size = self._pending or self._next()
+        if size is None:
+            self._take(Event.EXHAUSTED)
+            self.at = now + RAISE_AFTER
+            return None
+        self._pending = size
+        self.at = now + patience
+        return size
+
+    def answered(self, size: int, now: float, *, mirrored: bool = True) -> None:
+        """A ping of this size was answered; `mirrored`: by a pong as large."""
+        if not mirrored:
+            self._limit = STANDARD
+            size = min(size, STANDARD)
+            self.carried = min(self.carried, STANDARD)
+            self.ceiling = min(self.ceiling, STANDARD + 1)
+        if size > self.carried:
+            self._take(Event.ANSWERED)
+            self.carried = size
+            self.ceiling = max(self.ceiling, size + 1)
+            self._retry(now)
+        elif self._pending > self._limit:
+            self._retry(now)
+
+    def refused(self, size: int, now: float) -> None:
+        """Our own system will not send this size: no need to wait for silence."""
+        if size == self._pending:
+            self._too_large(size)
+            self.at = now
+
+    def on_black_hole(self, now: float) -> None:
+        """Pings of the size in use vanish, smaller ones do not: begin at the bottom, up to what was lost.
+
+        That size is tried once more as well: two lost pings may have been bad luck.
+        """
+        self._take(Event.BLACK_HOLE)
+        self.ceiling = self.carried + 1
+        self.carried = FLOOR
+        self._retry(now)
+
+    def _next(self) -> int | None:
+        for rung in RUNGS:
+            if self.carried < rung < self.ceiling:
+                return rung
+        # Between two rungs only where packets of ordinary networks lie: tunnels in tunnels, PPPoE.
+        if self.ceiling > ETHERNET or self.ceiling - self.carried <= _STEP:
+            return None
+        middle = (self.carried + self.ceiling) // 2 // _BLOCK * _BLOCK
+        return middle if middle > self.carried else None
+
+    def _too_large(self, size: int) -> None:
+        self._take(Event.TOO_LARGE)
+        self.ceiling = min(self.ceiling, size)
+        self._pending = self._tries = 0
+
+    def _retry(self, now: float) -> None:
+        self._pending = self._tries = 0
+        self.at = now
+
+    def _take(self, event: Event) -> None:
+        self.state = TABLE[self.state, event]
