@@ -8,13 +8,17 @@ from datetime import timedelta
 
 from quart import Blueprint, Response, request
 
-from coder.api.provisioners import CreateProvisionerKeyRequest, CreateProvisionerKeyResponse
+from coder.api.provisioners import (
+    CreateProvisionerKeyRequest,
+    CreateProvisionerKeyResponse,
+    ParkProvisionerJobRequest,
+)
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.json import no_content, read_body, reply
 from coder.coderd.http.query import path_uuid
-from coder.coderd.services import job_lists, provisioners
+from coder.coderd.services import job_lists, job_reasons, provisioners
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.organizations import resolve_organization
 from coder.coderd.services.provisioners import DaemonFilter
@@ -53,6 +57,24 @@ async def get_jobs(organization: str) -> Response:
 async def get_job(organization: str, job: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
     return reply(await job_lists.get_job(context(), subject(), row.id, path_uuid(job)))
+
+
+@blueprint.get("/organizations/<organization>/provisionerjobs/<job>/why")
+@authenticated
+async def get_job_why(organization: str, job: str) -> Response:
+    """Ours: why a job waits."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await job_reasons.explain_job(context(), subject(), row.id, path_uuid(job)))
+
+
+@blueprint.put("/organizations/<organization>/provisionerjobs/<job>/parked")
+@authenticated
+async def put_job_parked(organization: str, job: str) -> Response:
+    """Ours: a parked job waits for its daemon without limit."""
+    row = await resolve_organization(context(), subject(), organization)
+    body = await read_body(ParkProvisionerJobRequest)
+    await job_reasons.park_job(context(), subject(), row.id, path_uuid(job), parked=body.parked)
+    return no_content()
 
 
 @blueprint.get("/organizations/<organization>/provisionerdaemons")

@@ -227,7 +227,12 @@ async def lock_silent_jobs(tx: Tx, *, hung_since: datetime, pending_since: datet
     """Locks jobs without news for too long; jobs somebody else is changing are skipped."""
     silent = or_(
         and_(_jobs.c.started_at.is_not(None), _jobs.c.updated_at <= hung_since),
-        and_(_jobs.c.started_at.is_(None), _jobs.c.updated_at <= pending_since),
+        # A job somebody parked waits for its daemon as long as that takes (store/waiting.py).
+        and_(
+            _jobs.c.started_at.is_(None),
+            _jobs.c.updated_at <= pending_since,
+            func.coalesce(_jobs.c.input["wait_for_provisioner"].astext, "false") != "true",
+        ),
     )
     query = (
         select(*_JOB_COLUMNS)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, delete, func, literal, or_, select, update
+from sqlalchemy import Column, Text, cast, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 
 from coder.coderd.store.jobs import STATUS
@@ -66,6 +66,11 @@ class DaemonJob:
 
 _DAEMON_COLUMNS = tuple(_daemons.c[field.name] for field in fields(DaemonRow))
 _KEY_COLUMNS = tuple(_keys.c[field.name] for field in fields(KeyRow))
+
+
+def daemon_columns() -> tuple[Column[Any], ...]:
+    """What a `DaemonRow` is made of."""
+    return _DAEMON_COLUMNS
 
 
 async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow:
