@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
 from itertools import count
 
@@ -216,6 +217,32 @@ class Node:
     def set_udp_forward(self, forward: UdpForward | None) -> None:
         """Serve datagrams to ports nobody bound: `forward(flow)` runs once per peer's port and port of ours."""
         self._overlay.set_udp_forward(forward)
+
+    # -- routing for others (a hub) ---------------------------------------------------------------------------------
+    def set_router(self, route: Callable[[list[bytes]], list[bytes]] | None) -> None:
+        """Show `route` every arrived inner packet; it keeps those for others and returns ours."""
+        self.endpoint.route = route
+
+    def set_addresses(self, others: tuple[IPv6Address, ...]) -> None:
+        """Claim these addresses beside our own: peers answer them, `set_router` gets what they send there."""
+        own = self._config.addresses[:1]
+        self._config = replace(self._config, addresses=own + others)
+        self._tell()
+
+    def send_packets(self, address: bytes, packets: list[bytes]) -> bool:
+        """Queue whole inner packets for the peer that owns the address; `kick` sends them. False: there is none.
+
+        They are dropped, as by any router, while the peer's queue is full.
+        """
+        if self.endpoint.peer_of(address) is None:
+            return False
+        if not self._stack.is_paused(address):
+            self._stack.send_packets(address, packets)
+        return True
+
+    def kick(self) -> None:
+        """Send what was queued."""
+        self._pump.kick()
 
     # -- reachability -----------------------------------------------------------------------------------------------
     async def wait_reachable(self, address: IPv6Address) -> float:

@@ -1,0 +1,134 @@
+"""What a router does to packets that pass through it: readdressing, MSS clamping, refusals.
+
+Lives here: IPv6 packets in, IPv6 packets out. Does not live here: which packets may pass (drivers/hub.py).
+Obeys: RFC 1624 (incremental checksums), RFC 4443 (errors), RFC 9293 section 3.2 (the MSS option).
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.wire import icmp, ip
+
+CODE_PROHIBITED = 1
+"""Destination unreachable: communication administratively prohibited (RFC 4443, 3.1)."""
+_FRAGMENT = 44
+_FRAGMENT_SIZE = 8
+_SYN = 0x02
+_OPTION_END, _OPTION_NOTHING, _OPTION_MSS = 0, 1, 2
+_CHECKSUM_AT = {ip.PROTOCOL_TCP: 16, ip.PROTOCOL_UDP: 6, ip.PROTOCOL_ICMP6: 2}
+_TCP_HEADERS = ip.HEADER_SIZE + 20
+_ICMP_INFORMATIONAL = 128
+
+
+def trimmed(packet: bytes) -> bytes:
+    """The packet without tunnel padding; empty when it is not a whole IPv6 packet."""
+    if len(packet) < ip.HEADER_SIZE or packet[0] >> 4 != 6:
+        return b""
+    size = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
+    if size == len(packet):
+        return packet
+    return packet[:size] if size < len(packet) else b""
+
+
+def difference(before: bytes, after: bytes) -> int:
+    """What replacing address bytes adds to the one's complement sum of a pseudo header, 0..65534."""
+    return (ip.ones_sum(after) - ip.ones_sum(before)) % 0xFFFF
+
+
+def readdress(packet: bytes, source: bytes, destination: bytes, added: int) -> bytes:
+    """The packet with other addresses; `added` is `difference` of old and new ones. Checksums stay right.
+
+    Errors quote the packet they are about, which went the other way: its addresses are replaced as well.
+    """
+    out = bytearray(packet)
+    out[8:24] = source
+    out[24:40] = destination
+    protocol, at = packet[6], ip.HEADER_SIZE
+    if protocol == _FRAGMENT:
+        if len(out) < at + _FRAGMENT_SIZE or packet[at + 2] or packet[at + 3] & 0xF8:
+            return bytes(out)  # a later fragment has no transport header
+        protocol, at = packet[at], at + _FRAGMENT_SIZE
+    if protocol == ip.PROTOCOL_ICMP6 and len(out) > at and out[at] < _ICMP_INFORMATIONAL:
+        return _readdress_error(bytes(out), at, source, destination)
+    place = _CHECKSUM_AT.get(protocol)
+    if place is not None and len(out) >= at + place + 2:
+        _add_to_checksum(out, at + place, added)
+    return bytes(out)
+
+
+def _readdress_error(packet: bytes, at: int, source: bytes, destination: bytes) -> bytes:
+    """`packet` has its own new addresses already; `at` is where its ICMP message begins."""
+    out = bytearray(packet)
+    quoted = at + icmp.HEADER_SIZE
+    if len(out) < quoted + ip.HEADER_SIZE or at != ip.HEADER_SIZE:
+        return packet
+    out[quoted + 8 : quoted + 24] = destination
+    out[quoted + 24 : quoted + 40] = source
+    out[at + 2 : at + 4] = bytes(2)
+    check = ip.checksum(ip.PROTOCOL_ICMP6, source, destination, bytes(out[at:]))
+    out[at + 2 : at + 4] = check.to_bytes(2, "big")
+    return bytes(out)
+
+
+def _add_to_checksum(packet: bytearray, at: int, added: int) -> None:
+    total = 0xFFFF - int.from_bytes(packet[at : at + 2], "big") + added
+    packet[at : at + 2] = (0xFFFF - total % 0xFFFF).to_bytes(2, "big")
+
+
+def clamp_mss(packet: bytes, mtu: int) -> bytes:
+    """A TCP SYN announces no larger segments than fit into `mtu`; other packets come back as they are."""
+    if packet[6] != ip.PROTOCOL_TCP or len(packet) < _TCP_HEADERS or not packet[ip.HEADER_SIZE + 13] & _SYN:
+        return packet
+    largest = mtu - _TCP_HEADERS
+    end = min(ip.HEADER_SIZE + (packet[ip.HEADER_SIZE + 12] >> 4) * 4, len(packet))
+    at = _TCP_HEADERS
+    while at < end:
+        kind = packet[at]
+        if kind == _OPTION_END:
+            break
+        if kind == _OPTION_NOTHING:
+            at += 1
+            continue
+        size = packet[at + 1] if at + 1 < end else 0
+        if size < 2 or at + size > end:
+            break  # nonsense: its destination decides what to make of it
+        if kind == _OPTION_MSS and size == 4:
+            return _with_mss(packet, at + 2, largest)
+        at += size
+    return packet
+
+
+def _with_mss(packet: bytes, at: int, largest: int) -> bytes:
+    announced = int.from_bytes(packet[at : at + 2], "big")
+    if announced <= largest:
+        return packet
+    out = bytearray(packet)
+    # An option at an odd offset has its bytes swapped in the sum (RFC 1071, 2B).
+    change = largest - announced
+    if (at - ip.HEADER_SIZE) & 1:
+        change = (largest & 0xFF) * 256 + (largest >> 8) - (announced & 0xFF) * 256 - (announced >> 8)
+    out[at : at + 2] = largest.to_bytes(2, "big")
+    _add_to_checksum(out, ip.HEADER_SIZE + 16, change % 0xFFFF)
+    return bytes(out)
+
+
+def may_answer(packet: bytes) -> bool:
+    """Whether an error may be sent about this packet: never about errors, later fragments (RFC 4443, 2.4)."""
+    at, protocol = ip.HEADER_SIZE, packet[6]
+    if protocol == _FRAGMENT:
+        return False
+    return protocol != ip.PROTOCOL_ICMP6 or (len(packet) > at and packet[at] >= _ICMP_INFORMATIONAL)
+
+
+def prohibited(packet: bytes) -> bytes:
+    """The refusal of a packet, as if from where it was going: nothing behind the router is named."""
+    return _about(packet, icmp.UNREACHABLE, CODE_PROHIBITED, 0)
+
+
+def too_big(packet: bytes, mtu: int) -> bytes:
+    """The answer to a packet larger than the next hop takes."""
+    return _about(packet, icmp.TOO_BIG, 0, mtu)
+
+
+def _about(packet: bytes, kind: int, code: int, parameter: int) -> bytes:
+    quoted = packet[: ip.MIN_MTU - ip.HEADER_SIZE - icmp.HEADER_SIZE]
+    return icmp.Message(kind, code, parameter, quoted).encode(packet[24:40], packet[8:24])

@@ -1,0 +1,379 @@
+"""A hub for plain WireGuard clients: phones and routers that know one server, led into the mesh.
+
+Lives here: one WireGuard device on a UDP socket of its own, and routing between its clients and a mesh node. Does not
+live here: who may be a client and what each may reach (the caller says with `set_clients`), the clients' keys.
+Obeys: the WireGuard paper (through core/tunnel); routing as RFC 8200 and RFC 4443 have it (errors, packet too big).
+
+Packets are routed, not proxied: the node claims the clients' addresses as its own towards the mesh, so that a peer
+answers them like any other node; TCP, UDP and ICMP run end to end and the hub keeps no state per connection. Why not
+otherwise: docs/decisions/plain-wireguard-clients.md.
+
+A client reaches a peer by the peer's own address, or by a stable one of which the caller knows what it stands for at
+present. The second kind of traffic bears the client's alias in the mesh: what comes back to the alias goes through
+the same translation, without a table of flows.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address
+from math import inf
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.errors import CryptoError
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.stack import fragments
+from coder.mesh.core.tunnel.device import Device, Received
+from coder.mesh.core.tunnel.peer import Tunnel
+from coder.mesh.core.wire import ip, rewrite
+from coder.mesh.drivers.udp import UdpSocket
+from coder.mesh.errors import UdpUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from coder.mesh.node import Node
+
+CLIENT_MTU = ip.MIN_MTU
+"""Inner packets to clients: what their configuration says, and what the mesh carries everywhere."""
+MAX_STAGED = 64
+"""Packets kept for a peer that is not installed yet."""
+STAGED_LIFE = 10.0
+"""Seconds after which nobody waits for them any more."""
+REFUSALS_A_SECOND = 10
+"""Per client: enough for a person to see why, useless for flooding."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubClient:
+    """Who may come and where they may go."""
+
+    public_key: PublicKey
+    address: bytes
+    """16 bytes: the only source its packets may bear."""
+    alias: bytes
+    """16 bytes: its address in the mesh for traffic to stable addresses."""
+    peers: frozenset[bytes]
+    """Overlay addresses of the peers it may reach."""
+    stable: Mapping[bytes, bytes] = field(default_factory=dict)
+    """Stable address -> the peer's address at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatus:
+    """How a client stands."""
+
+    endpoint: str
+    """Where it was last heard from; empty: never."""
+    last_handshake: float | None
+    """trio.current_time."""
+    rx_bytes: int
+    tx_bytes: int
+
+
+@dataclass(slots=True)
+class HubStats:
+    """Why packets came to nothing."""
+
+    refused: int = 0
+    """For (or from) a peer the client may not reach."""
+    malformed: int = 0
+    dropped: int = 0
+    """Queues were full, or the peer never came."""
+    too_big: int = 0
+
+
+class _Client:
+    """A client with its tunnel and its translations."""
+
+    __slots__ = ("back", "config", "refusals", "refusals_since", "there", "tunnel")
+
+    def __init__(self, config: HubClient, tunnel: Tunnel) -> None:
+        self.tunnel = tunnel
+        self.refusals = 0
+        self.refusals_since = -inf
+        self.configure(config)
+
+    def configure(self, config: HubClient) -> None:
+        self.config = config
+        self.there: dict[bytes, tuple[bytes, int]] = {}
+        """Stable address -> (peer's address, what the change adds to checksums)."""
+        self.back: dict[bytes, tuple[bytes, int]] = {}
+        for stable, real in config.stable.items():
+            added = rewrite.difference(config.address + stable, config.alias + real)
+            self.there[stable] = (real, added)
+            self.back[real] = (stable, (0xFFFF - added) % 0xFFFF)
+
+    def may_refuse(self, now: float) -> bool:
+        if now - self.refusals_since >= 1.0:
+            self.refusals_since, self.refusals = now, 0
+        self.refusals += 1
+        return self.refusals <= REFUSALS_A_SECOND
+
+
+class Hub:
+    """Made by `open_hub`. `on_wanted(address)` is called when a client wants a peer the node does not have."""
+
+    def __init__(
+        self, node: Node, private_key: PrivateKey, on_wanted: Callable[[bytes], None], sockets: Iterable[UdpSocket]
+    ) -> None:
+        self.public_key = private_key.public
+        self.stats = HubStats()
+        self._node = node
+        self._on_wanted = on_wanted
+        self._sockets = {sock.family: sock for sock in sockets}
+        self._device = Device(private_key, os.urandom, wall_offset=time.time() - trio.current_time(), mtu=CLIENT_MTU)
+        self._clients: dict[bytes, _Client] = {}
+        self._by_address: dict[bytes, tuple[_Client, bool]] = {}
+        """Mesh address -> client, and whether it is the alias."""
+        self._staged: dict[bytes, deque[tuple[float, _Client, bytes]]] = {}
+        self._timer = trio.CancelScope()
+
+    # -- what the caller decides --------------------------------------------------------------------------------------
+    @property
+    def port(self) -> int:
+        """The bound UDP port."""
+        return next(iter(self._sockets.values())).port
+
+    def set_clients(self, clients: Iterable[HubClient]) -> None:
+        """Replace the table. Who is not in it any more is cut off at once: keys forgotten, packets dropped.
+
+        A client whose key is unusable is left out.
+        """
+        now = trio.current_time()
+        wanted = {client.public_key: client for client in clients}
+        for key in [key for key in self._clients if key not in wanted]:
+            del self._clients[key]
+            self._device.remove_peer(PublicKey(key))
+        for key, config in wanted.items():
+            known = self._clients.get(key)
+            if known is not None:
+                known.configure(config)
+                self._device.set_allowed(known.tunnel, [config.address])
+                continue
+            try:
+                tunnel = self._device.add_peer(key, now, allowed=[config.address])
+            except CryptoError:
+                continue
+            self._clients[key] = _Client(config, tunnel)
+        self._by_address = {}
+        for client in self._clients.values():
+            self._by_address[client.config.address] = (client, False)
+            self._by_address[client.config.alias] = (client, True)
+        self._node.set_addresses(tuple(IPv6Address(address) for address in self._by_address))
+        self._set_timer()
+
+    def peer_ready(self, address: bytes) -> None:
+        """The node has the peer: send what waited for it, as far as it may still go there."""
+        staged = self._staged.pop(address, None)
+        now = trio.current_time()
+        for at, client, packet in staged or ():
+            is_current = self._clients.get(client.config.public_key) is client
+            if is_current and now - at < STAGED_LIFE and self._may_reach(client, address):
+                self._node.send_packets(address, [packet])
+            else:
+                self.stats.dropped += 1
+        self._node.kick()
+
+    def peer_lost(self, address: bytes) -> None:
+        """Nobody will come: forget what waited."""
+        self.stats.dropped += len(self._staged.pop(address, ()))
+
+    def status(self, public_key: bytes) -> ClientStatus | None:
+        """How a client stands; None for one that is not in the table."""
+        client = self._clients.get(public_key)
+        if client is None:
+            return None
+        source, stats = client.tunnel.source, client.tunnel.stats
+        endpoint = f"{source[0]}:{source[1]}" if isinstance(source, tuple) else ""
+        return ClientStatus(endpoint, stats.last_handshake, stats.rx_bytes, stats.tx_bytes)
+
+    @staticmethod
+    def _may_reach(client: _Client, peer: bytes) -> bool:
+        return peer in client.config.peers or peer in client.back
+
+    # -- from clients into the mesh -----------------------------------------------------------------------------------
+    def _on_batch(self, buffer: bytearray, size: int, segment: int, source: Address) -> None:
+        now = trio.current_time()
+        with memoryview(buffer) as view:
+            received = self._device.receive_batch_untrusted(view[:size], size, segment, source, now)
+        for tunnel, packets in received.deliveries:
+            client = self._clients.get(tunnel.remote)
+            if client is not None:
+                self._from_client(client, packets, now)
+        for reply in received.replies:
+            self._send([reply], source)
+        self._dispatch(received)
+
+    def _from_client(self, client: _Client, packets: list[bytes], now: float) -> None:
+        routed: dict[bytes, list[bytes]] = {}
+        for padded in packets:
+            packet = rewrite.trimmed(padded)
+            if not packet:
+                self.stats.malformed += 1
+                continue
+            destination = packet[24:40]
+            translation = client.there.get(destination)
+            if translation is None and destination not in client.config.peers:
+                self.stats.refused += 1
+                self._answer(client, packet, rewrite.prohibited, now)
+                continue
+            if len(packet) > CLIENT_MTU:
+                self.stats.too_big += 1
+                self._answer(client, packet, lambda big: rewrite.too_big(big, CLIENT_MTU), now)
+                continue
+            packet = rewrite.clamp_mss(packet, CLIENT_MTU)
+            if translation is not None:
+                destination, added = translation
+                packet = rewrite.readdress(packet, client.config.alias, destination, added)
+            routed.setdefault(destination, []).append(packet)
+        for destination, batch in routed.items():
+            self._into_mesh(client, destination, batch, now)
+
+    def _into_mesh(self, client: _Client, destination: bytes, packets: list[bytes], now: float) -> None:
+        if self._node.send_packets(destination, packets):
+            return
+        is_new = destination not in self._staged
+        staged = self._staged.setdefault(destination, deque())
+        for packet in packets:
+            if len(staged) >= MAX_STAGED:
+                staged.popleft()
+                self.stats.dropped += 1
+            staged.append((now, client, packet))
+        if is_new:
+            self._on_wanted(destination)
+
+    def _answer(self, client: _Client, packet: bytes, make: Callable[[bytes], bytes], now: float) -> None:
+        if rewrite.may_answer(packet) and client.may_refuse(now):
+            self._to_client(client, [make(packet)], now)
+
+    # -- from the mesh to clients -------------------------------------------------------------------------------------
+    def _route(self, packets: list[bytes]) -> list[bytes]:
+        """Takes the packets for clients out of what the node received."""
+        own: list[bytes] = []
+        outgoing: dict[_Client, list[bytes]] = {}
+        for padded in packets:
+            found = self._by_address.get(padded[24:40])
+            if found is None:
+                own.append(padded)
+                continue
+            client, is_alias = found
+            outgoing.setdefault(client, []).extend(self._for_client(client, is_alias, padded))
+        now = trio.current_time()
+        for client, batch in outgoing.items():
+            self._to_client(client, batch, now)
+        return own
+
+    def _for_client(self, client: _Client, is_alias: bool, padded: bytes) -> list[bytes]:
+        packet = rewrite.trimmed(padded)
+        if not packet:
+            self.stats.malformed += 1
+            return []
+        source = packet[8:24]
+        packet = rewrite.clamp_mss(packet, CLIENT_MTU)
+        if is_alias:
+            translation = client.back.get(source)
+            if translation is None:
+                self.stats.refused += 1
+                return []
+            packet = rewrite.readdress(packet, translation[0], client.config.address, translation[1])
+        elif source not in client.config.peers:
+            self.stats.refused += 1
+            return []
+        if len(packet) > CLIENT_MTU:  # our own agents send datagrams of any size over the relay
+            return fragments.split(packet, CLIENT_MTU, int.from_bytes(os.urandom(4), "big"))
+        return [packet]
+
+    def _to_client(self, client: _Client, packets: list[bytes], now: float) -> None:
+        if not packets:
+            return
+        datagrams = client.tunnel.seal(packets, now)
+        if datagrams and isinstance(client.tunnel.source, tuple):
+            self._send(datagrams, client.tunnel.source)
+        self._set_timer()
+
+    # -- sockets and time ---------------------------------------------------------------------------------------------
+    def _send(self, datagrams: list[bytes], to: Address) -> None:
+        sock = self._sockets.get(socket.AF_INET6 if ":" in to[0] else socket.AF_INET)
+        if sock is not None:
+            sock.send_many(datagrams, to)
+
+    def _dispatch(self, received: Received) -> None:
+        for tunnel, datagram in received.sends:
+            if isinstance(tunnel.source, tuple):
+                self._send([datagram], tunnel.source)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        wake = self._device.next_wake()
+        self._timer.deadline = inf if wake is None else wake
+
+    async def _read(self, sock: UdpSocket) -> None:
+        while True:
+            await trio.lowlevel.wait_readable(sock.sock)
+            sock.drain(self._on_batch)
+            self._node.kick()
+
+    async def _keep_time(self) -> None:
+        while True:
+            with self._timer:
+                self._set_timer()
+                await trio.sleep_forever()
+            self._timer = trio.CancelScope()
+            self._dispatch(self._device.on_timer(trio.current_time()))
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        self._node.set_router(self._route)
+        try:
+            async with trio.open_nursery() as nursery:
+                for sock in self._sockets.values():
+                    nursery.start_soon(self._read, sock)
+                nursery.start_soon(self._keep_time)
+        finally:
+            self._node.set_router(None)
+
+
+@asynccontextmanager
+async def open_hub(
+    node: Node, private_key: PrivateKey, host: str, port: int, on_wanted: Callable[[bytes], None]
+) -> AsyncIterator[Hub]:
+    """A hub on a UDP address (host empty: all addresses of both families), working until the block is left.
+
+    UdpUnavailableError when the address cannot be bound.
+    """
+    sockets = _bind(host, port)
+    try:
+        hub = Hub(node, private_key, on_wanted, sockets)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hub.run)
+            yield hub
+            nursery.cancel_scope.cancel()
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+def _bind(host: str, port: int) -> list[UdpSocket]:
+    families = [socket.AF_INET6 if ":" in host else socket.AF_INET] if host else [socket.AF_INET, socket.AF_INET6]
+    sockets: list[UdpSocket] = []
+    for family in families:
+        try:
+            sock = UdpSocket(family, port, host)
+        except OSError as error:
+            if sockets:
+                continue  # a machine without IPv6
+            shown = f"{host or '*'}:{port}"
+            raise UdpUnavailableError(f"the WireGuard address {shown} cannot be bound: {error}") from error
+        port = sock.port
+        sockets.append(sock)
+    return sockets

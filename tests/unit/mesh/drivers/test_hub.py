@@ -1,0 +1,231 @@
+"""The hub for plain WireGuard clients: a phone made of a bare device and a socket, an agent made of a mesh node."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import trio
+
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.core.stack import fragments
+from coder.mesh.core.tunnel.device import Device, Received
+from coder.mesh.core.wire import icmp, ip, rewrite, tcp, udp
+from coder.mesh.drivers.hub import Hub, HubClient, open_hub
+from tests.kit.mesh import Pair, address, introduce, node_pair
+
+PHONE, ALIAS, STABLE = (address(number).packed for number in (0x50, 0x51, 0x99))
+ELSEWHERE = address(0x77).packed
+
+
+class Phone:
+    """Plain WireGuard with one peer; `packets` is what came out of the tunnel."""
+
+    def __init__(self, hub: Hub, own: bytes = PHONE) -> None:
+        self.key = PrivateKey.generate(os.urandom)
+        self.own = own
+        self._hub = hub
+        self._device = Device(self.key, os.urandom, wall_offset=time.time() - trio.current_time())
+        everywhere = (address(2).packed, STABLE, ELSEWHERE)
+        self._tunnel = self._device.add_peer(hub.public_key, trio.current_time(), allowed=everywhere)
+        self._send, self.packets = trio.open_memory_channel[bytes](256)
+        self._sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        await self._sock.bind(("127.0.0.1", 0))
+        task_status.started()
+        with self._sock:
+            while True:
+                datagram, source = await self._sock.recvfrom(65_535)
+                await self._take(self._device.receive_untrusted(datagram, source, trio.current_time()))
+
+    async def _take(self, received: Received) -> None:
+        for _, packets in received.deliveries:
+            for packet in packets:
+                self._send.send_nowait(rewrite.trimmed(packet))
+        for _, datagram in received.sends:
+            await self._out([datagram])
+
+    async def _out(self, datagrams: list[bytes]) -> None:
+        for datagram in datagrams:
+            await self._sock.sendto(datagram, ("127.0.0.1", self._hub.port))
+
+    async def send(self, *packets: bytes) -> None:
+        await self._out(self._tunnel.seal(list(packets), trio.current_time()))
+
+    def config(self, hub_peers: frozenset[bytes] = frozenset({address(2).packed})) -> HubClient:
+        return HubClient(self.key.public, self.own, ALIAS, hub_peers, {STABLE: address(2).packed})
+
+
+@dataclass
+class World:
+    pair: Pair
+    hub: Hub
+    phone: Phone
+    wanted: list[bytes]
+
+    def admit(self, *clients: HubClient) -> None:
+        """As the server does: the table, then what the agent hears of the node's addresses."""
+        self.hub.set_clients(clients)
+        introduce(self.pair.two, self.pair.one)
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    with trio.fail_after(20):
+        async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
+            wanted: list[bytes] = []
+            async with open_hub(pair.one, PrivateKey.generate(os.urandom), "127.0.0.1", 0, wanted.append) as hub:
+                phone = Phone(hub)
+                await nursery.start(phone.run)
+                yield World(pair, hub, phone, wanted)
+            nursery.cancel_scope.cancel()
+
+
+def echo(destination: bytes, text: bytes, source: bytes = PHONE) -> bytes:
+    return icmp.Message(icmp.ECHO_REQUEST, 0, 1, text).encode(source, destination)
+
+
+def is_sound(packet: bytes) -> bool:
+    """Whether the checksum behind the IPv6 header is right: with it in place, the sum is zero."""
+    zero_sum = ip.ones_sum(packet[8:40]) + len(packet) - 40 + packet[6] + ip.ones_sum(packet[40:])
+    return zero_sum % 0xFFFF == 0
+
+
+async def test_the_agent_answers_at_its_own_and_at_its_stable_address() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        for destination in (address(2).packed, STABLE):
+            await it.phone.send(echo(destination, b"hello"))
+            answer = await it.phone.packets.receive()
+            assert answer[8:24] == destination and answer[24:40] == PHONE
+            assert is_sound(answer)
+            assert icmp.parse_untrusted(answer[40:]) == icmp.Message(icmp.ECHO_REPLY, 0, 1, b"hello")
+        status = it.hub.status(it.phone.key.public)
+        assert status is not None and status.last_handshake is not None
+        assert status.endpoint.startswith("127.0.0.1:") and status.rx_bytes > 0
+
+
+async def test_datagrams_and_their_errors_are_translated() -> None:
+    async with world() as it, trio.open_nursery() as nursery:
+        it.admit(it.phone.config())
+        port = it.pair.two.udp_bind(9)
+
+        async def answer() -> None:
+            datagram = await port.receive()
+            assert datagram.source == ALIAS
+            it.pair.two._overlay.send_udp(datagram.destination, 9, datagram.source, datagram.source_port, b"x" * 3000)
+
+        nursery.start_soon(answer)
+        await it.phone.send(udp.Datagram(5, 9, b"question").encode(PHONE, STABLE))
+        assembler, whole = fragments.Assembler(), None
+        while whole is None:
+            packet = await it.phone.packets.receive()
+            assert len(packet) <= 1280
+            whole = assembler.add(ip.parse_untrusted(packet), 0.0)
+        assert (whole.source, whole.destination) == (STABLE, PHONE)
+        assert is_sound(whole.encode()) and udp.parse_untrusted(whole.payload).payload == b"x" * 3000
+        nobody_there = udp.Datagram(5, 10, b"anyone?").encode(PHONE, STABLE)
+        await it.phone.send(nobody_there)
+        error = await it.phone.packets.receive()
+        assert is_sound(error) and error[40:42] == bytes([icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE])
+        assert error[48 + 8 : 48 + 40] == nobody_there[8:40]
+
+
+async def test_what_may_not_be_reached_is_refused_and_nothing_of_it_arrives() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        await it.phone.send(echo(ELSEWHERE, b"let me in"))
+        refusal = await it.phone.packets.receive()
+        assert refusal[40:42] == bytes([icmp.UNREACHABLE, rewrite.CODE_PROHIBITED])
+        it.admit(replace(it.phone.config(), peers=frozenset(), stable={}))
+        await it.phone.send(echo(address(2).packed, b"not any more"))
+        assert (await it.phone.packets.receive())[40:42] == bytes([icmp.UNREACHABLE, rewrite.CODE_PROHIBITED])
+        assert it.hub.stats.refused == 2 and not it.wanted
+
+
+async def test_the_agent_cannot_reach_a_client_that_may_not_reach_it() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        await it.phone.send(echo(address(2).packed, b"first"))
+        await it.phone.packets.receive()
+        it.admit(replace(it.phone.config(), peers=frozenset(), stable={}))
+        refused = it.hub.stats.refused
+        for destination in (PHONE, ALIAS):
+            it.pair.two.send_packets(destination, [echo(destination, b"boo", address(2).packed)])
+        it.pair.two.kick()
+        while it.hub.stats.refused < refused + 2:
+            await trio.sleep(0.001)
+
+
+async def test_a_removed_client_is_silent_at_once() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        await it.phone.send(echo(address(2).packed, b"first"))
+        await it.phone.packets.receive()
+        it.admit()
+        stranger = Phone(it.hub, own=ELSEWHERE)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(stranger.run)
+            it.admit(stranger.config())
+            await it.phone.send(echo(address(2).packed, b"gone"))
+            await stranger.send(echo(address(2).packed, b"mine", ELSEWHERE))
+            await stranger.packets.receive()  # so the hub has worked through the other's datagram
+            nursery.cancel_scope.cancel()
+        assert it.phone.packets.statistics().current_buffer_used == 0
+        assert it.hub.status(it.phone.key.public) is None
+
+
+async def test_packets_wait_for_a_peer_that_is_not_there_yet() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        key = it.pair.two.self_info.public_key
+        it.pair.one.remove_peer(key)
+        await it.phone.send(echo(STABLE, b"patience"))
+        while not it.wanted:
+            await trio.sleep(0.001)
+        assert it.wanted == [address(2).packed]
+        introduce(it.pair.one, it.pair.two)
+        it.hub.peer_ready(address(2).packed)
+        assert icmp.parse_untrusted((await it.phone.packets.receive())[40:]).body == b"patience"
+
+
+async def test_too_large_packets_are_told_the_size_that_passes() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        await it.phone.send(echo(STABLE, b"x" * 1400))
+        answer = await it.phone.packets.receive()
+        assert icmp.parse_untrusted(answer[40:]).type == icmp.TOO_BIG
+        assert icmp.parse_untrusted(answer[40:]).parameter == 1280
+
+
+def test_syn_packets_are_clamped_and_others_left_alone() -> None:
+    for before in (b"", b"\x01", b"\x01\x01\x01"):  # the option at even and odd offsets
+        options = before + b"\x02\x04\x05\xb4"
+        options += bytes(-len(options) % 4)
+        header = (1).to_bytes(2, "big") + (22).to_bytes(2, "big") + bytes(8)
+        header += bytes([(20 + len(options)) // 4 << 4, tcp.SYN]) + b"\xff\xff" + bytes(4) + options
+        check = ip.checksum(ip.PROTOCOL_TCP, PHONE, STABLE, header)
+        segment = header[:16] + check.to_bytes(2, "big") + header[18:]
+        syn = ip.header(ip.PROTOCOL_TCP, PHONE, STABLE, len(segment)) + segment
+        assert is_sound(syn)
+        clamped = rewrite.clamp_mss(syn, 1280)
+        assert is_sound(clamped) and len(clamped) == len(syn)
+        assert clamped[60 + len(before) + 2 : 60 + len(before) + 4] == (1220).to_bytes(2, "big")
+        assert rewrite.clamp_mss(clamped, 1280) is clamped
+    other = echo(STABLE, b"x")
+    assert rewrite.clamp_mss(other, 1280) is other
+
+
+def test_readdressing_there_and_back_is_the_same_packet() -> None:
+    old, new = PHONE + STABLE, ALIAS + ELSEWHERE
+    packet = udp.Datagram(1, 2, b"some bytes").encode(PHONE, STABLE)
+    there = rewrite.readdress(packet, ALIAS, ELSEWHERE, rewrite.difference(old, new))
+    assert there != packet and is_sound(there)
+    assert rewrite.readdress(there, PHONE, STABLE, rewrite.difference(new, old)) == packet
+    later = ip.Packet(44, PHONE, STABLE, b"\x11\x00\x00\x80" + bytes(4) + b"payload").encode()
+    assert rewrite.readdress(later, ALIAS, ELSEWHERE, 77)[40:] == later[40:]
