@@ -25,6 +25,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "logout": ("login:LOGOUT", "Unauthenticate your local session"),
     "ping": ("ping:PING", "Ping a workspace"),
     "port-forward": ("port_forward:PORT_FORWARD", "Forward ports from a workspace to the local machine"),
+    "provisioner jobs cancel": ("provisioner_jobs:CANCEL", "Cancel a provisioner job"),
+    "provisioner jobs list": ("provisioner_jobs:LIST", "List provisioner jobs"),
+    "provisioner jobs why": ("provisioner_jobs:WHY", "Explain why a job waits and when it should start"),
+    "provisioner keys create": ("provisioner_keys:CREATE", "Create a new provisioner key"),
+    "provisioner keys delete": ("provisioner_keys:DELETE", "Delete a provisioner key"),
+    "provisioner keys list": ("provisioner_keys:LIST", "List provisioner keys in an organization"),
     "provisioner list": ("provisioners:LIST", "List provisioner daemons in an organization"),
     "provisioner start": ("provisioners:START", "Run a provisioner daemon"),
     "provisionerd start": ("provisioners:LEGACY_START", "Run a provisioner daemon"),
@@ -58,9 +64,13 @@ ALIASES: dict[str, str] = {
     "template push": "templates push",
     "templates ls": "templates list",
     "templates rm": "templates delete",
-    "provisioners start": "provisioner start",
-    "provisioners list": "provisioner list",
+    "provisioners": "provisioner",
     "provisioner ls": "provisioner list",
+    "provisioner job": "provisioner jobs",
+    "provisioner key": "provisioner keys",
+    "provisioner jobs ls": "provisioner jobs list",
+    "provisioner keys ls": "provisioner keys list",
+    "provisioner keys rm": "provisioner keys delete",
     "tunnel": "port-forward",
 }
 
@@ -69,6 +79,8 @@ GROUPS: dict[str, str] = {
     "debug": "Look inside this program",
     "external-workspaces": "Create or manage external workspaces",
     "provisioner": "View and manage provisioner daemons and jobs",
+    "provisioner jobs": "View, explain and cancel provisioner jobs",
+    "provisioner keys": "Manage provisioner keys",
     "provisionerd": "Manage provisioner daemons",
     "templates": "Manage templates",
 }
@@ -119,8 +131,10 @@ def _choose(words: list[str]) -> tuple[str | None, list[str]]:
     """The longest run of leading words that names a command or group, global flags skipped over."""
     flags, rest = _leading_flags(words)
     best: tuple[str | None, list[str]] = (None, rest)
+    name = ""
     for count in range(1, min(4, len(rest)) + 1):
-        name = " ".join(rest[:count])
+        # Word by word, so that the alias of a group is good for everything in it.
+        name = f"{name} {rest[count - 1]}".lstrip()
         name = ALIASES.get(name, name)
         if name in COMMANDS or name in GROUPS:
             best = (name, rest[count:])
@@ -154,8 +168,11 @@ def children(name: str) -> list[tuple[str, str]]:
         for key, (_, text) in COMMANDS.items()
         if key.startswith(prefix) and " " not in key[len(prefix) :]
     }
-    if not name:
-        found |= GROUPS
+    found |= {
+        key[len(prefix) :]: text
+        for key, text in GROUPS.items()
+        if key.startswith(prefix) and " " not in key[len(prefix) :]
+    }
     return sorted(found.items())
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +17,14 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import print_rows
+from coder.cli.output import print_rows, say
 from coder.cli.parameters import pairs
 from coder.cli.templates import organization_of
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
+    from coder.net.policy import DialPolicy
+    from coder.provisionerd.config import DaemonConfig
     from coder.rpc.session import Session
 
 COLUMNS = (
@@ -56,22 +60,32 @@ def _list(invocation: Invocation) -> int:
     query = {"limit": str(invocation["limit"])}
     if invocation["show_offline"]:
         query["offline"] = "true"
-    if invocation["status"]:
-        query["status"] = ",".join(invocation["status"])
+    statuses = [part for text in invocation["status"] for part in text.split(",") if part]
+    if statuses:
+        query["status"] = ",".join(statuses)
     if invocation["max_age"]:
         query["max_age"] = invocation["max_age"]
     path = f"/api/v2/organizations/{organization['id']}/provisionerdaemons?{urlencode(query)}"
     daemons: list[dict[str, Any]] = client.request("GET", path).json()
-    print_rows(invocation, COLUMNS, lambda: [_row(item, organization) for item in daemons], lambda: daemons)
+    title = organization.get("display_name") or organization["name"]
+    if not daemons and invocation["output"] != "json":
+        say("No provisioner daemons found")
+        return 0
+    print_rows(
+        invocation,
+        COLUMNS,
+        lambda: [_row(item, title) for item in daemons],
+        lambda: [item | {"organization_name": title} for item in daemons],
+    )
     return 0
 
 
-def _row(daemon: dict[str, Any], organization: dict[str, Any]) -> dict[str, Any]:
+def _row(daemon: dict[str, Any], organization: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         column: _shown(daemon.get(column.replace(" ", "_"))) for column in COLUMNS if "job" not in column
     }
     row["tags"] = daemon["tags"]
-    row["organization"] = organization.get("display_name") or organization["name"]
+    row["organization"] = organization
     for which in ("current", "previous"):
         job = daemon.get(f"{which}_job") or {}
         for key in ("id", "status", "template name", "template icon", "template display name"):
@@ -108,19 +122,36 @@ async def _serve(invocation: Invocation) -> None:
         async with HttpClient(policy) as http:
             await http.request("GET", "/api/v2/users/me")  # a bad token is told at once, not retried for ever
     name = invocation["name"] or socket.gethostname().split(".")[0]
-    connect = partial(_connect, policy, organization, name, invocation)
+    tags = pairs(invocation["tag"], "tag")
+    knock = _Knock(policy, organization, name, tags, Secret(invocation["key"] or ""), Secret(invocation["psk"] or ""))
     cache = _cache(invocation["cache_dir"])
     executors = _executors(cache, invocation["terraform_path"], invocation["terraform_provider"])
-    await _run_until_signal(connect, name, cache, executors)
+    config = _daemon_config(invocation, name, cache)
+    await _run_until_signal(knock.connect, config, executors, forceful=bool(invocation["forceful"]))
 
 
-async def _run_until_signal(connect: Any, name: str, cache: Path, executors: Any) -> None:
-    """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once."""
+def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConfig:
+    from coder.provisionerd.config import DaemonConfig
+
+    return DaemonConfig(
+        name=name,
+        work_dir=cache / "work",
+        # Twice a second: the answers are how a daemon hears that its job was canceled.
+        heartbeat=0.5,
+        job_timeout=invocation["job_timeout"].total_seconds(),
+    )
+
+
+async def _run_until_signal(connect: Any, config: DaemonConfig, executors: Any, *, forceful: bool) -> None:
+    """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once.
+
+    `forceful`: the first signal counts as the second.
+    """
     import signal
 
     import trio
 
-    from coder.provisionerd.config import DaemonConfig, Shutdown
+    from coder.provisionerd.config import Shutdown
     from coder.provisionerd.daemon import run_daemon
 
     shutdown = Shutdown()
@@ -128,17 +159,18 @@ async def _run_until_signal(connect: Any, name: str, cache: Path, executors: Any
     async def watch(scope: trio.CancelScope) -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for number in signals:
-                if shutdown.draining:
+                if shutdown.draining or forceful:
+                    say("Stopping now; a running job fails with the state it has.")
                     scope.cancel()
                 elif number == signal.SIGTERM:
+                    say("Draining: the running job ends first. Once more to stop at once.")
                     shutdown.drain()
                 else:
+                    say("Canceling the running job, then stopping. Once more to stop at once.")
                     shutdown.cancel_job()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery.cancel_scope)
-        # Twice a second: the answers are how a daemon hears that its job was canceled.
-        config = DaemonConfig(name=name, work_dir=cache / "work", heartbeat=0.5)
         await run_daemon(connect, config, executors, shutdown)
         nursery.cancel_scope.cancel()
 
@@ -155,34 +187,61 @@ def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin"
     )
 
 
-@asynccontextmanager
-async def _connect(policy: Any, organization: str, name: str, invocation: Invocation) -> AsyncIterator[Session]:
-    import trio
+@dataclass
+class _Knock:
+    """How this daemon asks to be let in."""
 
-    from coder.base.version import PROVISIONER_API_VERSION
-    from coder.net.websocket import connect_websocket
-    from coder.rpc.session import open_session
+    policy: DialPolicy
+    organization: str
+    name: str
+    tags: dict[str, str]
+    key: Secret
+    psk: Secret
 
-    query = [
-        ("version", PROVISIONER_API_VERSION),
-        ("name", name),
-        ("provisioner", "terraform"),
-        ("provisioner", "echo"),
-    ]
-    query += [("tag", f"{key}={value}") for key, value in pairs(invocation["tag"], "tag").items()]
-    headers = []
-    if invocation["key"]:
-        headers.append(("Coder-Provisioner-Daemon-Key", Secret(invocation["key"]).reveal()))
-    if invocation["psk"]:
-        headers.append(("Coder-Provisioner-Daemon-PSK", Secret(invocation["psk"]).reveal()))
-    path = f"/api/v2/organizations/{quote(organization)}/provisionerdaemons/serve?{urlencode(query)}"
-    socket_ = await connect_websocket(policy, path, headers=headers, max_message=MAX_MESSAGE)
-    try:
-        async with open_session(socket_, "client") as opened:
-            yield opened
-    finally:
-        with trio.CancelScope(shield=True):
-            await trio.aclose_forcefully(socket_)
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Session]:
+        """One connection. Raises HttpError when it is refused."""
+        import trio
+
+        from coder.net.websocket import connect_websocket
+        from coder.rpc.session import open_session
+
+        await self._learn_organization()
+        socket_ = await connect_websocket(self.policy, self._path(), headers=self._headers(), max_message=MAX_MESSAGE)
+        try:
+            async with open_session(socket_, "client") as opened:
+                yield opened
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(socket_)
+
+    async def _learn_organization(self) -> None:
+        """A provisioner key knows which organization it is for; the person need not say."""
+        secret = self.key.reveal()
+        if not secret:
+            return
+        from coder.net.http1 import HttpClient
+
+        async with HttpClient(self.policy) as http:
+            path = f"/api/v2/provisionerkeys/{quote(secret, safe='')}"
+            answer = await http.request("GET", path, headers=[("Coder-Provisioner-Daemon-Key", secret)])
+        self.organization = answer.json(dict[str, Any])["organization"]
+
+    def _path(self) -> str:
+        from coder.base.version import PROVISIONER_API_VERSION
+
+        query = [
+            ("version", PROVISIONER_API_VERSION),
+            ("name", self.name),
+            ("provisioner", "terraform"),
+            ("provisioner", "echo"),
+        ]
+        query += [("tag", f"{key}={value}") for key, value in self.tags.items()]
+        return f"/api/v2/organizations/{quote(self.organization)}/provisionerdaemons/serve?{urlencode(query)}"
+
+    def _headers(self) -> list[tuple[str, str]]:
+        known = (("Coder-Provisioner-Daemon-Key", self.key), ("Coder-Provisioner-Daemon-PSK", self.psk))
+        return [(name, secret.reveal()) for name, secret in known if secret.reveal()]
 
 
 def _cache(text: str) -> Path:
@@ -206,7 +265,12 @@ async def builtin_daemons(context: Context) -> None:
         for index in range(config.provisioner_daemons):
             name = f"{host}-{index}"
             connect = partial(connect_built_in, context, name, list(config.provisioner_types))
-            work = DaemonConfig(name=name, work_dir=cache / f"work-{index}", force_cancel=patience)
+            work = DaemonConfig(
+                name=name,
+                work_dir=cache / f"work-{index}",
+                force_cancel=patience,
+                job_timeout=config.provisioner_job_timeout.total_seconds(),
+            )
             nursery.start_soon(partial(run_daemon, connect, work, executors))
 
 
@@ -230,6 +294,22 @@ _START_OPTIONS = (
         default="builtin",
         choices=("builtin", "upstream"),
         help="Serve the coder/coder provider in this process, or let terraform install upstream's.",
+    ),
+    Option(
+        "job_timeout",
+        "job-timeout",
+        "CODER_PROVISIONER_JOB_TIMEOUT",
+        kind="duration",
+        default=timedelta(hours=4),
+        help="Time after which a job is interrupted and failed; 0 lets it run for ever.",
+    ),
+    Option(
+        "forceful",
+        "forceful",
+        "CODER_PROVISIONER_FORCEFUL",
+        kind="bool",
+        default=False,
+        help="Stop at the first signal instead of letting the running job end.",
     ),
     Option("poll_interval", "poll-interval", "CODER_PROVISIONERD_POLL_INTERVAL", hidden=True),
     Option("poll_jitter", "poll-jitter", "CODER_PROVISIONERD_POLL_JITTER", hidden=True),

@@ -69,6 +69,7 @@ class ServerConfig:
     provisioner_daemons: int = 3
     provisioner_types: tuple[str, ...] = ("terraform",)
     provisioner_force_cancel_interval: timedelta = timedelta(minutes=10)
+    provisioner_job_timeout: timedelta = timedelta(hours=4)
     provisioner_daemon_psk: Secret = field(default_factory=lambda: Secret(""))
     provisioner_strict_tags: bool = False
     job_hang_detector_interval: timedelta = timedelta(minutes=1)

@@ -140,6 +140,7 @@ provisioner-types | list | terraform | daemonTypes | What they can run (terrafor
 provisioner-daemon-poll-interval | duration | 1s | daemonPollInterval | Without effect: daemons are woken.
 provisioner-daemon-poll-jitter | duration | 100ms | daemonPollJitter | Without effect: daemons are woken.
 provisioner-force-cancel-interval | duration | 10m | forceCancelInterval | A cancelled job is killed after this.
+provisioner-job-timeout | duration | 4h | jobTimeout | A job of a built-in daemon that runs longer is interrupted and failed; 0 never.
 provisioner-daemon-psk | string | | | Key shared with external daemons. | secret
 provisioner-strict-tags | bool | false | strictTags | Untagged jobs run on untagged daemons only.
 ## Workspace Prebuilds | workspace_prebuilds

@@ -26,6 +26,8 @@ class DaemonConfig:
     "After a cancel, how long the executor may take to end by itself."
     exit_timeout: float = 180.0
     "After an interrupt, how long terraform may take before it is killed."
+    job_timeout: float = 0.0
+    "How long a job may take before it is interrupted as by a cancel and fails; 0: for ever."
     reconnect_first: float = 0.05
     reconnect_last: float = 10.0
     retry_first: float = 0.025

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+import zlib
+from collections.abc import Callable
 
 import trio
 
 from coder.provisionerd.config import DaemonConfig
 from coder.provisionerd.executors.contract import Emit
 from coder.provisionerd.link import Link
+from coder.provisionerd.redact import Redactor
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 
@@ -19,6 +22,8 @@ _MAX_OUTPUT = 1_200_000
 to be thrown away. A little above its limit, so that the sentence about it comes from one place."""
 _MAX_REQUEST = 1024 * 1024
 "Bytes of output in one update, well below the 4 MiB a message may have."
+_MAX_STATE = 2 * 1024 * 1024
+"Bytes of a state that goes along with an update; a bigger one travels with the end of the job only."
 
 
 class Reporter:
@@ -36,6 +41,11 @@ class Reporter:
         self._last_update = trio.current_time()
         self.canceled = trio.Event()
         "The owner canceled the job."
+        self.secrets = Redactor()
+        "Never leave in a log line."
+        self.state: Callable[[], bytes] | None = None
+        "The state as it is now, while something changes it: the server keeps it, should this machine be lost."
+        self._sent_state = 0
 
     def stage(self, name: str, *, mark: bool = True) -> Emit:
         """Where the lines of a stage go; `mark` writes the daemon's own empty line that opens it."""
@@ -50,6 +60,7 @@ class Reporter:
     def _add(self, source: pd.LogSource.ValueType, level: pb.LogLevel.ValueType, stage: str, output: str) -> None:
         if self._sent_bytes > _MAX_OUTPUT:
             return
+        output = self.secrets.clean(output)
         self._sent_bytes += len(output)
         now = time.time_ns() // 1_000_000
         self._lines.append(pd.Log(source=source, level=level, created_at=now, stage=stage, output=output))
@@ -73,7 +84,9 @@ class Reporter:
         async with self._one_at_a_time:
             self._wake, self._full = trio.Event(), trio.Event()
             while True:
-                request = pd.UpdateJobRequest(job_id=self._job_id, logs=self._take())
+                request = pd.UpdateJobRequest(
+                    job_id=self._job_id, logs=self._take(), workspace_state=self._changed_state()
+                )
                 await self._update(request)
                 if not self._lines:
                     return
@@ -87,6 +100,17 @@ class Reporter:
                 break
         taken, self._lines = self._lines[:count], self._lines[count:]
         return taken
+
+    def _changed_state(self) -> bytes:
+        """The state, when the server does not have it yet."""
+        if self.state is None:
+            return b""
+        state = self.state()
+        digest = zlib.crc32(state)
+        if len(state) > _MAX_STATE or digest == self._sent_state:
+            return b""
+        self._sent_state = digest
+        return state
 
     async def update(self, request: pd.UpdateJobRequest) -> pd.UpdateJobResponse:
         """An update with more than logs. Raises RpcError."""

@@ -10,15 +10,18 @@ import hashlib
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TypeVar
 
 import trio
 
+from coder.base.duration import format_duration
 from coder.base.errors import CoderError, explain_error
 from coder.base.log import get_logger
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor, ExecutorSession, Settings
 from coder.provisionerd.link import MAX_MESSAGE, Link
+from coder.provisionerd.redact import job_secrets, sensitive_values
 from coder.provisionerd.report import Reporter
 from coder.provisionerd.workdir import job_directory, leftovers
 from coder.rpc.errors import RpcClosed, RpcError
@@ -86,6 +89,7 @@ async def run_job(
     log = _log.bind(job=acquired.job_id, daemon=config.name)
     log.info("a job starts", kind=acquired.WhichOneof("type"), provisioner=acquired.provisioner)
     report = Reporter(link, acquired.job_id, config)
+    report.secrets.add(job_secrets(acquired))
     report.stage(SETTING_UP)
     run = _Run(acquired, executors, link, config, shutdown, report)
     outcome: pd.CompletedJob | pd.FailedJob | None = None
@@ -135,6 +139,7 @@ class _Run:
         self._last_state = b""
         self._completed: pd.CompletedJob | None = None
         self._problem: JobFailed | None = None
+        self._timed_out = False
 
     async def work(self) -> pd.CompletedJob | pd.FailedJob:
         async with trio.open_nursery() as nursery:
@@ -143,7 +148,10 @@ class _Run:
             nursery.cancel_scope.cancel()
         if self._problem is None and self._completed is not None:
             return self._completed
-        return self.failed(self._problem or JobFailed("internal error: the job ended without a result"))
+        problem = self._problem or JobFailed("internal error: the job ended without a result")
+        if self._timed_out:
+            problem = JobFailed(f"{self._late()}: {problem.message}", problem.build)
+        return self.failed(problem)
 
     async def _heartbeat(self, scope: trio.CancelScope) -> None:
         try:
@@ -162,6 +170,7 @@ class _Run:
                 settings = Settings(folder, *_settings(self._acquired))
                 async with executor.open(settings) as session:
                     nursery.start_soon(self._watch_cancel, session, nursery.cancel_scope)
+                    nursery.start_soon(self._watch_time, session, nursery.cancel_scope)
                     try:
                         job = _Job(self._acquired, session, self._report, self._link)
                         self._completed = await _KINDS[_kind(self._acquired)](job)
@@ -190,8 +199,23 @@ class _Run:
         self._problem = JobFailed(_CANCEL_TIMED_OUT)
         scope.cancel()
 
+    async def _watch_time(self, session: ExecutorSession, scope: trio.CancelScope) -> None:
+        """A job that takes for ever is interrupted like a canceled one, and killed when it ignores that."""
+        if not self._config.job_timeout:
+            return
+        await trio.sleep(self._config.job_timeout)
+        self._timed_out = True
+        self._report.stage(CLEANING_UP, mark=False)(pb.LogLevel.ERROR, f"{self._late()}: interrupting it")
+        session.cancel()
+        await trio.sleep(self._config.exit_timeout)
+        self._problem = JobFailed("it ignored the interrupt and was killed")
+        scope.cancel()
+
+    def _late(self) -> str:
+        return f"the job took longer than {format_duration(timedelta(seconds=self._config.job_timeout))}"
+
     def failed(self, problem: JobFailed) -> pd.FailedJob:
-        text = problem.message
+        text = self._report.secrets.clean(problem.message)
         code = next((code for part, code in ERROR_CODES.items() if part in text), "")
         failed = pd.FailedJob(job_id=self._acquired.job_id, error=text, error_code=code)
         if _kind(self._acquired) == "workspace_build":
@@ -292,6 +316,7 @@ async def _exchange_variables(job: _Job, parsed: pb.ParseComplete) -> list[pb.Va
         response = await job.report.update(request)
     except RpcError as problem:
         raise JobFailed(f"update job: {problem.text}") from problem
+    job.report.secrets.add(sensitive_values(response.variable_values))
     return list(response.variable_values)
 
 
@@ -385,7 +410,9 @@ async def _build(job: _Job) -> pd.CompletedJob:
     if report.canceled.is_set():
         raise JobFailed("canceled", kept(timings=timings))
     applying = pb.ApplyRequest(metadata=work.metadata)
+    report.state = session.state  # from here on there may be something that must not be forgotten
     applied = await session.apply(applying, report.stage(APPLY_STAGE[work.metadata.workspace_transition]))
+    report.state = None
     timings += applied.timings
     if applied.error:
         raise JobFailed(applied.error, kept(state=applied.state, timings=timings))

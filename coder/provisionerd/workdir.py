@@ -20,7 +20,7 @@ from pathlib import Path
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.provisionerd.executors.contract import STATE_PATH
+from coder.provisionerd.executors.contract import STATE_PATH, read_state
 
 _log = get_logger("provisionerd.workdir")
 
@@ -84,10 +84,7 @@ def leftovers(root: Path, daemon: str) -> list[Leftover]:
                 _remove(folder)
             continue
         _stop_processes(folder)
-        state = folder / STATE_PATH
-        found.append(
-            Leftover(folder, note["job_id"], note.get("kind", ""), state.read_bytes() if state.is_file() else b"")
-        )
+        found.append(Leftover(folder, note["job_id"], note.get("kind", ""), read_state(folder / STATE_PATH)))
     return found
 
 

@@ -73,6 +73,13 @@ async def build_ended(tx: Tx, job_id: UUID, now: datetime) -> None:
     if build is not None:
         await build_store.update_build(tx, build.id, updated_at=now)
 
+async def keep_state(tx: Tx, job: JobRow, state: bytes) -> None:
+    """The state of a build that runs: what is known should its daemon never come back."""
+    build = await build_store.get_build_by_job(tx, job.id)
+    if build is not None:
+        await build_store.set_state(tx, build.id, state)
+
+
 
 async def _schedule_limits(tx: Tx, workspace: WorkspaceRow) -> tuple[int | None, int]:
     """The time to live that counts (the template may take the choice away) and the days autostart may use."""

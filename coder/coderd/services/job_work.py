@@ -104,6 +104,8 @@ async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobReq
         found = await import_work.record_parse(tx, job, request, now)
         response.variable_values.extend(found.values)
         missing = found.missing
+    elif job.type == "workspace_build" and request.workspace_state:
+        await build_results.keep_state(tx, job, request.workspace_state)
     return _Update(response, missing)
 
 
@@ -125,6 +127,10 @@ async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now
     code = request.error_code or error_code(request.error)
     # A canceled job may end without an error: then it is `canceled`, not `failed`.
     fallback = "" if job.canceled_at is not None else "the provisioner failed without a reason"
+    if job.logs_overflowed and request.error:
+        # The log was cut long ago; why the job failed is said at its end all the same.
+        last = LogLine(now, "provisioner_daemon", "error", "Cleaning Up", clean_text(request.error))
+        await job_store.insert_logs(tx, job.id, [last])
     await end_with_error(tx, job, request.error or fallback, code, now)
     if job.type == "workspace_build":
         await build_results.fail_build(tx, job, request.workspace_build, now)

@@ -6,6 +6,7 @@ request says the same. Failures of the work are `error` texts in the answers; ex
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -16,6 +17,17 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 STATE_PATH = "template/terraform.tfstate"
 "Where in a job's directory the state is, should nobody be left to ask."
+
+
+def read_state(path: Path) -> bytes:
+    """The state in a file; nothing when there is none or only a part of one."""
+    try:
+        state = path.read_bytes()
+        json.loads(state)
+    except (OSError, ValueError):
+        return b""
+    return state
+
 
 Emit = Callable[["pb.LogLevel.ValueType", str], None]
 """(level, one line) of the request that is running; never blocks."""

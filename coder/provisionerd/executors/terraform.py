@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from coder.base.log import get_logger
 from coder.domain.init_scripts import PLATFORMS, init_script
 from coder.provisionerd import archive
 from coder.provisionerd.config import TerraformConfig
-from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, at_least
+from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, at_least, read_state
 from coder.provisionerd.terraform import environment as env_of
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.binary import Binary, find_binary
@@ -44,6 +44,9 @@ _PLAN_FILE = "plan.out"
 _STATE_FILE = "terraform.tfstate"
 _NOTHING_TO_DO = "The terraform state does not exist, there is nothing to do"
 _NOTHING_TO_PREPARE = "The template needs no modules and no downloaded providers: nothing to initialize"
+MAX_OUTPUT = 256 * 1024 * 1024
+"""Bytes one command may print, as JSON (ours). Nobody reads them: the log keeps 1 MiB. Terraform needs minutes of a
+core for more, while other jobs wait."""
 _REPLACED = {"replace", "delete-create", "create-delete"}
 
 
@@ -103,6 +106,9 @@ class _Stage:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     replaces: bool = False
     "terraform announced that it will replace something."
+    on_flood: Callable[[], None] = lambda: None
+    "Called once, when more was printed than a command may."
+    printed: int = 0
 
     def on_stdout(self, raw: bytes) -> None:
         self._take(raw, pb.LogLevel.INFO)
@@ -110,7 +116,15 @@ class _Stage:
     def on_stderr(self, raw: bytes) -> None:
         self._take(raw, pb.LogLevel.ERROR)
 
+    def flooded(self) -> bool:
+        return self.printed > MAX_OUTPUT
+
     def _take(self, raw: bytes, plain_level: pb.LogLevel.ValueType) -> None:
+        if self.flooded():
+            return
+        self.printed += len(raw)
+        if self.flooded():
+            self.on_flood()
         event, text = read_line(raw)
         if event is None:
             self.emit(plain_level, text)
@@ -144,6 +158,7 @@ class _TerraformSession:
         self._nothing_to_do = False
         self._graph: _GraphRun | None = None
         self._given_state = b""
+        self._last_state = b""
 
     # --- around
     def cancel(self) -> None:
@@ -151,11 +166,14 @@ class _TerraformSession:
             self._runner.cancel()
 
     def state(self) -> bytes:
-        path = self._folder / _STATE_FILE
-        return path.read_bytes() if path.is_file() else self._given_state
+        """The last whole state: terraform killed while it wrote the file leaves half of one."""
+        found = read_state(self._folder / _STATE_FILE)
+        if found:
+            self._last_state = found
+        return self._last_state or self._given_state
 
     def _stage(self, name: str, emit: Emit) -> _Stage:
-        return _Stage(name, at_least(self._settings.log_level, emit), Timings(name))
+        return _Stage(name, at_least(self._settings.log_level, emit), Timings(name), on_flood=self.cancel)
 
     def _base_environment(self) -> dict[str, str]:
         base = dict(self._executor.environment)
@@ -176,6 +194,8 @@ class _TerraformSession:
             status = await self._runner.run(arguments, environment, stage.on_stdout, stage.on_stderr)
         except ProcessError as problem:
             return f"{_step(arguments)}: {problem.message}"
+        if stage.flooded():
+            return f"{_step(arguments)}: it printed more than {MAX_OUTPUT >> 20} MiB and was interrupted"
         return "" if status == 0 else f"{_step(arguments)}: {_explain_status(status)}"
 
     async def _capture(self, arguments: Sequence[str]) -> bytes:

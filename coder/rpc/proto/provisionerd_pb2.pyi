@@ -277,9 +277,12 @@ class UpdateJobRequest(_message.Message):
     USER_VARIABLE_VALUES_FIELD_NUMBER: _builtins.int
     README_FIELD_NUMBER: _builtins.int
     WORKSPACE_TAGS_FIELD_NUMBER: _builtins.int
+    WORKSPACE_STATE_FIELD_NUMBER: _builtins.int
     job_id: _builtins.str
     readme: _builtins.bytes
     """README.md bytes"""
+    workspace_state: _builtins.bytes
+    """Ours, far from upstream's numbers, which ignores it: the state as it is while an apply runs."""
     @_builtins.property
     def logs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Log]: ...
     @_builtins.property
@@ -299,10 +302,11 @@ class UpdateJobRequest(_message.Message):
         user_variable_values: _abc.Iterable[_provisioner_pb2.VariableValue] | None = ...,
         readme: _builtins.bytes = ...,
         workspace_tags: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        workspace_state: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id", "logs", b"logs", "readme", b"readme", "template_variables", b"template_variables", "user_variable_values", b"user_variable_values", "workspace_tags", b"workspace_tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id", "logs", b"logs", "readme", b"readme", "template_variables", b"template_variables", "user_variable_values", b"user_variable_values", "workspace_state", b"workspace_state", "workspace_tags", b"workspace_tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -166,7 +166,7 @@ async def test_missing_variables(autojump_clock: trio.abc.Clock, config: DaemonC
     [
         ({"init": [pb.InitComplete(error="E")]}, "E", b"old"),
         ({"plan": [pb.PlanComplete(error="E")]}, "E", b""),
-        ({"apply": [pb.ApplyComplete(error="E", state=b"half")]}, "E", b"half"),
+        ({"apply": [pb.ApplyComplete(error="E", state=b'{"half": true}')]}, "E", b'{"half": true}'),
         ({"apply": [pb.ApplyComplete(state=b"new")], "graph": [pb.GraphComplete(error="E")]}, "E", b"new"),
     ],
 )
@@ -322,7 +322,7 @@ async def test_killed_predecessor(autojump_clock: trio.abc.Clock, config: Daemon
         (folder / "template").mkdir(parents=True)
         (folder / "lock").touch()
         (folder / "job.json").write_text(json.dumps({"job_id": name, "kind": "workspace_build", "daemon": daemon}))
-        (folder / "template" / "terraform.tfstate").write_bytes(b"half")
+        (folder / "template" / "terraform.tfstate").write_bytes(b'{"half": true}')
         return folder
 
     abandoned("job-1", config.name)
@@ -336,7 +336,7 @@ async def test_killed_predecessor(autojump_clock: trio.abc.Clock, config: Daemon
         assert sorted(config.work_dir.iterdir()) == sorted([kept, held])
     assert failed.job_id == "job-1"
     assert failed.error == "provisioner daemon was killed while it worked on the job"
-    assert failed.workspace_build.state == b"half"
+    assert failed.workspace_build.state == b'{"half": true}'
 
 
 def test_full_disk(tmp_path: Path) -> None:

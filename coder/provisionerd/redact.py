@@ -1,0 +1,79 @@
+"""Keeps secrets out of job logs: whatever a job was given in confidence is replaced before a line leaves.
+
+Known are the secrets the server sent with the job: values of variables marked sensitive, the owner's session, OIDC and
+external-auth tokens, SSH private keys, running agents' tokens. What a template computes itself is not known here.
+Texts shorter than `SHORTEST` are left alone: they would turn ordinary output into noise and protect nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from coder.rpc.proto import provisioner_pb2 as pb
+from coder.rpc.proto import provisionerd_pb2 as pd
+
+HIDDEN = "(sensitive value)"
+SHORTEST = 6
+_LONGEST = 64 * 1024
+"A value longer than this is compared by its first part only."
+
+
+class Redactor:
+    """Replaces known secrets in texts."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._known: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+        self.add(secrets)
+
+    def add(self, secrets: Iterable[str]) -> None:
+        """More to hide, from now on."""
+        found = {form for secret in secrets for form in _forms(secret)} - self._known
+        if found:
+            self._known |= found
+            # The longest first: a secret that contains another one disappears whole.
+            longest = sorted(self._known, key=len, reverse=True)
+            self._pattern = re.compile("|".join(re.escape(form) for form in longest))
+
+    def clean(self, text: str) -> str:
+        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it may appear in a log: line by line, escaped as JSON, in base64."""
+    for line in secret.splitlines():
+        text = line.strip()[:_LONGEST]
+        if len(text) < SHORTEST or text.startswith("-----"):
+            continue
+        yield text
+        escaped = json.dumps(text)[1:-1]
+        if escaped != text:
+            yield escaped
+    if len(secret) >= SHORTEST:
+        yield base64.b64encode(secret.encode()[:_LONGEST]).decode().rstrip("=")
+
+
+def job_secrets(acquired: pd.AcquiredJob) -> Iterator[str]:
+    """What the server gave in confidence with a job."""
+    kind = acquired.WhichOneof("type")
+    if kind == "workspace_build":
+        build = acquired.workspace_build
+        yield from sensitive_values(build.variable_values)
+        yield from (one.access_token for one in build.external_auth_providers)
+        yield from _metadata_secrets(build.metadata)
+    elif kind == "template_dry_run":
+        yield from sensitive_values(acquired.template_dry_run.variable_values)
+
+
+def sensitive_values(values: Iterable[pb.VariableValue]) -> Iterator[str]:
+    yield from (one.value for one in values if one.sensitive)
+
+
+def _metadata_secrets(metadata: pb.Metadata) -> Iterator[str]:
+    yield metadata.workspace_owner_session_token
+    yield metadata.workspace_owner_oidc_access_token
+    yield metadata.workspace_owner_ssh_private_key
+    yield from (one.token for one in metadata.running_agent_auth_tokens)

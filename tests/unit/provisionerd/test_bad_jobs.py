@@ -1,0 +1,121 @@
+"""Jobs that take for ever, print secrets or gigabytes, or lose their daemon: each ends and says what happened."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from coder.provisionerd.config import DaemonConfig
+from coder.provisionerd.executors import terraform
+from coder.provisionerd.executors.contract import read_state
+from coder.provisionerd.executors.echo import EchoExecutor
+from coder.provisionerd.redact import HIDDEN, Redactor
+from coder.rpc.proto import provisioner_pb2 as pb
+from coder.rpc.proto import provisionerd_pb2 as pd
+from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon
+from tests.unit.provisionerd.test_terraform_executor import World, building, running
+
+ECHO = {"echo": EchoExecutor()}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_secrets_are_hidden_in_every_form() -> None:
+    secret = 'se"cret-value'
+    redactor = Redactor([secret, "abc", "-----BEGIN KEY-----\nAAAABBBBCCCC\n-----END KEY-----\n"])
+    shown = redactor.clean(f"x {secret} {json.dumps(secret)} {base64.b64encode(secret.encode()).decode()} abc")
+    assert shown.count(HIDDEN) == 3
+    assert shown.endswith(" abc")  # too short to hide
+    assert redactor.clean("AAAABBBBCCCC") == HIDDEN
+    assert redactor.clean("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
+    redactor.add(["longer-" + secret])
+    assert redactor.clean("longer-" + secret) == HIDDEN
+
+
+async def test_secrets_stay_out_of_the_log_and_the_error(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
+    server = FakeServer()
+    log = pb.Log(level=pb.LogLevel.INFO, output="token is tok-123456, pw hunter2!")
+    archive = echo_archive(apply=[log, pb.ApplyComplete(error="no hunter2! here")])
+    metadata = pb.Metadata(workspace_owner_session_token="tok-123456")
+    values = [
+        pb.VariableValue(name="pw", value="hunter2!", sensitive=True),
+        pb.VariableValue(name="plain", value="token is"),
+    ]
+    job = pd.AcquiredJob(job_id="job", provisioner="echo", template_source_archive=archive)
+    job.workspace_build.CopyFrom(pd.AcquiredJob.WorkspaceBuild(metadata=metadata, variable_values=values))
+    server.post(job)
+    async with running_daemon(server, DaemonConfig(work_dir=tmp_path), ECHO):
+        failed = await server.wait_ended()
+    assert server.outputs("Starting workspace") == [f"token is {HIDDEN}, pw {HIDDEN}"]
+    assert failed.error == f"no {HIDDEN} here"
+
+
+async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
+    server = FakeServer()
+    working = pb.Log(level=pb.LogLevel.INFO, output="working")
+    job = pd.AcquiredJob(job_id="job", provisioner="echo", template_source_archive=echo_archive(apply=[working]))
+    job.workspace_build.SetInParent()
+    server.post(job)
+    began = trio.current_time()
+    async with running_daemon(server, DaemonConfig(work_dir=tmp_path, job_timeout=90), ECHO):
+        failed = await server.wait_ended()
+    assert failed.error == "the job took longer than 1m30s: canceled"
+    assert "the job took longer than 1m30s: interrupting it" in server.outputs("Cleaning Up")
+    assert 90 <= trio.current_time() - began < 100
+
+
+async def test_a_local_exec_that_never_ends_is_interrupted(world: World) -> None:
+    world.config = replace(world.config, job_timeout=1.5)
+    failed = await world.run(building(running("while :; do :; done", "loop")))
+    assert failed.error == "the job took longer than 1.5s: terraform apply: exit status 1"
+    assert json.loads(failed.workspace_build.state)["resources"]
+    assert list(world.config.work_dir.iterdir()) == []
+
+
+async def test_the_server_has_the_state_while_the_apply_runs(world: World) -> None:
+    template = 'resource "terraform_data" "good" {}\n' + running("echo up; exec sleep 600", "slow").replace(
+        "{\n", "{\n  depends_on = [terraform_data.good]\n", 1
+    )
+    world.config = replace(world.config, heartbeat=0.1)
+    world.server.post(building(template))
+
+    def known() -> bool:
+        states = [update.workspace_state for update in world.server.updates if update.workspace_state]
+        return any(b'"good"' in state and json.loads(state) for state in states)
+
+    async with running_daemon(world.server, world.config, {"terraform": world.executor}):
+        with trio.fail_after(20):
+            await world.server.wait_for(known)
+
+
+def test_half_a_state_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "terraform.tfstate"
+    assert read_state(path) == b""
+    path.write_bytes(b'{"version": 4, "resou')
+    assert read_state(path) == b""
+    path.write_bytes(b'{"version": 4}')
+    assert read_state(path) == b'{"version": 4}'
+
+
+FLOOD = f"yes {'x' * 99} | head -c "
+
+
+async def test_a_gigabyte_of_output_is_interrupted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terraform, "MAX_OUTPUT", 2 << 20)
+    failed = await world.run(building(running(FLOOD + "1G")))
+    assert failed.error == "terraform apply: it printed more than 2 MiB and was interrupted"
+    assert json.loads(failed.workspace_build.state)["resources"]
+
+
+@pytest.mark.soak
+async def test_a_gigabyte_of_output(world: World) -> None:
+    failed = await world.run(building(running(FLOOD + "1G")))
+    assert failed.error == "terraform apply: it printed more than 256 MiB and was interrupted"
