@@ -1,0 +1,116 @@
+"""Measures how much of the public API there is. `scripts/conformance --help` lists the options.
+
+Exit code 1 when anything is worse than tests/data/api/conformance_baseline.json says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from tests.conformance.matrix import Matrix, check_matrix
+from tests.conformance.recorded import AREAS, replay_areas
+from tests.conformance.scope import API
+from tests.conformance.walk import Outcome, walk
+from tests.conformance.world import populated
+
+BASELINE = API / "conformance_baseline.json"
+PARTS = ("operations", "permissions", "recorded")
+
+
+def main() -> int:
+    arguments = _arguments()
+    warnings.simplefilter("ignore")  # of clients that leave streams early
+    logging.disable(logging.ERROR)
+    return trio.run(_run, arguments)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/conformance", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    parser.add_argument("--only", choices=PARTS, action="append", help="measure this part only (repeatable)")
+    parser.add_argument("--area", action="append", choices=AREAS, help="replay this area only (repeatable)")
+    parser.add_argument("--verbose", action="store_true", help="show what is good, too")
+    parser.add_argument("--update-baseline", action="store_true", help="write what was measured as the new baseline")
+    return parser.parse_args()
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    parts = arguments.only or PARTS
+    totals: dict[str, Any] = {}
+    say = (lambda *texts: print(*texts, file=sys.stderr)) if arguments.json else print
+    if {"operations", "permissions"} & set(parts):
+        async with populated() as world:
+            if "permissions" in parts:
+                matrix = await check_matrix(world)
+                _show_matrix(matrix, say)
+                totals["permissions"] = {"cells": matrix.cells, "matched": matrix.cells - len(matrix.wrong)}
+            if "operations" in parts:
+                outcomes = await walk(world)
+                _show_walk(outcomes, say, arguments.verbose)
+                totals |= _walk_totals(outcomes)
+    if "recorded" in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            reports = await replay_areas(arguments.area or AREAS, Path(folder))
+        for report in reports:
+            say("\n".join(report.lines() if arguments.verbose else report.lines()[:1]))
+        exchanges = sum(report.total for report in reports)
+        totals["recorded"] = {"exchanges": exchanges, "matched": sum(report.matched for report in reports)}
+    if arguments.json:
+        print(json.dumps(totals))
+    else:
+        print(json.dumps(totals, indent=1))
+    if arguments.update_baseline:
+        kept = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+        BASELINE.write_text(json.dumps({**kept, **totals}, indent=1, sort_keys=True) + "\n")
+        return 0
+    worse = regressions(totals)
+    for text in worse:
+        print(f"worse than the baseline: {text}", file=sys.stderr)
+    return 1 if worse else 0
+
+
+def regressions(totals: dict[str, Any]) -> list[str]:
+    """What is smaller than the committed baseline; parts that were not measured are left out."""
+    baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    found = []
+    for name, value in totals.items():
+        before = baseline.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            size = "exchanges" if "exchanges" in value else "cells"
+            if before[size] == value[size] and value["matched"] < before["matched"]:
+                found.append(f"{name}: {before['matched']} matched, now {value['matched']}")
+        elif isinstance(before, int) and name != "in_scope" and value < before:
+            found.append(f"{name}: {before}, now {value}")
+    return found
+
+
+def _walk_totals(outcomes: list[Outcome]) -> dict[str, int]:
+    return {
+        "in_scope": len(outcomes),
+        "implemented": sum(item.implemented for item in outcomes),
+        "valid": sum(item.valid for item in outcomes),
+    }
+
+
+def _show_walk(outcomes: list[Outcome], say: Any, verbose: bool) -> None:
+    for item in outcomes:
+        if verbose or not item.valid:
+            say(f"{item.mark():8} {item.operation.name}  {'; '.join(item.problems)}")
+
+
+def _show_matrix(matrix: Matrix, say: Any) -> None:
+    for text in matrix.wrong:
+        say(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

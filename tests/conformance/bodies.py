@@ -1,0 +1,177 @@
+"""A good request body for each operation that takes one.
+
+Texts in braces are filled in: `{fresh}` is a new name, others are objects of the caller (see `world.Populated`).
+Operations that are missing here send no body.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.kit.coderd import FIRST_USER
+
+_PASSWORD = FIRST_USER["password"]
+_ORGANIZATION = "/api/v2/organizations/{organization}"
+_ROLE = {
+    "display_name": "Role",
+    "organization_permissions": [{"negate": False, "resource_type": "template", "action": "read"}],
+    "site_permissions": [],
+    "user_permissions": [],
+    "organization_member_permissions": [],
+}
+_BANNERS: dict[str, Any] = {
+    "application_name": "x",
+    "logo_url": "",
+    "service_banner": {"enabled": False},
+    "announcement_banners": [],
+}
+_SKILL = "---\nname: {}\ndescription: what it does\n---\nbody\n"
+
+BODIES: dict[str, Any] = {
+    "PUT /api/v2/appearance": _BANNERS,
+    "POST /api/v2/applications/reconnecting-pty-signed-token": {
+        "url": "ws://localhost/api/v2/workspaceagents/x/pty",
+        "agentID": "{workspaceagent}",
+    },
+    "POST /api/v2/audit/testgenerate": {},
+    "POST /api/v2/authcheck": {"checks": {"a": {"object": {"resource_type": "workspace"}, "action": "read"}}},
+    "POST /api/v2/csp/reports": {"csp-report": {"blocked-uri": "x"}},
+    "PUT /api/v2/debug/health/settings": {"dismissed_healthchecks": ["DERP"]},
+    "PATCH /api/v2/groups/{group}": {"display_name": "G", "add_users": [], "remove_users": [], "quota_allowance": 3},
+    "POST /api/v2/notifications/custom": {"content": {"title": "t", "message": "m"}},
+    "PUT /api/v2/notifications/settings": {"notifier_paused": True},
+    "PUT /api/v2/notifications/inbox/{id}/read-status": {"is_read": True},
+    "PUT /api/v2/notifications/templates/{notification_template}/method": {"method": "smtp"},
+    "POST /api/v2/oauth2-provider/apps": {"name": "{fresh}", "callback_url": "http://localhost:3000", "icon": ""},
+    "PUT /api/v2/oauth2-provider/apps/{app}": {"name": "{fresh}", "callback_url": "http://localhost:3000", "icon": ""},
+    "PUT /api/v2/oauth2-provider/settings": {"dynamic_client_registration_enabled": True},
+    "POST /api/v2/organizations": {"name": "{fresh}"},
+    "PATCH /api/v2/organizations/{organization}": {"description": "d"},
+    f"POST {_ORGANIZATION}/groups": {"name": "{fresh}", "quota_allowance": 1},
+    f"POST {_ORGANIZATION}/members/roles": {"name": "{fresh}", **_ROLE},
+    f"PUT {_ORGANIZATION}/members/roles": {"name": "{roleName}", **_ROLE},
+    f"PUT {_ORGANIZATION}/members/{{user}}/roles": {"roles": ["organization-auditor"]},
+    f"POST {_ORGANIZATION}/members/{{user}}/workspaces": {"name": "{fresh}", "template_id": "{template}"},
+    f"POST {_ORGANIZATION}/provisionerkeys": {"name": "{fresh}", "tags": {}},
+    f"PATCH {_ORGANIZATION}/settings/idpsync/groups": {
+        "field": "groups", "mapping": {}, "regex_filter": None, "auto_create_missing_groups": False,
+    },
+    f"PATCH {_ORGANIZATION}/settings/idpsync/groups/config": {
+        "field": "groups", "regex_filter": None, "auto_create_missing_groups": True,
+    },
+    f"PATCH {_ORGANIZATION}/settings/idpsync/groups/mapping": {"add": [], "remove": []},
+    f"PATCH {_ORGANIZATION}/settings/idpsync/roles": {"field": "roles", "mapping": {}},
+    f"PATCH {_ORGANIZATION}/settings/idpsync/roles/config": {"field": "roles"},
+    f"PATCH {_ORGANIZATION}/settings/idpsync/roles/mapping": {"add": [], "remove": []},
+    f"PATCH {_ORGANIZATION}/settings/workspace-sharing": {"shareable_workspace_owners": "everyone"},
+    f"POST {_ORGANIZATION}/templates": {"name": "{fresh}", "template_version_id": "{free_version}"},
+    f"POST {_ORGANIZATION}/templateversions": {
+        "storage_method": "file", "provisioner": "echo", "file_id": "{fileID}", "tags": {},
+    },
+    "PUT /api/v2/prebuilds/settings": {"reconciliation_paused": True},
+    "PATCH /api/v2/settings/idpsync/organization": {
+        "field": "orgs", "mapping": {}, "organization_assign_default": True,
+    },
+    "PATCH /api/v2/settings/idpsync/organization/config": {"field": "orgs", "assign_default": True},
+    "PATCH /api/v2/settings/idpsync/organization/mapping": {"add": [], "remove": []},
+    "PATCH /api/v2/templates/{template}": {"description": "d"},
+    "PATCH /api/v2/templates/{template}/acl": {"user_perms": {}, "group_perms": {}},
+    "PATCH /api/v2/templates/{template}/versions": {"id": "{second_version}"},
+    "POST /api/v2/templates/{template}/versions/archive": {"all": False},
+    "PATCH /api/v2/templateversions/{templateversion}": {"message": "m"},
+    "POST /api/v2/templateversions/{templateversion}/dry-run": {"workspace_name": "dry"},
+    "POST /api/v2/templateversions/{templateversion}/dynamic-parameters/evaluate": {"id": 1, "inputs": {}},
+    "POST /api/v2/users": {
+        "email": "{email}", "username": "{fresh}", "password": _PASSWORD, "organization_ids": ["{organization}"],
+    },
+    "POST /api/v2/users/first": FIRST_USER,
+    "POST /api/v2/users/login": {"email": FIRST_USER["email"], "password": _PASSWORD},
+    "POST /api/v2/users/otp/request": {"email": "nobody@example.com"},
+    "POST /api/v2/users/otp/change-password": {
+        "email": "{email}", "password": "AnotherGood1!", "one_time_passcode": "x",
+    },
+    "POST /api/v2/users/validate-password": {"password": "AnotherGood1!"},
+    "PUT /api/v2/users/{user}/appearance": {"theme_preference": "dark", "terminal_font": "fira-code"},
+    "PUT /api/v2/users/{user}/preferences": {"task_notification_alert_dismissed": True},
+    "PUT /api/v2/users/{user}/notifications/preferences": {"template_disabled_map": {}},
+    "PUT /api/v2/users/{user}/password": {"old_password": _PASSWORD, "password": "AnotherGood1!"},
+    "PUT /api/v2/users/{user}/profile": {"username": "{user}", "name": "New Name"},
+    "PUT /api/v2/users/{user}/quiet-hours": {"schedule": "CRON_TZ=UTC 0 3 * * *"},
+    "PUT /api/v2/users/{user}/roles": {"roles": ["auditor"]},
+    "POST /api/v2/users/{user}/convert-login": {"to_type": "oidc", "password": _PASSWORD},
+    "POST /api/v2/users/{user}/keys/tokens": {"token_name": "{fresh}"},
+    "POST /api/v2/users/{user}/secrets": {"name": "{fresh}", "value": "v"},
+    "POST /api/v2/users/{user}/secrets/batch": {"format": "env", "content": "A=1\n"},
+    "PATCH /api/v2/users/{user}/secrets/{name}": {"value": "w"},
+    "POST /api/experimental/users/{user}/skills": {"content": _SKILL.format("walked")},
+    "PATCH /api/experimental/users/{user}/skills/{skillName}": {"content": "{skill_content}"},
+    "POST /api/v2/users/{user}/webpush/subscription": {"endpoint": "https://push.invalid/x", "auth_key": "YQ",
+                                                       "p256dh_key": "YQ"},
+    "DELETE /api/v2/users/{user}/webpush/subscription": {"endpoint": "https://push.invalid/x"},
+    "POST /api/v2/users/{user}/workspaces": {"name": "{fresh}", "template_id": "{template}"},
+    "PATCH /api/v2/workspaceagents/me/app-status": {
+        "app_slug": "web", "message": "m", "uri": "https://x", "state": "working",
+    },
+    "POST /api/v2/workspaceagents/me/log-source": {
+        "id": "11111111-1111-4111-8111-111111111199", "display_name": "s", "icon": "/i.png",
+    },
+    "PATCH /api/v2/workspaceagents/me/logs": {
+        "log_source_id": "11111111-1111-4111-8111-111111111199",
+        "logs": [{"created_at": "2026-01-02T03:04:05Z", "output": "o", "level": "info"}],
+    },
+    "PUT /api/v2/workspacebuilds/{workspacebuild}/state": {"state": "e30="},
+    "POST /api/v2/workspaceproxies": {"name": "{fresh}", "display_name": "P", "icon": "/e.png"},
+    "PATCH /api/v2/workspaceproxies/{workspaceproxy}": {
+        "id": "{workspaceproxy}", "name": "{fresh}", "display_name": "Q", "icon": "/e.png", "regenerate_token": False,
+    },
+    "PATCH /api/v2/workspaces/{workspace}": {"name": "{fresh}"},
+    "PATCH /api/v2/workspaces/{workspace}/acl": {"user_roles": {}, "group_roles": {}},
+    "PUT /api/v2/workspaces/{workspace}/autostart": {"schedule": "CRON_TZ=UTC 30 9 * * 1-5"},
+    "PUT /api/v2/workspaces/{workspace}/autoupdates": {"automatic_updates": "always"},
+    "POST /api/v2/workspaces/{workspace}/builds": {"transition": "stop"},
+    "POST /api/v2/workspaces/{workspace}/builds (stop)": {"transition": "stop"},
+    "POST /api/v2/workspaces/{workspace}/builds (start)": {"transition": "start"},
+    "POST /api/v2/workspaces/{workspace}/builds (delete)": {"transition": "delete"},
+    "POST /api/v2/workspaces/{workspace}/builds (delete orphan)": {"transition": "delete", "orphan": True},
+    "POST /api/v2/workspaces/{workspace}/builds (start debug)": {"transition": "start", "log_level": "debug"},
+    "PUT /api/v2/workspaces/{workspace}/dormant": {"dormant": True},
+    "PUT /api/v2/workspaces/{workspace}/extend": {"deadline": "2035-01-02T03:04:05Z"},
+    "POST /api/v2/workspaces/{workspace}/port-share": {
+        "agent_name": "{agent}", "port": 8080, "share_level": "authenticated", "protocol": "http",
+    },
+    "DELETE /api/v2/workspaces/{workspace}/port-share": {"agent_name": "{agent}", "port": 8080},
+    "PUT /api/v2/workspaces/{workspace}/ttl": {"ttl_ms": 3600000},
+    "POST /api/v2/workspaces/{workspace}/usage": {},
+    "POST /api/v2/tasks/{user}": {"template_version_id": "{templateversion}", "input": "do"},
+    "PATCH /api/v2/tasks/{user}/{task}/input": {"input": "other"},
+    "POST /api/v2/tasks/{user}/{task}/send": {"input": "more"},
+    "POST /oauth2/register": {"redirect_uris": ["http://localhost:3000/cb"], "client_name": "{fresh}"},
+}  # fmt: skip
+
+PREPARATIONS: dict[str, str] = {
+    "DELETE /api/v2/workspaces/{workspace}/port-share": "POST /api/v2/workspaces/{workspace}/port-share",
+    "POST /api/v2/templateversions/{templateversion}/unarchive": (
+        "POST /api/v2/templateversions/{templateversion}/archive"
+    ),
+}
+"""What the administrator does before each of these calls, so that there is something to do."""
+
+QUERIES: dict[str, str] = {
+    "/api/v2/audit": "limit=10",
+    "/api/v2/connectionlog": "limit=10",
+    "/api/v2/groups": "",
+    "/api/v2/insights/daus": "tz_offset=0",
+    "/api/v2/insights/user-status-counts": "tz_offset=0",
+    "/api/v2/users/{user}/autofill-parameters": "template_id={template}",
+    "/api/v2/workspaceagents/{workspaceagent}/containers": "label=x",
+    "/api/v2/settings/idpsync/field-values": "claimField=groups",
+    "/api/v2/organizations/{organization}/settings/idpsync/field-values": "claimField=groups",
+    "/api/v2/workspaceproxies/me/crypto-keys": "feature=workspace_apps_api_key",
+    "/api/v2/workspaceagents/me/external-auth": "id=none",
+    "/api/v2/workspaceagents/me/gitauth": "id=none",
+    "/api/v2/applications/auth-redirect": "",
+}
+"""Query strings that belong to a good request."""
+_DAYS = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"
+for _name in ("templates", "user-activity", "user-latency"):
+    QUERIES[f"/api/v2/insights/{_name}"] = _DAYS

@@ -1,0 +1,99 @@
+"""Every cell of permissions.tsv: one caller, one call, the recorded status.
+
+Licence-gated refusals are the intended difference: where a licence refused everybody, the owner must be let in here.
+500 is how the recorded release refused some changes; 400, 403 and 404 are as good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.conformance.bodies import QUERIES
+from tests.conformance.scope import permission_rows
+from tests.conformance.world import UNKNOWN, Populated
+
+_FIXED_COLUMNS = frozenset({"method", "path", "object_owner"})
+_PERSONAL = ("/password", "/status/", "/roles", "/logout", "/profile")
+"""What changes the person that the path names: a new one is made afterwards."""
+_OUT_OF_SCOPE = ("/chats", "/ai-gateway", "/ai/", "/templatebuilder", "/licenses", "/premium-funnel", "/agent-firewall")
+
+
+@dataclass
+class Matrix:
+    """What was compared and which cells differ."""
+
+    cells: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+async def check_matrix(world: Populated, methods: frozenset[str] | None = None) -> Matrix:
+    """All rows in scope, or those of some methods."""
+    matrix = Matrix()
+    for row in permission_rows():
+        if any(part in row["path"] for part in _OUT_OF_SCOPE) or (methods and row["method"] not in methods):
+            continue
+        for caller in [name for name in row if name not in _FIXED_COLUMNS]:
+            await _check(world, row, caller, matrix)
+    return matrix
+
+
+async def _check(world: Populated, row: dict[str, str], caller: str, matrix: Matrix) -> None:
+    matrix.cells += 1
+    status, text = await _ask(world, row, caller)
+    if not _good(row, caller, status, text):
+        place = f"{row['method']} {row['path']} [{row['object_owner']}] as {caller}"
+        matrix.wrong.append(f"{place}: {row[caller]} became {status}{' (missing)' if 'Route not' in text else ''}")
+
+
+def licence_row(row: dict[str, str]) -> bool:
+    """Did the licence refuse every signed-in caller who could see the object?"""
+    callers = [name for name in row if name not in _FIXED_COLUMNS and name != "anonymous"]
+    return all(row[name] == "403" for name in callers) or "/external-agent/" in row["path"]
+
+
+def _good(row: dict[str, str], caller: str, status: int, text: str) -> bool:
+    if status == 405 or ("Route not found" in text and row[caller] != "404"):
+        return False
+    if licence_row(row):
+        if caller == "anonymous":
+            return status in {401, 403, int(row[caller])}
+        visible = "/external-agent/" in row["path"] or status not in {403, 405}
+        return status < 500 and (caller != "owner" or visible)
+    expected = int(row[caller])
+    return status in {400, 403, 404} if expected == 500 else status == expected
+
+
+async def _ask(world: Populated, row: dict[str, str], caller: str) -> tuple[int, str]:
+    kind = row["object_owner"]
+    path = row["path"].split(" ")[0]
+    changes = row["method"] != "GET"
+    # In the recording a caller without a session asked for the objects of somebody else.
+    who = {"self": "victim" if caller == "anonymous" else caller, "other": "victim", "owner": "boss"}.get(kind, "site")
+    await world.token(caller)
+    me = kind == "self"
+    if who == "owner" and changes and any(part in path for part in (*_PERSONAL, "/users/{user}")):
+        who, caller = "boss", "boss"  # the site's own administrator must stay as it is
+    query = QUERIES.get(path, "")
+    body = await world.body(f"{row['method']} {row['path']}", who)
+    if query:
+        query = "?" + await world.fill_text(query, who)
+    unknown = {"{templateversionname}": "nosuch"} if kind == "none" else {}
+    if path.endswith("/workspace/{workspacename}") and kind == "self":
+        unknown = {"{workspacename}": "nosuch"}
+    await world.prepare(f"{row['method']} {path}", who)
+    filled = await world.fill(_with(path, unknown), who, me=me)
+    answer = await world.ask(row["method"], filled + query, await world.token(caller), body)
+    if changes and answer.status_code < 400:
+        person = any(part in path for part in _PERSONAL) or path.endswith("{user}")
+        world.drop(who, person=person and who != "site")
+    return answer.status_code, answer.text if "event-stream" not in answer.headers.get("content-type", "") else ""
+
+
+def _with(path: str, values: dict[str, Any]) -> str:
+    for name, value in values.items():
+        path = path.replace(name, value)
+    return path
+
+
+__all__ = ["UNKNOWN", "Matrix", "check_matrix", "licence_row"]

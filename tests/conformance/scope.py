@@ -1,0 +1,70 @@
+"""Which operations count: operations.tsv and routes.tsv without the groups this product leaves out."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+API = Path(__file__).resolve().parents[1] / "data" / "api"
+_OUT_TAGS = frozenset({"Chats", "AI Gateway", "AI Providers", "TemplateBuilder"})
+_OUT_PATHS = re.compile(
+    r"/chats|/chat-context|/ai-gateway|/ai/|/ai-provider-keys|/templatebuilder|/licenses|/premium-funnel"
+    r"|/agent-firewall|^/agents/|/mcp"
+)
+"""Chats, the AI gateway and its models, the template builder, licences, telemetry, and the chats' tool servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One documented route."""
+
+    method: str
+    path: str
+    public: bool = False
+    request: str = ""
+    statuses: tuple[int, ...] = ()
+    "Documented successes; empty when unknown."
+    response: str = ""
+    "A type of types.schema.json, `[]Type` for lists, empty when there is none to check."
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def in_scope() -> list[Operation]:
+    """Sorted by path."""
+    found: dict[tuple[str, str], Operation] = {}
+    for row in _rows("operations.tsv"):
+        if row["tags"] in _OUT_TAGS or _OUT_PATHS.search(row["path"]):
+            continue
+        statuses = tuple(int(text) for text in row["success"].split(",") if text)
+        response = row["response"].replace("codersdk.", "") if row["strict_schema"] == "y" else ""
+        found[row["method"], row["path"]] = Operation(
+            row["method"],
+            row["path"],
+            not row["security"],
+            row["request"].replace("codersdk.", ""),
+            statuses,
+            response,
+        )
+    for row in _rows("routes.tsv"):
+        key = (row["method"], row["path"])
+        wild = row["method"] == "MOUNT" or "*" in row["path"] or row["path"] == "/swagger"
+        if wild or key in found or _OUT_PATHS.search(row["path"]) or "templatebuilder" in row["path"]:
+            continue
+        found[key] = Operation(*key)
+    return sorted(found.values(), key=lambda item: (item.path, item.method))
+
+
+def permission_rows() -> list[dict[str, str]]:
+    """The matrix: method, path, object_owner, then a status for each caller."""
+    with (API / "recorded" / "permissions.tsv").open() as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (API / name).open() as file:
+        return list(csv.DictReader(file, delimiter="\t"))

@@ -1,0 +1,398 @@
+"""A populated deployment: people of every role, and for each path parameter a way to make such an object.
+
+    async with populated() as world:
+        path = await world.fill("/api/v2/workspaces/{workspace}", "victim")
+
+Objects are made through the API when first asked for, and forgotten (`drop`) when a call changed them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import trio
+
+from coder.coderd.store.agents import get_agent
+from coder.rpc.proto import provisioner_pb2 as pb
+from tests.conformance.bodies import BODIES, PREPARATIONS
+from tests.kit.coderd import FIRST_USER, World
+from tests.kit.daemon import Answers, agent, resource
+from tests.kit.workspaces import full_agent, parameters, settled, workspace_world
+
+SITE_ROLES = ("auditor", "template-admin", "user-admin", "owner")
+UNKNOWN = "00000000-0000-4000-8000-00000000dead"
+_BUILD_BOUND = ("workspacebuild", "workspaceagent", "agent", "buildnumber", "workspacename")
+SILENT = 599
+"""Stands for a stream that says nothing until something happens."""
+_PATIENCE = 20.0
+
+
+@dataclass
+class Populated:
+    """The deployment and what was made in it. `who` is a caller's name, `victim`, `boss` (a second owner) or `site`."""
+
+    world: World
+    tokens: dict[str, str] = field(default_factory=dict)
+    people: dict[str, str] = field(default_factory=dict)
+    "who -> username"
+    things: dict[tuple[str, str], str] = field(default_factory=dict)
+    "(who, parameter) -> value"
+    _counter: Any = field(default_factory=lambda: itertools.count(1))
+
+    def fresh_name(self, prefix: str = "n") -> str:
+        return f"{prefix}{next(self._counter)}"
+
+    # ---- people
+
+    async def token(self, who: str) -> str:
+        """The session token of a caller; the person is made when needed."""
+        if who == "anonymous":
+            return ""
+        if who in {"site", "owner"}:
+            return self.world.token
+        if who not in self.tokens:
+            await self._new_person(who)
+        return self.tokens[who]
+
+    async def _new_person(self, who: str) -> None:
+        name = self.fresh_name("p")
+        user_id, self.tokens[who] = await self.world.member(name)
+        self.people[who] = name
+        if who.startswith("organization-"):
+            if who == "organization-workspace-creation-ban":
+                await self.thing(who, "workspace")  # made before the ban, as it was recorded
+            path = f"/api/v2/organizations/default/members/{user_id}/roles"
+            await self._must(self.world.put(path, {"roles": [who]}))
+        elif who == "boss" or who in SITE_ROLES:
+            role = "owner" if who == "boss" else who
+            await self._must(self.world.put(f"/api/v2/users/{user_id}/roles", {"roles": [role]}))
+        elif who == "stranger":
+            made = await self._made("POST", "/api/v2/organizations", {"name": self.fresh_name("org")})
+            if made:
+                path = f"/api/v2/organizations/{made['id']}/members/{user_id}"
+                await self._must(self.world.post(path))
+                await self._must(self.world.delete(f"/api/v2/organizations/default/members/{user_id}"))
+
+    async def _must(self, call: Any) -> None:
+        answer = await call
+        assert answer.status_code < 300, answer.text
+
+    def drop(self, who: str, *, person: bool = False) -> None:
+        """Forgets what was made for `who`: it was changed."""
+        for key in [key for key in self.things if key[0] in {who, "site"}]:
+            del self.things[key]
+        if person:
+            self.tokens.pop(who, None)
+            self.people.pop(who, None)
+
+    # ---- paths and bodies
+
+    async def fill(self, path: str, who: str, *, me: bool = False) -> str:
+        """`path` with the parameters of `who`'s objects."""
+        parts = []
+        for part in path.split("/"):
+            if part.startswith("{"):
+                part = "me" if me and part == "{user}" else await self.thing(who, _parameter(path, part[1:-1]))
+            parts.append(part)
+        return "/".join(parts)
+
+    async def fill_text(self, text: str, who: str) -> str:
+        """`text` with `{parameter}`s of `who` put in."""
+        for name in re.findall(r"\{(\w+)\}", text):
+            text = text.replace("{" + name + "}", await self.thing(who, name))
+        return text
+
+    async def body(self, operation: str, who: str) -> Any:
+        """The body of a good request; None for none."""
+        return await self._filled(BODIES[operation], who) if operation in BODIES else None
+
+    async def _filled(self, value: Any, who: str) -> Any:
+        if isinstance(value, dict):
+            return {await self._filled(key, who): await self._filled(item, who) for key, item in value.items()}
+        if isinstance(value, list):
+            return [await self._filled(item, who) for item in value]
+        if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+            if value in _ONE_TIME:
+                return _ONE_TIME[value].format(self.fresh_name())
+            return await self.thing(who, value[1:-1])
+        return value
+
+    async def prepare(self, operation: str, who: str) -> None:
+        """Does what must have been done before `operation` makes sense."""
+        before = PREPARATIONS.get(operation)
+        if before:
+            method, path = before.split(" ")
+            await self.ask(method, await self.fill(path, who), self.world.token, await self.body(before, who))
+
+    async def ask(
+        self, method: str, path: str, token: str, body: Any = None, *, content: bytes | None = None
+    ) -> httpx.Response:
+        """One request; of an endless stream only the head."""
+        headers = {"Coder-Session-Token": token} if token else {}
+        if content is None and body is not None:
+            request = self.world.client.build_request(method, path, headers=headers, json=body)
+        else:
+            request = self.world.client.build_request(method, path, headers=headers, content=content)
+        try:
+            answer = await self.world.client.send(request, stream=True)
+        except httpx.ReadTimeout:
+            return httpx.Response(SILENT)
+        try:
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                with trio.fail_after(_PATIENCE):
+                    await answer.aread()
+        finally:
+            await answer.aclose()
+        self.world.client.cookies.clear()
+        return answer
+
+    # ---- objects
+
+    async def thing(self, who: str, parameter: str) -> str:
+        """The value of a path parameter that belongs to `who`."""
+        if parameter in _SHARED:
+            who = "site"
+        key = (who, parameter)
+        if key not in self.things:
+            maker = getattr(self, f"_new_{parameter.replace('-', '_')}", None)
+            made = _FIXED.get(parameter) if maker is None else await maker(who)
+            self.things[key] = made if made is not None else str(uuid4())
+        return self.things[key]
+
+    async def _made(self, method: str, path: str, body: Any, who: str = "site") -> Any:
+        """What a call answers, None when it is refused (the route may be missing)."""
+        answer = await self.ask(method, path, await self.token(who), body)
+        return answer.json() if answer.status_code in {200, 201} and answer.content else None
+
+    async def _id(self, path: str, body: Any, who: str = "site", key: str = "id") -> str | None:
+        made = await self._made("POST", path, body, who)
+        return str(made[key]) if made else None
+
+    async def _new_user(self, who: str) -> str:
+        if who in {"site", "owner"}:
+            return FIRST_USER["username"]  # type: ignore[return-value]
+        await self.token(who)
+        return self.people[who]
+
+    async def _new_user_id(self, who: str) -> str:
+        answer = await self.world.get(f"/api/v2/users/{await self.thing(who, 'user')}")
+        return str(answer.json()["id"])
+
+    async def _new_organization(self, who: str) -> str:
+        return self.world.organization_id
+
+    async def _new_other_organization(self, who: str) -> str | None:
+        return await self._id("/api/v2/organizations", {"name": self.fresh_name("org")})
+
+    async def _new_workspace(self, who: str) -> str:
+        user = await self.thing(who, "user")
+        body = {"name": self.fresh_name("ws"), "template_id": self.world.extra["template"]["id"]}
+        answer = await self.world.post(f"/api/v2/users/{user}/workspaces", body)
+        assert answer.status_code == 201, answer.text
+        found = await settled(self.world, answer.json()["id"])
+        build = found["latest_build"]
+        self.things[who, "workspacebuild"] = build["id"]
+        self.things[who, "buildnumber"] = str(build["build_number"])
+        self.things[who, "workspacename"] = found["name"]
+        agents = [item for part in build["resources"] for item in part.get("agents") or ()]
+        self.things[who, "workspaceagent"] = agents[0]["id"]
+        self.things[who, "agent"] = agents[0]["name"]
+        return str(found["id"])
+
+    async def _of_workspace(self, who: str, parameter: str) -> str:
+        self.things[who, "workspace"] = await self._new_workspace(who)
+        return self.things[who, parameter]
+
+    async def _new_workspacebuild(self, who: str) -> str:
+        return await self._of_workspace(who, "workspacebuild")
+
+    async def _new_workspaceagent(self, who: str) -> str:
+        return await self._of_workspace(who, "workspaceagent")
+
+    async def _new_agent(self, who: str) -> str:
+        return await self._of_workspace(who, "agent")
+
+    async def _new_buildnumber(self, who: str) -> str:
+        return await self._of_workspace(who, "buildnumber")
+
+    async def _new_workspacename(self, who: str) -> str:
+        return await self._of_workspace(who, "workspacename")
+
+    async def agent_token(self, who: str) -> str:
+        """What an agent of `who`'s workspace shows."""
+        agent_id = UUID(await self.thing(who, "workspaceagent"))
+        row = await self.world.ctx.db.read(get_agent, agent_id)
+        assert row is not None
+        return str(row.auth_token)
+
+    async def _new_fileID(self, who: str) -> str | None:
+        headers = {"Content-Type": "application/x-tar"}
+        content = bytes(512) * 2 + self.fresh_name().encode()
+        answer = await self.world.request("POST", "/api/v2/files", content=content, headers=headers)
+        return str(answer.json()["hash"]) if answer.status_code in {200, 201} else None
+
+    async def _new_template(self, who: str) -> str | None:
+        version = self.things["site", "templateversion"] = await self._new_free_version(who)
+        name = self.things["site", "templatename"] = self.fresh_name("t")
+        path = f"/api/v2/organizations/{self.world.organization_id}/templates"
+        return await self._id(path, {"name": name, "template_version_id": version})
+
+    async def _new_templatename(self, who: str) -> str:
+        await self.thing(who, "template")
+        return self.things["site", "templatename"]
+
+    async def _new_version(self, template_id: str | None) -> Any:
+        body = {"storage_method": "file", "provisioner": "echo", "file_id": await self._new_fileID("site"), "tags": {}}
+        if template_id:
+            body["template_id"] = template_id
+        path = f"/api/v2/organizations/{self.world.organization_id}/templateversions"
+        made = await self._made("POST", path, body)
+        with trio.fail_after(_PATIENCE):
+            while made and made["job"]["status"] in {"pending", "running"}:
+                made = (await self.world.get(f"/api/v2/templateversions/{made['id']}")).json()
+        return made
+
+    async def _new_templateversion(self, who: str) -> str:
+        await self.thing(who, "template")
+        return self.things["site", "templateversion"]
+
+    async def _new_free_version(self, who: str) -> str:
+        return str((await self._new_version(None))["id"])
+
+    async def _new_second_version(self, who: str) -> str:
+        return str((await self._new_version(await self.thing(who, "template")))["id"])
+
+    async def _new_templateversionname(self, who: str) -> str:
+        found = await self.world.get(f"/api/v2/templateversions/{await self.thing(who, 'second_version')}")
+        return str(found.json()["name"])
+
+    async def _new_jobID(self, who: str) -> str | None:
+        version = await self.thing(who, "templateversion")
+        return await self._id(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "dry"})
+
+    async def _new_job(self, who: str) -> str:
+        version = await self.thing(who, "templateversion")
+        found = await self.world.get(f"/api/v2/templateversions/{version}")
+        return str(found.json()["job"]["id"])
+
+    async def _new_keyid(self, who: str) -> str | None:
+        made = await self._made("POST", "/api/v2/users/me/keys", None, who)
+        return str(made["key"]).split("-")[0] if made else None
+
+    async def _new_keyname(self, who: str) -> str | None:
+        name = self.fresh_name("k")
+        return name if await self._made("POST", "/api/v2/users/me/keys/tokens", {"token_name": name}, who) else None
+
+    async def _new_group(self, who: str) -> str | None:
+        name = self.things["site", "groupName"] = self.fresh_name("g")
+        return await self._id(f"/api/v2/organizations/{self.world.organization_id}/groups", {"name": name})
+
+    async def _new_groupName(self, who: str) -> str:
+        await self.thing(who, "group")
+        return self.things["site", "groupName"]
+
+    async def _new_roleName(self, who: str) -> str:
+        name = self.fresh_name("role")
+        path = f"/api/v2/organizations/{self.world.organization_id}/members/roles"
+        permission = {"negate": False, "resource_type": "template", "action": "read"}
+        await self._made("POST", path, {"name": name, "organization_permissions": [permission]})
+        return name
+
+    async def _new_provisionerkey(self, who: str) -> str:
+        name = self.fresh_name("pk")
+        path = f"/api/v2/organizations/{self.world.organization_id}/provisionerkeys"
+        made = await self._made("POST", path, {"name": name})
+        self.things["site", "provisionerkey_secret"] = made["key"] if made else str(uuid4())
+        return name
+
+    async def _new_provisionerkey_secret(self, who: str) -> str:
+        await self.thing(who, "provisionerkey")
+        return self.things["site", "provisionerkey_secret"]
+
+    async def _new_workspaceproxy(self, who: str) -> str | None:
+        body = {"name": self.fresh_name("px"), "display_name": "P", "icon": "/e.png"}
+        made = await self._made("POST", "/api/v2/workspaceproxies", body)
+        self.things["site", "proxy_token"] = made["proxy_token"] if made else str(uuid4())
+        return str(made["proxy"]["id"]) if made else None
+
+    async def _new_proxy_token(self, who: str) -> str:
+        await self.thing(who, "workspaceproxy")
+        return self.things["site", "proxy_token"]
+
+    async def _new_secret(self, who: str) -> str | None:
+        name = self.fresh_name("s")
+        body = {"name": name, "value": "v"}
+        return name if await self._made("POST", "/api/v2/users/me/secrets", body, who) else None
+
+    async def _new_skillName(self, who: str) -> str:
+        name = self.fresh_name("skill")
+        content = f"---\nname: {name}\ndescription: d\n---\nbody\n"
+        await self._made("POST", "/api/experimental/users/me/skills", {"content": content}, who)
+        return name
+
+    async def _new_skill_content(self, who: str) -> str:
+        return f"---\nname: {await self.thing(who, 'skillName')}\ndescription: d\n---\nother\n"
+
+    async def _new_app(self, who: str) -> str | None:
+        body = {"name": self.fresh_name("app"), "callback_url": "http://localhost:3000", "icon": ""}
+        return await self._id("/api/v2/oauth2-provider/apps", body)
+
+    async def _new_secretID(self, who: str) -> str | None:
+        return await self._id(f"/api/v2/oauth2-provider/apps/{await self.thing(who, 'app')}/secrets", None)
+
+    async def _new_task(self, who: str) -> str | None:
+        body = {"template_version_id": await self.thing(who, "templateversion"), "input": "do"}
+        return await self._id("/api/v2/tasks/me", body, who)
+
+
+_ONE_TIME = {"{fresh}": "{}", "{email}": "{}@example.com"}
+_SHARED = frozenset(
+    (
+        "organization other_organization template templatename templateversion second_version free_version "
+        "templateversionname jobID job fileID group groupName roleName provisionerkey provisionerkey_secret "
+        "workspaceproxy proxy_token app secretID"
+    ).split()
+)
+"""What the site's administrator makes, whoever asks."""
+_FIXED = {
+    "organizationname": "coder",
+    "os": "linux",
+    "arch": "amd64",
+    "externalauth": "none",
+    "notification_template": "11111111-1111-4111-8111-111111111111",
+}
+
+
+def _parameter(path: str, name: str) -> str:
+    """Parameters that are named alike and mean different things."""
+    if name == "name" and "/secrets/" in path:
+        return "secret"
+    if name == "templateversion" and path.endswith("archive"):
+        return "second_version"  # what is in use cannot be archived
+    return name
+
+
+@contextlib.asynccontextmanager
+async def populated() -> AsyncIterator[Populated]:
+    """The deployment for the length of the block; its workspaces are built by a daemon the harness plays."""
+    answers = Answers(
+        import_=lambda job: {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": parameters()},
+        build=_build,
+    )
+    async with workspace_world(answers) as (world, _):
+        world.client.timeout = httpx.Timeout(5)
+        yield Populated(world)
+
+
+def _build(job: Any) -> dict[str, Any]:
+    """A start makes a box whose agent has a token of its own."""
+    if job.workspace_build.metadata.workspace_transition != pb.START:
+        return {"state": b"{}", "resources": []}
+    return {"state": b'{"version":4}', "resources": [resource("box", agents=[full_agent(str(uuid4()))])]}
