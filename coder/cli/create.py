@@ -15,6 +15,7 @@ from coder.cli import parameters, session
 from coder.cli.command import ORG, YES, Command, Invocation
 from coder.cli.output import ask, confirm
 from coder.cli.progress import watch_build
+from coder.cli.unmatched import WAIT, settle_build
 from coder.cli.workspaces import find_workspace
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -45,6 +46,7 @@ def create_workspace(
     confirm(invocation, "Confirm create?", default=True)
     body = _request_body(invocation, name, template, version, list({item["name"]: item for item in values}.values()))
     workspace: dict[str, Any] = client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body).json()
+    settle_build(invocation, client, workspace["latest_build"], waits=not invocation["no_wait"])
     if not invocation["no_wait"]:
         watch_build(client, workspace["latest_build"])
         workspace = client.request("GET", f"/api/v2/workspaces/{workspace['id']}").json()
@@ -168,6 +170,7 @@ CREATE = Command(
         ),
         Option("no_wait", "no-wait", "CODER_CREATE_NO_WAIT", kind="bool", default=False, help="Return at once."),
         *parameters.OPTIONS,
+        WAIT,
         ORG,
         YES,
     ),

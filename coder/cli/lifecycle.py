@@ -11,16 +11,19 @@ from coder.cli import parameters, session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, parse_time, say
 from coder.cli.progress import watch_build
+from coder.cli.unmatched import WAIT, settle_build
 from coder.cli.workspaces import find_workspace
 from coder.net.blocking import BlockingClient
 
 
 def build(
-    client: BlockingClient, workspace: dict[str, Any], transition: str, *, wait: bool = True, **extra: Any
+    invocation: Invocation, client: BlockingClient, workspace: dict[str, Any], transition: str, **extra: Any
 ) -> dict[str, Any]:
     """Queues a build and, unless told otherwise, watches it. Raises HttpError 409 when one is active."""
     body = {"transition": transition, "reason": "cli", **extra}
     created: dict[str, Any] = client.request("POST", f"/api/v2/workspaces/{workspace['id']}/builds", json=body).json()
+    wait = not invocation.options.get("no_wait")
+    settle_build(invocation, client, created, waits=wait)
     return watch_build(client, created) if wait else created
 
 
@@ -34,7 +37,7 @@ def _start(invocation: Invocation) -> int:
     if latest["status"] == "starting":
         watch_build(client, latest)
     else:
-        build(client, workspace, "start", wait=not invocation["no_wait"], **_start_extra(invocation, client, workspace))
+        build(invocation, client, workspace, "start", **_start_extra(invocation, client, workspace))
     verb = "has been queued to start" if invocation["no_wait"] else "has been started"
     sys.stdout.write(f"\nThe {workspace['name']} workspace {verb} at {_now()}!\n")
     return 0
@@ -59,7 +62,7 @@ def _stop(invocation: Invocation) -> int:
     if workspace["latest_build"]["job"]["status"] == "pending":
         say("The last build is still queued; waiting for it first.")
         watch_build(client, workspace["latest_build"])
-    build(client, workspace, "stop")
+    build(invocation, client, workspace, "stop")
     sys.stdout.write(f"\nThe {workspace['name']} workspace has been stopped at {_now()}!\n")
     return 0
 
@@ -69,8 +72,8 @@ def _restart(invocation: Invocation) -> int:
     workspace = find_workspace(client, invocation.args[0])
     extra = _start_extra(invocation, client, workspace)
     confirm(invocation, "Restart workspace?")
-    build(client, workspace, "stop")
-    build(client, workspace, "start", **extra)
+    build(invocation, client, workspace, "stop")
+    build(invocation, client, workspace, "start", **extra)
     sys.stdout.write(f"\nThe {workspace['name']} workspace has been restarted at {_now()}!\n")
     return 0
 
@@ -84,7 +87,7 @@ def _delete(invocation: Invocation) -> int:
     say(f"{owner} was last used {days} days ago")
     confirm(invocation, "Confirm delete workspace?")
     extra = {"orphan": True} if invocation["orphan"] else {}
-    build(client, workspace, "delete", **extra)
+    build(invocation, client, workspace, "delete", **extra)
     sys.stdout.write(f"\n{workspace['name']} has been deleted at {_now()}!\n")
     return 0
 
@@ -96,6 +99,7 @@ def _now() -> str:
 _START_OPTIONS = (
     Option("no_wait", "no-wait", kind="bool", default=False, help="Return at once."),
     *parameters.OPTIONS,
+    WAIT,
     YES,
 )
 START = Command(
@@ -108,7 +112,13 @@ START = Command(
     max_args=1,
 )
 STOP = Command(
-    words="stop", summary="Stop a workspace", usage="<workspace>", run=_stop, options=(YES,), min_args=1, max_args=1
+    words="stop",
+    summary="Stop a workspace",
+    usage="<workspace>",
+    run=_stop,
+    options=(WAIT, YES),
+    min_args=1,
+    max_args=1,
 )
 RESTART = Command(
     words="restart",
@@ -134,6 +144,7 @@ DELETE = Command(
             default=False,
             help="Delete a workspace without deleting its resources. This can delete a workspace in a broken state.",
         ),
+        WAIT,
         YES,
     ),
 )

@@ -16,6 +16,7 @@ from coder.cli.command import ORG, YES, Command, Invocation, column_option, outp
 from coder.cli.output import ask, confirm, print_rows, say
 from coder.cli.parameters import pairs
 from coder.cli.progress import watch_job
+from coder.cli.unmatched import WAIT, settle_unmatched
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -157,8 +158,8 @@ def _create_version(
         body["user_variable_values"] = [{"name": key, "value": value} for key, value in values.items()]
         path = f"/api/v2/organizations/{organization['id']}/templateversions"
         version: dict[str, Any] = client.request("POST", path, json=body, expect=(201,)).json()
-        _warn_unmatched(version)
         path = f"/api/v2/templateversions/{version['id']}"
+        settle_unmatched(invocation, client, version, f"{path}/cancel")
         try:
             return watch_job(client, f"{path}/logs", path)
         except CoderError:
@@ -175,16 +176,6 @@ def _missing_variables(client: BlockingClient, version: dict[str, Any], values: 
         return []
     listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json()
     return [item for item in listed if item["required"] and item["name"] not in values]
-
-
-def _warn_unmatched(version: dict[str, Any]) -> None:
-    matched = version.get("matched_provisioners") or {}
-    if matched.get("count") == 0:
-        tags = ", ".join(f"{key}={value}" for key, value in sorted(version["job"]["tags"].items()) if value)
-        say(f"No provisioner can run this job now: none has the tags {tags or '(none)'}. Start one with:")
-        say("  coder provisioner start " + " ".join(f"--tag {tag}" for tag in tags.split(", ") if tag))
-    elif matched.get("available") == 0:
-        say("Provisioners with these tags exist, but none has been seen lately; the job waits for one.")
 
 
 def _tags(invocation: Invocation, client: BlockingClient, template: dict[str, Any] | None) -> dict[str, str]:
@@ -282,6 +273,7 @@ _PUSH_OPTIONS = (
     Option("ignore_lockfile", "ignore-lockfile", kind="bool", default=False, help="Accept a missing lock file."),
     Option("message", "message", short="m", help="What changed in this version."),
     Option("test_provisioner", "test.provisioner", hidden=True),
+    WAIT,
     ORG,
     YES,
 )

@@ -90,15 +90,12 @@ def forecast(
 
 
 def starts_now(job: Wanted, waiting: Sequence[Wanted], here: Sequence[Daemon], *, strict: bool = False) -> bool:
-    """Whether an idle daemon is left for the job once those before it in the queue have one."""
-    idle = [one for one in here if one.job_id is None]
-    for one in order(waiting):
-        taker = next((daemon for daemon in idle if fits(one, daemon.offer, strict=strict)), None)
-        if one.job_id == job.job_id:
-            return taker is not None
-        if taker is not None:
-            idle.remove(taker)
-    return False
+    """Whether an idle daemon is left for the job, however those before it in the queue are shared out."""
+    mine = [one for one in here if one.job_id is None and fits(job, one.offer, strict=strict)]
+    ranked = order(waiting)
+    before = ranked[: next((at for at, one in enumerate(ranked) if one.job_id == job.job_id), len(ranked))]
+    rivals = sum(1 for one in before if any(fits(one, daemon.offer, strict=strict) for daemon in mine))
+    return len(mine) > rivals
 
 
 def _play(
