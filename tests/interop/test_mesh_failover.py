@@ -3,6 +3,8 @@ forwarding, direct again, and not a byte of a running transfer lost."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -58,6 +60,31 @@ async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> 
             await bob.wait(40, lambda got: "finished" in got)
             await alice.wait(5, lambda got: "done" in got)
             assert bob.latest["finished"] == alice.latest["done"] >= total
+            assert bob.latest["sha256"] == alice.latest["sha256"]
+
+
+@pytest.mark.skipif(shutil.which("nft", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None, reason="no nft")
+async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() -> None:
+    """The router's cable to bob carries 1000 bytes from now on, and nobody is told: the classic black hole."""
+    with netns.open_net() as net:
+        async with two_nodes(net) as (alice, bob):
+            await bob.tell(serve=5000)
+            await trio.sleep(0.2)
+            await alice.tell(send=5000, to=2, bytes=16_000_000, rate=4_000_000)
+            await alice.wait(5, lambda got: got.get("path") == "direct")
+            await bob.wait(5, lambda got: got.get("received", 0) > 1_000_000)
+            silence = "add table ip t; add chain ip t o { type filter hook output priority 0; }"
+            net.run("router", "nft", f"{silence}; add rule ip t o icmp type destination-unreachable drop")
+            net.run("router", "ip", "link", "set", "dev", "bob", "mtu", "1000")
+            net.run("bob", "ip", "link", "set", "dev", "router", "mtu", "1000")
+            before = bob.latest["received"]
+            await bob.wait(7, lambda got: moved(got, "received", before, 500_000))
+            await trio.sleep(1)
+            relayed = alice.latest["relayed"]
+            await bob.wait(40, lambda got: "finished" in got)
+            await alice.wait(5, lambda got: "done" in got)
+            assert alice.latest["path"] == "direct"
+            assert alice.latest["relayed"] - relayed < 100_000, "the narrow path is used, not avoided"
             assert bob.latest["sha256"] == alice.latest["sha256"]
 
 
