@@ -43,6 +43,22 @@ _DEBUG_ADMINS = "Workspace builds with a custom log level are restricted to admi
 _PARAMETER_REFERENCE = re.compile(r"data\.coder_parameter\.([A-Za-z0-9_-]+)\.value")
 
 
+class StaleValuesError(Exception):
+    """Values were rendered for a version or after a build that is no longer the one in question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What rendering the template gave for a start build, and what it was rendered from."""
+
+    version_id: UUID
+    last_build_id: UUID | None
+    values: Mapping[str, str]
+    tags: Mapping[str, str]
+    refusal: Invalid | None
+    "Why there can be no such build; said after everything that is more basic was found in order."
+
+
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
     """What is asked for."""
@@ -59,6 +75,8 @@ class BuildOrder:
     "Forget the resources instead of destroying them."
     log_level: str = ""
     reason: str = "initiator"
+    prepared: Prepared | None = None
+    "None: values follow from what the version's import recorded."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +104,7 @@ async def place_build(
         await _check_idle(tx, last)
     version, version_job = await _version(tx, template, order, last)
     _check_privileges(subject, template, version, order, rules)
-    parameters = await _parameters(tx, version, order, last)
+    parameters = await _parameters(tx, template, version, order, last)
     build_id = new_uuid()
     job = await post_job(
         tx,
@@ -97,7 +115,7 @@ async def place_build(
             file_id=version_job.file_id,
             type="workspace_build",
             input={"workspace_build_id": str(build_id)},
-            tags=await _tags(tx, workspace, version, version_job, parameters),
+            tags=await _tags(tx, workspace, version_job, parameters, order),
         ),
         now,
     )
@@ -187,12 +205,24 @@ def _check_privileges(
         raise Forbidden(said, said)
 
 
-async def _parameters(tx: Tx, version: VersionRow, order: BuildOrder, last: BuildRow | None) -> dict[str, str]:
+async def _parameters(
+    tx: Tx, template: TemplateRow, version: VersionRow, order: BuildOrder, last: BuildRow | None
+) -> dict[str, str]:
+    preset = await _preset(tx, version, order.preset_id)
+    prepared = order.prepared
+    if prepared is not None:
+        if (prepared.version_id, prepared.last_build_id) != (version.id, last.id if last else None):
+            raise StaleValuesError
+        if prepared.refusal is not None:
+            raise prepared.refusal
+        return dict(prepared.values)
     definitions = await version_store.list_parameters(tx, version.id)
     previous = await build_store.list_parameters(tx, last.id) if last else {}
-    preset = await _preset(tx, version, order.preset_id)
+    # A form may have parameters the import never saw: they depend on others' values.
+    same_form = last is not None and last.template_version_id == version.id and not template.use_classic_parameter_flow
+    carried = dict(previous) if same_form else {}
     if order.transition != "start":
-        return keep_parameters(definitions, previous)
+        return carried | keep_parameters(definitions, previous)
     found = resolve_parameters(
         definitions, previous=previous, given=order.given, preset=preset, first_build=last is None
     )
@@ -201,7 +231,7 @@ async def _parameters(tx: Tx, version: VersionRow, order: BuildOrder, last: Buil
             "Unable to validate parameters",
             validations=[(refusal.field, refusal.detail) for refusal in found.refusals],
         )
-    return found.values
+    return carried | found.values
 
 
 async def _preset(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[str, str]:
@@ -222,11 +252,15 @@ async def _state(tx: Tx, order: BuildOrder, last: BuildRow | None) -> bytes | No
 
 
 async def _tags(
-    tx: Tx, workspace: WorkspaceRow, version: VersionRow, version_job: JobRow, parameters: Mapping[str, str]
+    tx: Tx, workspace: WorkspaceRow, version_job: JobRow, parameters: Mapping[str, str], order: BuildOrder
 ) -> dict[str, str]:
     """The import's tags, then the template's own workspace tags with parameter values filled in."""
     own: dict[str, str] = {}
-    for key, expression in (await version_store.list_workspace_tags(tx, version.id)).items():
+    if order.prepared is not None:
+        return normalize_tags(str(workspace.owner_id), version_job.tags, order.prepared.tags)
+    if version_job.version_id is None:
+        return normalize_tags(str(workspace.owner_id), version_job.tags)
+    for key, expression in (await version_store.list_workspace_tags(tx, version_job.version_id)).items():
         value = evaluate_tag(expression, parameters)
         if value is None:
             raise Invalid(

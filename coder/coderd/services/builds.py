@@ -24,6 +24,7 @@ from coder.api.provisioners import MatchedProvisioners, ProvisionerTiming
 from coder.coderd.services import jobs as job_service
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.build_orders import BuildOrder, Rules, place_build
+from coder.coderd.services.build_parameters import Target, place_with_values
 from coder.coderd.services.build_results import build_ended
 from coder.coderd.services.errors import Forbidden, Invalid, InvalidFields, NotFound, Precondition
 from coder.coderd.services.resources import Loaded, load_resources, present_resources
@@ -68,7 +69,12 @@ async def create_build(
     _require_transition(subject, view.workspace, order)
     if view.workspace.deleted:
         raise Invalid(f'Workspace "{view.workspace.name}" was deleted.', "A deleted workspace cannot be built.")
-    placed = await ctx.db.run(_create, subject, workspace_id, order, rules_of(ctx), ctx.clock.now())
+    target = Target(view.workspace.owner_id, view.workspace.template_id, workspace_id)
+
+    async def place(order: BuildOrder) -> Placed:
+        return await ctx.db.run(_create, subject, workspace_id, order, rules_of(ctx), ctx.clock.now())
+
+    placed = await place_with_values(ctx, order, target, place)
     ctx.wake_provisioners()
     return present_new(ctx, placed)
 

@@ -15,7 +15,7 @@ import trio
 
 from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may
-from coder.coderd.services.errors import TooEarly
+from coder.coderd.services.errors import Invalid, TooEarly
 from coder.coderd.services.template_files import TemplateFiles
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import owners as owner_store
@@ -50,9 +50,10 @@ class RenderingThreads:
         return await trio.to_thread.run_sync(compute, limiter=self._limiter)
 
 
-async def _compute(ctx: Context, compute: Callable[[], T]) -> T:
+async def compute(ctx: Context, function: Callable[[], T]) -> T:
+    """Runs a rendering in a worker thread, when it is its turn."""
     threads: RenderingThreads = ctx.part(RenderingThreads)
-    return await threads.run(compute)
+    return await threads.run(function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +145,9 @@ class Form:
         owner = await self._owner(owner_id)
         if owner is None:
             return {"id": number, "diagnostics": [_NO_OWNER], "parameters": None}
-        request = Request(inputs, owner, version.variables, _fresh_id)
+        request = Request(inputs, owner, version.variables, fresh_id)
         files = version.files
-        return await _compute(self._ctx, lambda: render(files, request).response(number))
+        return await compute(self._ctx, lambda: render(files, request).response(number))
 
     async def _owner(self, owner_id: UUID) -> dict[str, Any] | None:
         if owner_id not in self._owners:
@@ -160,10 +161,19 @@ _NO_OWNER = diagnostic(
 )
 
 
-def _fresh_id() -> str:
+def fresh_id() -> str:
+    """What a resource's id looks like before there is a resource."""
     return str(new_uuid())
 
 
 async def open_form(ctx: Context, subject: Subject, loaded: Loaded) -> Form:
     """Raises TooEarly while the version's import runs."""
     return Form(ctx, subject, await load_version_files(ctx, loaded.version, loaded.job))
+
+
+def refusal_of(refusal: Mapping[str, Any] | None) -> Invalid | None:
+    """The rendering's refusal as ours."""
+    if refusal is None:
+        return None
+    body = refusal["response"]
+    return Invalid(body["message"], validations=[(one["field"], one["detail"]) for one in body["validations"]])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -16,10 +16,12 @@ from coder.api.provisioners import MatchedProvisioners
 from coder.api.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.authorization import may
+from coder.coderd.services.dynamic_parameters import compute, fresh_id, read_owner, refusal_of
 from coder.coderd.services.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.examples import find_example
 from coder.coderd.services.jobs import NewJob, match_provisioners, post_job
 from coder.coderd.services.provisioners import check_tags
+from coder.coderd.services.template_files import TemplateFiles, unpack_untrusted
 from coder.coderd.services.template_version_view import present_version
 from coder.coderd.services.templates import check_name
 from coder.coderd.services.workspace_access import template_resource
@@ -33,6 +35,11 @@ from coder.coderd.store.templates import TemplateRow
 from coder.domain.names import is_version_name
 from coder.domain.policy import Resource, Subject
 from coder.domain.provisioners import PROVISIONERS
+from coder.domain.rendering.parameters import render
+from coder.domain.rendering.presets import check_presets, render_presets
+from coder.domain.rendering.sources import ParsedFiles
+from coder.domain.rendering.tags import render_tags
+from coder.domain.rendering.world import Request
 from coder.domain.tags import normalize_tags
 
 if TYPE_CHECKING:
@@ -50,8 +57,7 @@ async def create_version(
     _check_request(body)
     template = await _target(ctx, subject, organization_id, body)
     now = ctx.clock.now()
-    tags = normalize_tags(str(subject.user_id), body.tags)
-    check_tags(tags)
+    check_tags(normalize_tags(str(subject.user_id), body.tags))
     wish = _Wish(
         organization_id=organization_id,
         template=template,
@@ -61,9 +67,10 @@ async def create_version(
         provisioner=body.provisioner,
         file_id=body.file_id if isinstance(body.file_id, UUID) and body.file_id.int else None,
         example_id=_text(body.example_id),
-        tags=tags,
+        tags=body.tags or {},
         values={item.name: item.value for item in (body.user_variable_values or ())},
     )
+    wish = replace(wish, tags=await _all_tags(ctx, subject, wish))
     try:
         view, job, matched = await ctx.db.run(_create, wish, now, ctx.config.provisioner_strict_tags)
     except IntegrityError as error:
@@ -84,6 +91,34 @@ class _Wish:
     example_id: str
     tags: Mapping[str, str]
     values: Mapping[str, str]
+
+
+async def _all_tags(ctx: Context, subject: Subject, wish: _Wish) -> dict[str, str]:
+    """The template's own workspace tags below those asked for. Raises Invalid for tags or presets that cannot be."""
+    files = await _files(ctx, wish)
+    owner = await read_owner(ctx, subject, wish.organization_id, wish.user_id)
+    variables = {name: value for name, value in (await ctx.db.read(_with_last_values, wish)).items() if value}
+    request = Request({}, owner or {}, variables, fresh_id)
+    tags, refusal = await compute(ctx, lambda: _render(files, request))
+    if refusal is not None:
+        raise refusal
+    return normalize_tags(str(wish.user_id), tags, wish.tags)
+
+
+async def _files(ctx: Context, wish: _Wish) -> ParsedFiles:
+    if wish.file_id is not None:
+        kept: TemplateFiles = ctx.part(TemplateFiles)
+        return await kept.load(wish.file_id, None)
+    example = find_example(wish.example_id)
+    if example is None:
+        raise NotFound("Example not found.")
+    return ParsedFiles(unpack_untrusted(example.archive))
+
+
+def _render(files: ParsedFiles, request: Request) -> tuple[dict[str, str], Invalid | None]:
+    rendered = render(files, request)
+    tags, refusal = render_tags(rendered)
+    return tags, refusal_of(refusal or check_presets(render_presets(files, request, rendered)))
 
 
 def _check_request(body: CreateTemplateVersionRequest) -> None:

@@ -11,6 +11,7 @@ from coder.api.workspaces import CreateWorkspaceRequest, Workspace, WorkspacesRe
 from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may
 from coder.coderd.services.build_orders import BuildOrder, Rules, place_build
+from coder.coderd.services.build_parameters import Target, place_with_values
 from coder.coderd.services.builds import (
     Placed,
     given_id,
@@ -85,8 +86,19 @@ async def create_workspace(
     NotFound, Conflict (name taken).
     """
     wish = _read_wish(owner_id, body)
+    order = BuildOrder(
+        transition="start",
+        initiator_id=subject.user_id,
+        version_id=wish.version_id,
+        given=wish.given,
+        preset_id=wish.preset_id,
+    )
+
+    async def place(order: BuildOrder) -> tuple[Placed, WorkspaceView]:
+        return await ctx.db.run(_create, subject, wish, order, organization_id, rules_of(ctx), ctx.clock.now())
+
     try:
-        placed, view = await ctx.db.run(_create, subject, wish, organization_id, rules_of(ctx), ctx.clock.now())
+        placed, view = await place_with_values(ctx, order, Target(owner_id, wish.template_id), place)
     except IntegrityError as error:
         if _NAME_INDEX not in str(error):
             raise
@@ -142,7 +154,13 @@ def _taken(name: str) -> Conflict:
 
 
 async def _create(
-    tx: Tx, subject: Subject, wish: Wish, organization_id: UUID | None, rules: Rules, now: datetime
+    tx: Tx,
+    subject: Subject,
+    wish: Wish,
+    order: BuildOrder,
+    organization_id: UUID | None,
+    rules: Rules,
+    now: datetime,
 ) -> tuple[Placed, WorkspaceView]:
     template = await _template(tx, wish)
     _check_template(subject, template, wish, organization_id)
@@ -150,13 +168,6 @@ async def _create(
         raise _taken(wish.name)
     workspace = _new_row(wish, template, now)
     await workspace_store.insert_workspace(tx, workspace)
-    order = BuildOrder(
-        transition="start",
-        initiator_id=subject.user_id,
-        version_id=wish.version_id,
-        given=wish.given,
-        preset_id=wish.preset_id,
-    )
     build = await place_build(tx, subject, workspace, template, order, rules, now)
     view = await workspace_store.get_view(tx, workspace.id)
     if view is None:

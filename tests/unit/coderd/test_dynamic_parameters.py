@@ -181,3 +181,83 @@ def test_archives_that_lie_give_what_came_before():
     good = tar({"main.tf": "x", "../evil.tf": "y"})
     assert unpack_untrusted(good) == {"main.tf": b"x"}
     assert unpack_untrusted(tar({"main.tf": "x" * 5000})[:2000]) == {}
+
+
+# ---- what versions and builds make of it
+
+
+TAGS = 'data "coder_workspace_tags" "t" {\n  tags = {\n    zone = %s\n  }\n}\n'
+SWAP = (
+    'data "coder_parameter" "more" {\n  name = "more"\n  type = "bool"\n  default = "false"\n  mutable = true\n}\n'
+    'data "coder_parameter" "swap" {\n  count = data.coder_parameter.more.value == "true" ? 1 : 0\n'
+    '  name = "swap"\n  type = "number"\n  default = "1"\n  mutable = true\n  validation {\n    max = 4\n  }\n}\n'
+)
+
+
+async def test_a_template_with_tags_names_its_daemons():
+    async with running_coderd(first_user=True) as world:
+        file_id = await upload(world, {"main.tf": CITY % "linz" + TAGS % "data.coder_parameter.city.value"})
+        version = await new_version(world, file_id=file_id)
+        assert version["job"]["tags"] == {"owner": "", "scope": "organization", "zone": "linz"}
+        asked = await new_version(world, file_id=file_id, tags={"zone": "mine"})
+        assert asked["job"]["tags"]["zone"] == "mine"
+        unclear = await upload(world, {"main.tf": 'variable "z" {}\n' + TAGS % "var.z"})
+        body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": unclear}
+        answer = await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body)
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["message"] == "Unable to parse workspace tags"
+        body["user_variable_values"] = [{"name": "z", "value": "seven"}]
+        answer = await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body)
+        assert answer.json()["job"]["tags"]["zone"] == "seven"
+
+
+async def test_a_preset_with_prebuilds_must_fit():
+    preset = 'data "coder_workspace_preset" "p" {\n  name = "p"\n  parameters = { nope = "1" }\n%s}\n'
+    async with running_coderd(first_user=True) as world:
+        path = f"/api/v2/organizations/{world.organization_id}/templateversions"
+        body = {"storage_method": "file", "provisioner": "echo", "tags": {}}
+        for blocks, status in (("", 201), ("  prebuilds {\n    instances = 1\n  }\n", 400)):
+            file_id = await upload(world, {"main.tf": preset % blocks})
+            answer = await world.post(path, {**body, "file_id": file_id})
+            assert answer.status_code == status, answer.text
+        assert answer.json()["validations"][0]["field"] == "p"
+
+
+async def test_builds_take_what_the_form_shows():
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": SWAP.encode()})
+        body = {"name": "tpl", "template_version_id": version}
+        template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
+
+        async def values(build: Any) -> dict[str, str]:
+            rows = (await world.get(f"/api/v2/workspacebuilds/{build['id']}/parameters")).json()
+            return {row["name"]: row["value"] for row in rows}
+
+        async def finish() -> Any:
+            async with connected_daemon(world) as daemon:
+                job = await daemon.acquire()
+                await daemon.complete_build(job, state=b"{}")
+                return job
+
+        def given(**wanted: str) -> list[dict[str, str]]:
+            return [{"name": name, "value": value} for name, value in wanted.items()]
+
+        wanted = {"name": "ws", "template_id": template["id"], "rich_parameter_values": given(more="true", swap="9")}
+        answer = await world.post("/api/v2/users/me/workspaces", wanted)
+        assert answer.status_code == 400
+        assert answer.json()["message"] == "Unable to validate parameters"
+        assert answer.json()["validations"][0]["field"] == "swap"
+        wanted["rich_parameter_values"] = given(more="true", swap="3", ghost="1")
+        made = (await world.post("/api/v2/users/me/workspaces", wanted)).json()
+        assert await values(made["latest_build"]) == {"more": "true", "swap": "3"}
+        job = await finish()
+        assert {one.name: one.value for one in job.workspace_build.rich_parameter_values}["swap"] == "3"
+        builds = f"/api/v2/workspaces/{made['id']}/builds"
+        stopped = (await world.post(builds, {"transition": "stop"})).json()
+        assert await values(stopped) == {"more": "true", "swap": "3"}
+        await finish()
+        started = (await world.post(builds, {"transition": "start"})).json()
+        assert await values(started) == {"more": "true", "swap": "3"}
+        await finish()
+        off = (await world.post(builds, {"transition": "start", "rich_parameter_values": given(more="false")})).json()
+        assert await values(off) == {"more": "false"}
