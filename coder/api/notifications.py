@@ -13,12 +13,12 @@ from coder.api.struct import ApiStruct
 
 
 class CustomNotificationContent(ApiStruct):
-    title: str
-    message: str
+    title: str = ""
+    message: str = ""
 
 
 class CustomNotificationRequest(ApiStruct):
-    content: CustomNotificationContent | None
+    content: CustomNotificationContent | None = None
 
 
 class DeleteWebpushSubscription(ApiStruct):
@@ -34,7 +34,7 @@ class InboxNotification(ApiStruct):
     id: UUID
     user_id: UUID
     template_id: UUID
-    targets: list[str]
+    targets: list[str] | None
     title: str
     content: str
     icon: str
@@ -149,7 +149,7 @@ class UpdateNotificationTemplateMethod(ApiStruct):
 
 
 class UpdateUserNotificationPreferences(ApiStruct):
-    template_disabled_map: Any
+    template_disabled_map: dict[str, bool] = {}
 
 
 class WebpushMessageAction(ApiStruct):

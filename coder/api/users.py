@@ -303,9 +303,10 @@ class UserQuietHoursScheduleResponse(ApiStruct):
     raw_schedule: str
     user_set: bool
     user_can_set: bool
-    time: datetime
+    time: str
+    "Wall clock there, `15:04`."
     timezone: str
-    next: str
+    next: datetime
 
 
 class UserRoles(ApiStruct):

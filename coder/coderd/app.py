@@ -25,6 +25,7 @@ from coder.coderd.http.application import build_application
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import response_headers
 from coder.coderd.http.listener import FrontDoor, open_listeners
+from coder.coderd.links.carried import CarriedUpgrade, is_carried
 from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
 from coder.coderd.services import deployment
 from coder.coderd.services.client_address import TrustedProxies
@@ -43,6 +44,7 @@ PART_MODULES: tuple[str, ...] = (
     "coder.coderd.services.relay",
     "coder.coderd.services.coordinator",
     "coder.coderd.services.agent_dialer",
+    "coder.coderd.services.wireguard_hub",
 )
 """Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
 
@@ -54,7 +56,11 @@ LINK_MODULES: tuple[str, ...] = (
 )
 """Modules of `coderd.links` with `def register(table: LinkTable)`."""
 
-LOOP_MODULES: tuple[str, ...] = ("coder.coderd.loops.reaper",)
+LOOP_MODULES: tuple[str, ...] = (
+    "coder.coderd.loops.reaper",
+    "coder.coderd.loops.autobuild",
+    "coder.coderd.loops.notifications",
+)
 """Modules of `coderd.loops` with `async def run(ctx)`."""
 
 
@@ -184,6 +190,13 @@ def _front_door(context: Context) -> FrontDoor:
         if found is None:  # the door asked the same table a moment ago
             raise LookupError(request.path)
         handler, params = found
+        if is_carried(request):
+            carried = CarriedUpgrade(context, request, params, stream, response_headers())
+            try:
+                await serve_link(context, handler, carried, stream, envelope_of)
+            finally:
+                await carried.end()
+            return
         upgrade = Upgrade(request, params, stream, trailing, response_headers())
         await serve_link(context, handler, upgrade, stream, envelope_of)
 

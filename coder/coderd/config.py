@@ -62,6 +62,8 @@ class ServerConfig:
     derp_config_path: str = ""
     block_direct_connections: bool = False
     stun_address: str = ""
+    wireguard_address: str = ""
+    wireguard_endpoint: str = ""
     log_human: str = "/dev/stderr"
     log_json: str = ""
     log_filter: tuple[str, ...] = ()
@@ -74,6 +76,34 @@ class ServerConfig:
     provisioner_strict_tags: bool = False
     job_hang_detector_interval: timedelta = timedelta(minutes=1)
     metrics_cache_refresh_interval: timedelta = timedelta(minutes=4)
+    autobuild_poll_interval: timedelta = timedelta(minutes=1)
+    notifications_method: str = "smtp"
+    notifications_webhook_endpoint: str = ""
+    notifications_inbox_enabled: bool = True
+    notifications_max_send_attempts: int = 5
+    notifications_retry_interval: timedelta = timedelta(minutes=5)
+    notifications_dispatch_timeout: timedelta = timedelta(minutes=1)
+    email_from: str = ""
+    email_smarthost: str = ""
+    email_hello: str = "localhost"
+    email_force_tls: bool = False
+    email_tls_starttls: bool = False
+    email_tls_skip_verify: bool = False
+    email_tls_ca_cert_file: str = ""
+    email_auth_username: str = ""
+    email_auth_password: Secret = field(default_factory=lambda: Secret(""))
+    email_auth_password_file: str = ""
+    audit_logs_retention: timedelta = timedelta()
+    connection_logs_retention: timedelta = timedelta()
+    api_keys_retention: timedelta = timedelta(days=7)
+    workspace_agent_logs_retention: timedelta = timedelta(days=7)
+    prometheus_enable: bool = False
+    prometheus_address: str = "127.0.0.1:2112"
+    prometheus_collect_agent_stats: bool = False
+    health_check_refresh: timedelta = timedelta(minutes=10)
+    health_check_threshold_database: timedelta = timedelta(milliseconds=15)
+    stats_collection_usage_stats_enable: bool = True
+    workspace_prebuilds_reconciliation_interval: timedelta = timedelta(minutes=1)
     cache_dir: Path = Path("~/.cache/coder")
     postgres_url: Secret = field(default_factory=lambda: Secret(""))
     postgres_conn_max_open: int = 10
@@ -114,9 +144,7 @@ class ServerConfig:
 
 ONLY_SHOWN = frozenset(
     {
-        "allow_custom_quiet_hours",
         "dangerous_allow_cors_requests",
-        "default_quiet_hours_schedule",
         "disable_path_apps",
         "redirect_to_access_url",
         "swagger_enable",
@@ -151,7 +179,7 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
         value = resolved[option.name]
         if option.name == "cache_dir":
             value = Path(value)
-        elif option.name in {"postgres_url", "provisioner_daemon_psk"}:
+        elif option.name in {"postgres_url", "provisioner_daemon_psk", "email_auth_password"}:
             value = Secret(value)
         values[option.name] = value
     config = ServerConfig(data_dir=data_dir, resolved=resolved, **values)

@@ -68,6 +68,8 @@ derp-config-url | string | | url | URL of a DERP map to add. | env=CODER_DERP_CO
 derp-config-path | string | | configPath | File with a DERP map to add. | env=CODER_DERP_CONFIG_PATH
 derp-force-websockets | bool | | forceWebSockets | Clients speak to relays over WebSockets only.
 block-direct-connections | bool | | blockDirect | Clients and agents talk over the relay only. | env=CODER_BLOCK_DIRECT
+wireguard-address | string | | wireguardAddress | Where plain WireGuard clients are served (UDP host:port, such as :51820); empty turns it off.
+wireguard-endpoint | string | | wireguardEndpoint | host:port clients are told to use; the default is the access URL's host and the port of the WireGuard address.
 stun-address | string | | stunAddress | Where the embedded STUN server listens (UDP); empty turns it off. | env=CODER_STUN_ADDRESS hidden
 ## Introspection / Health Check | introspection.healthcheck
 health-check-refresh | duration | 10m | refresh | How long a health report is kept.
@@ -164,12 +166,18 @@ notifications-method | string | smtp | method | How messages go out (smtp, webho
 notifications-webhook-endpoint | url | | webhook.endpoint | Where webhooks are sent.
 notifications-inbox-enabled | bool | true | inbox.enabled | Show messages in the dashboard.
 notifications-max-send-attempts | int | 5 | maxSendAttempts | Attempts before a message is given up.
+notifications-retry-interval | duration | 5m | retryInterval | Wait between two attempts. | hidden
+notifications-dispatch-timeout | duration | 1m | dispatchTimeout | An attempt is given up after this. | hidden
 email-from | string | | email.from | Sender of e-mails.
 email-smarthost | string | | email.smarthost | Mail server, host:port.
 email-hello | string | localhost | email.hello | Name given to the mail server.
 email-force-tls | bool | false | email.forceTLS | Speak TLS to the mail server from the first byte.
 email-auth-username | string | | email.emailAuth.username | User at the mail server.
 email-auth-password | string | | | Password at the mail server. | secret
+email-auth-password-file | string | | email.emailAuth.passwordFile | File with that password.
+email-tls-starttls | bool | | email.emailTLS.startTLS | Turn to TLS once connected to the mail server.
+email-tls-skip-verify | bool | | email.emailTLS.insecureSkipVerify | Accept any certificate of the mail server.
+email-tls-ca-cert-file | string | | email.emailTLS.caCertFile | CA file the mail server is checked against.
 ## Telemetry | telemetry
 telemetry | bool | false | enable | Accepted for compatibility; nothing is ever sent. | env=CODER_TELEMETRY_ENABLE
 ## General |

@@ -5,8 +5,6 @@ A build has no status of its own: it is its job's status seen through the transi
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 TRANSITIONS = ("start", "stop", "delete")
 
 REASONS_FOR_CLIENTS = (
@@ -55,6 +53,3 @@ def is_active(job_status: str) -> bool:
     return job_status in ACTIVE_JOB_STATUSES
 
 
-def deadline_after(completed_at: datetime, ttl_ms: int | None) -> datetime | None:
-    """When a workspace stops by itself: its time to live counts from the end of the start job (recorded)."""
-    return completed_at + timedelta(milliseconds=ttl_ms) if ttl_ms else None

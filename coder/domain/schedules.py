@@ -1,14 +1,17 @@
-"""Weekly schedules of autostart: `CRON_TZ=Europe/Berlin 30 9 * * 1-5`.
+"""Schedules in cron's words: weekly ones of autostart (`CRON_TZ=Europe/Berlin 30 9 * * 1-5`), daily quiet hours.
 
 Standard cron narrowed as the API narrows it: five fields of which day-of-month and month must be `*`; the zone is
-optional and defaults to UTC. Times that a change of the clocks skips do not happen that day; doubled ones happen once.
+optional and defaults to UTC. Clock changes as robfig/cron has them, which upstream runs on: a time that is skipped does
+not happen that day, a doubled one happens twice.
+
+Not here: what a schedule means for a workspace (`autobuild.py`, `autostop.py`).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
@@ -39,21 +42,35 @@ class WeeklySchedule:
             if day.isoweekday() % 7 not in self.weekdays or not allowed_days >> day.weekday() & 1:
                 continue
             for hour in sorted(self.hours):
-                for minute in sorted(self.minutes):
-                    wall = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
-                    moment = wall.astimezone(UTC)
-                    exists = moment.astimezone(zone).replace(tzinfo=None) == wall.replace(tzinfo=None)
-                    if exists and moment > now:
-                        return moment
+                found = [moment for minute in self.minutes for moment in _moments(day, hour, minute, zone)]
+                later = [moment for moment in found if moment > now]
+                if later:
+                    return min(later)
         return None
+
+    @property
+    def hour_and_minute(self) -> tuple[int, int] | None:
+        """The wall-clock time, when there is only one a day."""
+        if len(self.hours) != 1 or len(self.minutes) != 1:
+            return None
+        return next(iter(self.hours)), next(iter(self.minutes))
+
+
+def _moments(day: date, hour: int, minute: int, zone: ZoneInfo) -> list[datetime]:
+    """When a wall clock in `zone` shows that time: never (skipped), once or twice (doubled)."""
+    found = []
+    for fold in (0, 1):
+        wall = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold)
+        moment = wall.astimezone(UTC)
+        back = moment.astimezone(zone)
+        if back.replace(tzinfo=None, fold=0) == wall.replace(tzinfo=None, fold=0) and moment not in found:
+            found.append(moment)
+    return found
 
 
 def parse_weekly(text: str) -> WeeklySchedule:
     """Reads a schedule. Raises ScheduleError."""
-    zone, body = "UTC", text
-    match = _PREFIX.fullmatch(text.strip())
-    if match:
-        zone, body = match.group(1), match.group(2)
+    zone, body = _split_zone(text)
     fields = body.split()
     if len(fields) < 5:
         raise ScheduleError(
@@ -71,6 +88,23 @@ def parse_weekly(text: str) -> WeeklySchedule:
         _field(fields[1], 0, 23),
         frozenset(day % 7 for day in _field(fields[4], 0, 7, _WEEKDAYS)),
     )
+
+
+def parse_daily(text: str) -> WeeklySchedule:
+    """Reads quiet hours: one time a day, every day. Raises ScheduleError with upstream's words."""
+    _, body = _split_zone(text)
+    fields = body.split()
+    if len(fields) >= 5 and fields[4] != "*":
+        raise ScheduleError("validate daily schedule: expected day-of-week to be *")
+    schedule = parse_weekly(text)
+    if schedule.hour_and_minute is None:
+        raise ScheduleError("parse schedule: expected exactly one time a day: minute and hour must be single numbers")
+    return schedule
+
+
+def _split_zone(text: str) -> tuple[str, str]:
+    match = _PREFIX.fullmatch(text.strip())
+    return (match.group(1), match.group(2)) if match else ("UTC", text)
 
 
 def _check_zone(zone: str) -> None:

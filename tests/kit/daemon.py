@@ -137,7 +137,7 @@ async def connected_daemon(
 
 @dataclass
 class Answers:
-    """What a working daemon reports. Each is called with the acquired job."""
+    """What a working daemon reports. Each is called with the acquired job; a build with `error` fails."""
 
     import_: Callable[[Any], Mapping[str, Any]] = field(
         default=lambda job: {"start_resources": [resource("box", agents=[agent()])]}
@@ -168,7 +168,11 @@ async def _work(daemon: FakeDaemon, answers: Answers) -> None:
         elif kind == "template_dry_run":
             await daemon.complete_dry_run(job, **answers.dry_run(job))
         else:
-            await daemon.complete_build(job, **answers.build(job))
+            found = answers.build(job)
+            if "error" in found:
+                await daemon.fail(job, found["error"], workspace_build=provisionerd_pb2.FailedJob.WorkspaceBuild())
+            else:
+                await daemon.complete_build(job, **found)
 
 
 async def upload(world: World, files: Mapping[str, str | bytes], **rest: Any) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BLUEPRINTS: tuple[str, ...] = (
     "root",
+    "carriers",
     "sessions",
     "users",
     "keys",
@@ -34,6 +35,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "settings",
     "deployment",
     "inbox",
+    "notifications",
     "templates",
     "template_versions",
     "provisioners",
@@ -44,6 +46,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "init_script",
     "binaries",
     "experiments",
+    "wireguard_clients",
     # last: takes what nobody else wants
     "site",
 )

@@ -17,7 +17,7 @@ from coder.api.notifications import (
 from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.json import no_content, read_body, reply
 from coder.coderd.http.query import Query, path_uuid
-from coder.coderd.services.errors import Invalid, NotFound
+from coder.coderd.services.errors import Failed, Invalid
 from coder.coderd.store import inbox as store
 from coder.coderd.store.inbox import InboxRow
 
@@ -69,7 +69,7 @@ async def put_read_status(notification: str) -> Response:
     at = ctx.clock.now() if body.is_read else None
     row = await ctx.db.run(store.set_read, subject().user_id, path_uuid(notification), at)
     if row is None:
-        raise NotFound
+        raise Failed("Failed to update inbox notification read status.")
     unread = await ctx.db.read(store.count_unread, subject().user_id)
     return reply(GetInboxNotificationResponse(notification=_view(row), unread_count=unread))
 
@@ -104,7 +104,7 @@ def _view(row: InboxRow) -> InboxNotification:
         id=row.id,
         user_id=row.user_id,
         template_id=row.template_id,
-        targets=list(row.targets),
+        targets=list(row.targets) or None,
         title=row.title,
         content=row.content,
         icon=row.icon,

@@ -10,12 +10,13 @@ from quart import Blueprint, Response
 from coder.api.users import (
     UpdateUserAppearanceSettingsRequest,
     UpdateUserPreferenceSettingsRequest,
+    UpdateUserQuietHoursScheduleRequest,
     UserAppearanceSettings,
     UserPreferenceSettings,
 )
 from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.json import read_body, reply
-from coder.coderd.services import users
+from coder.coderd.services import quiet_hours, users
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.users import user_resource
@@ -89,3 +90,18 @@ async def _preferences(row: UserRow) -> UserPreferenceSettings:
     chosen: dict[str, Any] = dict(await context().db.read(user_store.get_configs, row.id, _PREFERENCES))
     dismissed = chosen.pop("task_notification_alert_dismissed", "false") == "true"
     return UserPreferenceSettings(**{**_DEFAULTS, **chosen, "task_notification_alert_dismissed": dismissed})
+
+
+@blueprint.get("/<user>/quiet-hours")
+@authenticated
+async def get_quiet_hours(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    return reply(quiet_hours.show_quiet_hours(context(), subject(), row))
+
+
+@blueprint.put("/<user>/quiet-hours")
+@authenticated
+async def put_quiet_hours(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    body = await read_body(UpdateUserQuietHoursScheduleRequest)
+    return reply(await quiet_hours.set_quiet_hours(context(), subject(), row, body.schedule))

@@ -16,7 +16,7 @@ from uuid import UUID
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.coderd.services.agents import AppReport, LogLine, report_app_status, store_logs
-from coder.coderd.store import agent_activity
+from coder.coderd.services.autobuilds import note_activity
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store.agents import AgentPlace, LogSourceRow
 from coder.coderd.store.changes import Kind, notify_change
@@ -190,8 +190,7 @@ async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: d
         **{f"session_count_{name}": count for name, count in sessions.items()},
     )
     if stats.connection_count > 0 or any(sessions.values()):
-        await agent_activity.touch_workspace(tx, place.workspace_id, now)
-        await agent_activity.bump_deadline(tx, place.build_id, now)
+        await note_activity(tx, place.workspace_id, place.build_id, now)
         await _tell(tx, place, "stats")
 
 

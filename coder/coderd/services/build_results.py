@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.coderd.services.autobuilds import build_deadlines
 from coder.coderd.services.resources import insert_resources
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import builds as build_store
@@ -17,7 +18,6 @@ from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.builds import BuildRow
 from coder.coderd.store.jobs import JobRow
-from coder.domain.builds import deadline_after
 from coder.domain.workspaces import next_start
 from coder.rpc.proto import provisionerd_pb2
 
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 
 async def complete_build(
-    tx: Tx, job: JobRow, result: provisionerd_pb2.CompletedJob.WorkspaceBuild, now: datetime
+    tx: Tx,
+    job: JobRow,
+    result: provisionerd_pb2.CompletedJob.WorkspaceBuild,
+    now: datetime,
+    default_quiet_hours: str = "",
 ) -> None:
     """Stores the result of a build that ended well.
 
@@ -42,17 +46,19 @@ async def complete_build(
         return
     inserted = await insert_resources(tx, job.id, build.transition, result.resources, now, workspace_id=workspace.id)
     await agent_store.delete_older_agents(tx, workspace.id, job.id)
-    ttl_ms, autostart_days = await _schedule_limits(tx, workspace)
+    template = await template_store.get_template(tx, workspace.template_id)
+    until = await build_deadlines(tx, workspace, template, build.transition, now, default_quiet_hours)
     await build_store.update_build(
         tx,
         build.id,
         updated_at=now,
         provisioner_state=bytes(result.state),
-        deadline=deadline_after(now, ttl_ms),
+        deadline=until.deadline,
+        max_deadline=until.maximum,
         has_ai_task=build.transition == "start" and bool(result.ai_tasks),
         has_external_agent=inserted.has_external_agent,
     )
-    await _settle_workspace(tx, workspace, build, now, autostart_days)
+    await _settle_workspace(tx, workspace, build, now, template.autostart_days if template else 127)
 
 
 async def fail_build(
@@ -67,12 +73,6 @@ async def fail_build(
         await build_store.set_state(tx, build.id, bytes(failed.state))
 
 
-async def build_ended(tx: Tx, job_id: UUID, now: datetime) -> None:
-    """A build's job ended without a daemon (canceled while waiting, reaped)."""
-    build = await build_store.get_build_by_job(tx, job_id)
-    if build is not None:
-        await build_store.update_build(tx, build.id, updated_at=now)
-
 async def keep_state(tx: Tx, job: JobRow, state: bytes) -> None:
     """The state of a build that runs: what is known should its daemon never come back."""
     build = await build_store.get_build_by_job(tx, job.id)
@@ -80,14 +80,11 @@ async def keep_state(tx: Tx, job: JobRow, state: bytes) -> None:
         await build_store.set_state(tx, build.id, state)
 
 
-
-async def _schedule_limits(tx: Tx, workspace: WorkspaceRow) -> tuple[int | None, int]:
-    """The time to live that counts (the template may take the choice away) and the days autostart may use."""
-    template = await template_store.get_template(tx, workspace.template_id)
-    if template is None:
-        return workspace.ttl_ms, 127
-    ttl_ms = workspace.ttl_ms if template.allow_user_autostop else template.default_ttl_ms or None
-    return ttl_ms, template.autostart_days
+async def build_ended(tx: Tx, job_id: UUID, now: datetime) -> None:
+    """A build's job ended without a daemon (canceled while waiting, reaped)."""
+    build = await build_store.get_build_by_job(tx, job_id)
+    if build is not None:
+        await build_store.update_build(tx, build.id, updated_at=now)
 
 
 async def _settle_workspace(

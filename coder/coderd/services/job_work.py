@@ -141,7 +141,8 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
     """The work is done; that is the job's end. A result that cannot be stored fails the job, with its state kept."""
     files = ctx.part(ModuleFiles)
     try:
-        await ctx.db.run(_complete, worker, request, ctx.clock.now(), files)
+        quiet_hours = ctx.config.default_quiet_hours_schedule
+        await ctx.db.run(_complete, worker, request, ctx.clock.now(), files, quiet_hours)
     except BadResultError as error:
         failed = provisionerd_pb2.FailedJob(job_id=request.job_id, error=f"complete job: {error.message}")
         if request.WhichOneof("type") == "workspace_build":
@@ -151,7 +152,12 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
 
 
 async def _complete(
-    tx: Tx, worker: Worker, request: provisionerd_pb2.CompletedJob, now: datetime, files: ModuleFiles
+    tx: Tx,
+    worker: Worker,
+    request: provisionerd_pb2.CompletedJob,
+    now: datetime,
+    files: ModuleFiles,
+    quiet_hours: str,
 ) -> None:
     job = await _own_job(tx, worker, request.job_id)
     _check_kind(job, request)
@@ -163,7 +169,7 @@ async def _complete(
     elif job.type == "template_version_dry_run":
         await insert_resources(tx, job.id, "start", request.template_dry_run.resources, now)
     else:
-        await build_results.complete_build(tx, job, request.workspace_build, now)
+        await build_results.complete_build(tx, job, request.workspace_build, now, quiet_hours)
         await _insert_timings(tx, job, request.workspace_build.timings)
     await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=error)
     await tell(tx, job)

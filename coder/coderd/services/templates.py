@@ -1,7 +1,6 @@
 """Templates: making, listing, changing and deleting them, and who may use them.
 
-Fields upstream reserves for a licence (`RESERVED`) are accepted and left alone, as v2.34 does without one: the loops
-that would act on them do not exist yet, and a setting nothing obeys would lie.
+When workspaces of a template start, stop, sleep and go is read and applied by `template_schedules.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.build_times import BuildTimes, Times
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
+from coder.coderd.services.template_schedules import read_schedule, write_changes
 from coder.coderd.services.workspace_access import template_resource
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store import template_versions as version_store
@@ -41,25 +41,6 @@ if TYPE_CHECKING:
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 CORS_BEHAVIORS = ("simple", "passthru")
-RESERVED = frozenset(
-    {
-        "failure_ttl_ms",
-        "dormant_ttl_ms",
-        "delete_ttl_ms",
-        "time_til_dormant_ms",
-        "time_til_dormant_autodelete_ms",
-        "autostop_requirement",
-        "autostart_requirement",
-        "allow_user_autostart",
-        "allow_user_autostop",
-        "require_active_version",
-        "deprecation_message",
-        "update_workspace_last_used_at",
-        "update_workspace_dormant_at",
-    }
-)
-"""Fields that are accepted and have no effect."""
-
 _EDITABLE = (
     "name",
     "display_name",
@@ -141,7 +122,8 @@ async def create_template(
     _check_names(body.name, _given(body.display_name, ""))
     require(subject, "create", Resource("template", organization_id=organization_id))
     _check_numbers("Invalid create template request.", body)
-    row = _new_row(organization_id, subject.user_id, body, ctx.clock.now())
+    schedule = read_schedule(body, "Invalid create template request.")
+    row = replace(_new_row(organization_id, subject.user_id, body, ctx.clock.now()), **schedule)
     try:
         await ctx.db.run(_create, row)
     except IntegrityError as error:
@@ -218,21 +200,21 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
     _check_names(_given(body.name, row.name), _given(body.display_name, row.display_name))
     _check_numbers("Invalid request to update template metadata!", body)
     require(subject, "update", template_resource(row))
-    changes = {name: value for name in _EDITABLE if (value := getattr(body, name)) is not UNSET and value is not None}
+    schedule = read_schedule(body, "Invalid request to update template metadata!")
+    changes = schedule | {
+        name: value for name in _EDITABLE if (value := getattr(body, name)) is not UNSET and value is not None
+    }
     if body.disable_everyone_group_access is not UNSET and body.disable_everyone_group_access is not None:
         group_acl = {key: role for key, role in row.group_acl.items() if key != str(row.organization_id)}
         if not body.disable_everyone_group_access:
             group_acl[str(row.organization_id)] = "use"
         changes["group_acl"] = group_acl
     try:
-        await ctx.db.run(_write, row.id, {**changes, "updated_at": ctx.clock.now()})
+        now, quiet_hours = ctx.clock.now(), ctx.config.default_quiet_hours_schedule
+        await ctx.db.run(write_changes, row.id, {**changes, "updated_at": now}, body, now, quiet_hours)
     except IntegrityError as error:
         raise _explain_taken(error, str(changes.get("name", row.name))) from error
     return await show_template(ctx, row.id)
-
-
-async def _write(tx: Tx, template_id: UUID, changes: dict[str, Any]) -> None:
-    await store.update_template(tx, template_id, **changes)
 
 
 async def delete_template(ctx: Context, subject: Subject, template_id: UUID) -> None:

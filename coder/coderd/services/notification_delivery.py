@@ -1,0 +1,238 @@
+"""Sending what is queued: into the inbox, by e-mail, to a webhook; once more after a while when it did not work.
+
+A message is leased before it is sent, so that replicas never send it twice at once; whoever dies while sending leaves
+it to be sent again (at least once). E-mail uses the standard library's client in a worker thread: one message a
+connection is plenty, and a thread can be abandoned when a server hangs.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import smtplib
+import ssl
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+from email.utils import format_datetime, parseaddr
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import trio
+
+from coder.api import codec
+from coder.base.errors import CoderError
+from coder.coderd.services import notifications
+from coder.coderd.store import notifications as store
+from coder.coderd.store import users as user_store
+from coder.coderd.store.notifications import MessageRow
+from coder.coderd.store.pubsub import notify
+from coder.coderd.store.users import UserRow
+from coder.domain.markdown import plain_text
+from coder.domain.notices import BY_ID
+from coder.net.errors import HttpError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+if TYPE_CHECKING:
+    from coder.coderd.config import ServerConfig
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+
+BATCH = 20
+"""Messages taken at once."""
+
+
+class UndeliveredError(CoderError):
+    """An attempt failed; the message says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("undelivered", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one attempt; `reason` is empty when it went."""
+
+    message: MessageRow
+    reason: str
+    given_up: bool = False
+
+
+async def deliver_due(ctx: Context) -> list[Outcome]:
+    """Sends everything that is due, batch by batch. Nothing while an administrator paused it."""
+    outcomes: list[Outcome] = []
+    while not await ctx.db.read(notifications.is_paused):
+        now = ctx.clock.now()
+        # Longer than any attempt takes: whoever holds the lease longer than this has died.
+        until = now + 2 * ctx.config.notifications_dispatch_timeout
+        leased = await ctx.db.run(store.lease, now, until, BATCH)
+        if not leased:
+            break
+        for message in leased:
+            outcomes.append(await _attempt(ctx, message))
+    return outcomes
+
+
+async def _attempt(ctx: Context, message: MessageRow) -> Outcome:
+    reason = ""
+    try:
+        with trio.fail_after(ctx.config.notifications_dispatch_timeout.total_seconds()):
+            await _send(ctx, message)
+    except trio.TooSlowError:
+        reason = "the receiver took too long"
+    except UndeliveredError as error:
+        reason = error.message
+    now = ctx.clock.now()
+    if not reason:
+        await ctx.db.run(store.settle, message.id, "sent", "", now)
+        return Outcome(message, "")
+    given_up = message.attempts >= ctx.config.notifications_max_send_attempts
+    later = now + ctx.config.notifications_retry_interval
+    await ctx.db.run(store.settle, message.id, "failed" if given_up else "pending", reason, now, later)
+    return Outcome(message, reason, given_up)
+
+
+async def _send(ctx: Context, message: MessageRow) -> None:
+    if message.method == "inbox":
+        await ctx.db.run(_into_inbox, message)
+        return
+    reader = await ctx.db.read(user_store.get_user, message.user_id)
+    if reader is None:
+        raise UndeliveredError("the reader is gone")
+    if message.method == "webhook":
+        await _post(ctx.config, message, reader)
+    else:
+        await trio.to_thread.run_sync(_mail, ctx.config, message, reader, ctx.clock.now(), abandon_on_cancel=True)
+
+
+async def _into_inbox(tx: Tx, message: MessageRow) -> None:
+    await store.insert_inbox(tx, message)
+    await notify(tx, "inbox", str(message.user_id))
+
+
+# ---- webhook
+
+
+async def _post(config: ServerConfig, message: MessageRow, reader: UserRow) -> None:
+    endpoint = urlsplit(config.notifications_webhook_endpoint)
+    path = (endpoint.path or "/") + (f"?{endpoint.query}" if endpoint.query else "")
+    async with HttpClient(DialPolicy(url=f"{endpoint.scheme}://{endpoint.netloc}")) as client:
+        try:
+            await client.request(
+                "POST",
+                path,
+                body=codec.encode(webhook_body(message, reader)),
+                headers=[("Content-Type", "application/json"), ("X-Message-Id", str(message.id))],
+                expect=tuple(range(200, 300)),
+            )
+        except HttpError as error:
+            raise UndeliveredError(f"the webhook answered {error.status}") from error
+        except (OSError, CoderError, trio.BrokenResourceError) as error:
+            raise UndeliveredError("the webhook cannot be reached") from error
+
+
+def webhook_body(message: MessageRow, reader: UserRow) -> dict[str, Any]:
+    """Upstream's envelope, version 1.1."""
+    payload = message.payload
+    return {
+        "_version": "1.1",
+        "msg_id": str(message.id),
+        "payload": {
+            "_version": "1.2",
+            "notification_name": BY_ID[message.template_id].name,
+            "notification_template_id": str(message.template_id),
+            "user_id": str(reader.id),
+            "user_email": reader.email,
+            "user_name": reader.name or reader.username,
+            "user_username": reader.username,
+            "actions": payload["actions"],
+            "labels": payload["labels"],
+            "data": None,
+            "targets": list(message.targets) or None,
+        },
+        "title": plain_text(payload["title"]),
+        "title_markdown": payload["title"],
+        "body": plain_text(payload["body"]),
+        "body_markdown": payload["body"],
+    }
+
+
+# ---- e-mail
+
+
+def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datetime) -> None:
+    """Runs in a thread. Raises UndeliveredError."""
+    try:
+        with _connect(config) as server:
+            if config.email_auth_username:
+                server.login(config.email_auth_username, _password(config))
+            server.send_message(
+                compose(message, reader, config.email_from, now),
+                from_addr=parseaddr(config.email_from)[1],
+                to_addrs=[reader.email],
+            )
+    except (OSError, smtplib.SMTPException, ValueError) as error:
+        raise UndeliveredError(f"the mail server refused: {error}"[:500]) from error
+
+
+def _connect(config: ServerConfig) -> smtplib.SMTP:
+    host, _, port = config.email_smarthost.rpartition(":")
+    if not host:
+        host, port = port, "587"
+    timeout = config.notifications_dispatch_timeout.total_seconds()
+    hello = config.email_hello or "localhost"
+    if config.email_force_tls:
+        return smtplib.SMTP_SSL(host, int(port), local_hostname=hello, timeout=timeout, context=_tls(config))
+    server = smtplib.SMTP(host, int(port), local_hostname=hello, timeout=timeout)
+    if config.email_tls_starttls:
+        server.starttls(context=_tls(config))
+    return server
+
+
+def _tls(config: ServerConfig) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=config.email_tls_ca_cert_file or None)
+    if config.email_tls_skip_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _password(config: ServerConfig) -> str:
+    if config.email_auth_password_file:
+        return Path(config.email_auth_password_file).read_text().strip()
+    return config.email_auth_password.reveal()
+
+
+def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) -> EmailMessage:
+    """One e-mail, as text and as HTML."""
+    payload = message.payload
+    mail = EmailMessage()
+    mail["From"] = sender
+    mail["To"] = reader.email
+    mail["Subject"] = " ".join(plain_text(payload["title"]).split())
+    mail["Date"] = format_datetime(now)
+    mail["Message-Id"] = f"<{message.id}@{parseaddr(sender)[1].rpartition('@')[2] or 'coder'}>"
+    links = "".join(f"\n{action['label']}: {action['url']}" for action in payload["actions"])
+    mail.set_content(f"Hi {reader.name or reader.username},\n\n{plain_text(payload['body'])}\n{links}\n")
+    mail.add_alternative(_html(payload, reader), subtype="html")
+    return mail
+
+
+def _html(payload: dict[str, Any], reader: UserRow) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(payload["body"]))
+    paragraphs = "".join(f"<p>{part}</p>" for part in bold.split("\n\n"))
+    links = "".join(
+        f'<p><a href="{html.escape(action["url"], quote=True)}">{html.escape(action["label"])}</a></p>'
+        for action in payload["actions"]
+    )
+    greeting = html.escape(reader.name or reader.username)
+    title = html.escape(plain_text(payload["title"]))
+    return f"<!doctype html><html><body><h1>{title}</h1><p>Hi {greeting},</p>{paragraphs}{links}</body></html>"
+
+
+def wait_for_next(due: datetime | None, now: datetime) -> timedelta:
+    """How long the loop may rest; a notice of the database wakes it sooner."""
+    longest = timedelta(minutes=1)
+    return longest if due is None else min(max(due - now, timedelta(seconds=1)), longest)
