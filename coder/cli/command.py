@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coder.base.config import Inputs, Option, resolve
+from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 
 
@@ -239,10 +240,31 @@ def _store(command: Command, argv: Sequence[str], flags: dict[str, Any], option:
             argv,
             f'invalid argument "{value}" for "{label}" flag: invalid choice: {value}, should be one of [{listed}]',
         )
+    fault = _fault(option, value)
+    if fault:
+        label = f"-{option.short}, --{option.flag}" if option.short else f"--{option.flag}"
+        raise _usage(command, argv, f'invalid argument "{value}" for "{label}" flag: {fault}')
     if option.kind == "string-array":
         flags.setdefault(option.flag, []).append(value)
     else:
         flags[option.flag] = value
+
+
+def _fault(option: Option, value: str) -> str:
+    """What is wrong with a flag's text, in the words upstream's users know; "" when nothing."""
+    if option.kind == "duration":
+        try:
+            parse_duration(value)
+        except CoderError:
+            return f'time: invalid duration "{value}"'
+    elif option.kind == "int" and not value.lstrip("+-").isdigit():
+        return f'strconv.ParseInt: parsing "{value}": invalid syntax'
+    elif option.kind == "bool" and value.lower() not in _BOOLS:
+        return f'strconv.ParseBool: parsing "{value}": invalid syntax'
+    return ""
+
+
+_BOOLS = frozenset({"1", "t", "true", "yes", "on", "0", "f", "false", "no", "off", ""})
 
 
 def help_text(command: Command, children: Sequence[tuple[str, str]] = ()) -> str:

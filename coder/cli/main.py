@@ -51,6 +51,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Serve the coder/coder Terraform provider, or write a mirror of it",
     ),
     "version": ("version:VERSION", "Show coder version"),
+    "wireguard add": ("wireguard_clients:ADD", "Let a device with any WireGuard app reach your workspaces"),
+    "wireguard list": ("wireguard_clients:LIST", "List your WireGuard clients and what they may reach"),
+    "wireguard remove": ("wireguard_clients:REMOVE", "Cut a WireGuard client off"),
     "whoami": ("login:WHOAMI", "Fetch authenticated user info for Coder deployment"),
 }
 
@@ -72,6 +75,13 @@ ALIASES: dict[str, str] = {
     "provisioner keys ls": "provisioner keys list",
     "provisioner keys rm": "provisioner keys delete",
     "tunnel": "port-forward",
+    "wg add": "wireguard add",
+    "wg list": "wireguard list",
+    "wg ls": "wireguard list",
+    "wg remove": "wireguard remove",
+    "wg rm": "wireguard remove",
+    "wireguard ls": "wireguard list",
+    "wireguard rm": "wireguard remove",
 }
 
 GROUPS: dict[str, str] = {
@@ -83,6 +93,7 @@ GROUPS: dict[str, str] = {
     "provisioner keys": "Manage provisioner keys",
     "provisionerd": "Manage provisioner daemons",
     "templates": "Manage templates",
+    "wireguard": "Reach workspaces with any WireGuard app",
 }
 
 
@@ -182,6 +193,8 @@ def _group(name: str, rest: list[str], asks_help: bool) -> int:
     words = [word for word in rest if not word.startswith("-")]
     if words and not asks_help:
         shown = f"coder {name}".rstrip()
+        if name:
+            sys.stderr.write(f'---\nerror: unrecognized subcommand "{words[0]}"\n')
         sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
         sys.stderr.write(f'error: unrecognized subcommand "{words[0]}"\n')
         return 1
@@ -194,8 +207,9 @@ def _group(name: str, rest: list[str], asks_help: bool) -> int:
 
 def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
     from coder.base.config import process_environment
-    from coder.base.errors import CoderError, explain_error
+    from coder.base.errors import CoderError
     from coder.cli.command import UsageError, parse
+    from coder.cli.failures import error_text
 
     _take_termination_for_interrupt()
     try:
@@ -206,7 +220,7 @@ def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
     except CoderError as error:
         shown = f"coder {command.words}"
         sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
-        sys.stderr.write(f"error: {explain_error(error)}\n")
+        sys.stderr.write(f"error: {error_text(error, is_terminal=sys.stderr.isatty())}\n")
         return 1
     except BaseExceptionGroup as group:
         return _explain_group(command, group)
@@ -224,7 +238,8 @@ def _take_termination_for_interrupt() -> None:
 
 def _explain_group(command, group: BaseExceptionGroup) -> int:  # type: ignore[no-untyped-def]
     """A nursery wraps what happened: one known error inside is that error; Ctrl-C is Ctrl-C; else a real defect."""
-    from coder.base.errors import CoderError, explain_error
+    from coder.base.errors import CoderError
+    from coder.cli.failures import error_text
 
     inner = _flatten(group)
     if any(isinstance(error, KeyboardInterrupt) for error in inner):
@@ -235,7 +250,7 @@ def _explain_group(command, group: BaseExceptionGroup) -> int:  # type: ignore[n
     sys.stderr.write(f'Encountered an error running "coder {command.words}", see "coder {command.words} --help" ')
     sys.stderr.write("for more information\n")
     for error in known:
-        sys.stderr.write(f"error: {explain_error(error)}\n")
+        sys.stderr.write(f"error: {error_text(error, is_terminal=sys.stderr.isatty())}\n")
     return 1
 
 

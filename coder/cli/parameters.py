@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,36 @@ OPTIONS = (
 )
 
 
-def pairs(lines: tuple[str, ...], flag: str) -> dict[str, str]:
+def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
+    """`name=value` texts. Several may share one flag, split at commas; lists keep theirs. Raises CoderError."""
     found = {}
-    for line in lines:
+    for line in _whole(pieces):
         name, equals, value = line.partition("=")
         if not equals:
             raise CoderError("parameter", f"--{flag} {line!r} needs the form name=value")
         found[name] = value
     return found
+
+
+def _whole(pieces: Sequence[str]) -> list[str]:
+    """Undoes the splitting at commas inside of quotes (CSV, as upstream wants lists to be written) and JSON lists."""
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and _is_open(lines[-1]):
+            lines[-1] += f",{piece}"
+        else:
+            lines.append(piece)
+    return [
+        line[1:-1].replace('""', '"') if line.startswith('"') and line.endswith('"') and len(line) > 1 else line
+        for line in lines
+    ]
+
+
+def _is_open(line: str) -> bool:
+    if line.startswith('"'):
+        return line.count('"') % 2 == 1
+    value = line.partition("=")[2]
+    return value.startswith(("[", "{")) and not value.endswith(("]", "}"))
 
 
 def given_values(invocation: Invocation) -> dict[str, str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import tarfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.archive import pack_directory
@@ -16,6 +18,7 @@ from coder.cli.command import ORG, YES, Command, Invocation, column_option, outp
 from coder.cli.output import ask, confirm, print_rows, say
 from coder.cli.parameters import pairs
 from coder.cli.progress import watch_job
+from coder.cli.template_variables import variable_values
 from coder.cli.unmatched import WAIT, settle_unmatched
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -96,9 +99,13 @@ def _push(invocation: Invocation) -> int:
     organization = organization_of(invocation, client)
     directory = invocation["directory"]
     name = invocation.args[0] if invocation.args else _name_of(directory)
-    archive = sys.stdin.buffer.read() if directory == "-" else _pack(invocation, Path(directory))
+    if len(name) > 32:
+        raise CoderError("bad_name", "Template name must be no more than 32 characters", "Choose a shorter one.")
     template = _find_template(client, organization, name)
-    version = _create_version(invocation, client, organization, template, archive)
+    tags = _tags(invocation, client, template)
+    archive = sys.stdin.buffer.read() if directory == "-" else _pack(invocation, client, Path(directory))
+    wanted = {"tags": tags, "values": variable_values(invocation, directory)}
+    version = _create_version(invocation, client, organization, template, archive, wanted)
     _finish_push(invocation, client, organization, name, template, version)
     return 0
 
@@ -109,15 +116,28 @@ def _name_of(directory: str) -> str:
     return Path(directory).absolute().name
 
 
-def _pack(invocation: Invocation, directory: Path) -> bytes:
+def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> bytes:
+    """The archive of a directory, or the file itself when one is named. Asks before anything leaves the machine."""
+    if directory.is_file():
+        return _confirmed(invocation, directory, directory.read_bytes(), 1)
     if not directory.is_dir():
-        raise CoderError("no_directory", f"open {directory}: no such file or directory", "Choose another with -d.")
+        said = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
+        raise CoderError("no_directory", said)
     if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
         say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
-    archive, skipped = pack_directory(directory)
+    try:
+        archive, skipped = pack_directory(directory)
+    except CoderError as error:
+        raise CoderError(error.code, f'upload: Post "{client.policy.url}/api/v2/files"') from error
     for path in skipped:
         say(f"left out: {path}")
-    confirm(invocation, f"Upload {str(directory)!r}?", default=True)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return _confirmed(invocation, directory, archive, len(tar.getnames()))
+
+
+def _confirmed(invocation: Invocation, source: Path, archive: bytes, files: int) -> bytes:
+    size = f"{len(archive) / 1024:.0f} KiB" if len(archive) < 1 << 20 else f"{len(archive) / (1 << 20):.1f} MiB"
+    confirm(invocation, f"Upload {str(source)!r}? ({files} file{'' if files == 1 else 's'}, {size})", default=True)
     return archive
 
 
@@ -138,17 +158,18 @@ def _create_version(
     organization: dict[str, Any],
     template: dict[str, Any] | None,
     archive: bytes,
+    wanted: dict[str, dict[str, str]],
 ) -> dict[str, Any]:
     """Uploads, imports, shows the import's log; asks for missing variables and tries again."""
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
     stored = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),)).json()
-    values = _variables(invocation)
+    values = dict(wanted["values"])
     body: dict[str, Any] = {
         "storage_method": "file",
         "file_id": stored["hash"],
         "provisioner": "terraform" if not invocation["test_provisioner"] else invocation["test_provisioner"],
-        "tags": _tags(invocation, client, template),
-        "message": invocation["message"],
+        "tags": wanted["tags"],
+        "message": invocation["message"] or "Uploaded from the CLI",
     }
     if invocation["name"]:
         body["name"] = invocation["name"]
@@ -179,29 +200,18 @@ def _missing_variables(client: BlockingClient, version: dict[str, Any], values: 
 
 
 def _tags(invocation: Invocation, client: BlockingClient, template: dict[str, Any] | None) -> dict[str, str]:
+    """The tags asked for, else those of the active version; said either way."""
     given = invocation["provisioner_tag"]
-    if given == ("-",):
-        return {}
-    if given:
-        return pairs(given, "provisioner-tag")
-    if template is None:
-        return {}
-    active = client.request("GET", f"/api/v2/templateversions/{template['active_version_id']}").json()
-    return {key: value for key, value in active["job"]["tags"].items() if key not in {"owner"} and value}
-
-
-def _variables(invocation: Invocation) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if invocation["variables_file"]:
-        import yaml
-
-        path = Path(invocation["variables_file"])
-        try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
-            raise CoderError("variables", f"cannot read variables from {path}") from error
-        found |= {str(key): str(value) for key, value in (content or {}).items()}
-    return found | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
+    tags: dict[str, str] = {}
+    if given and given != ("-",):
+        tags = pairs(given, "provisioner-tag")
+    elif not given and template is not None:
+        say("Re-using provisioner tags from the active template version.")
+        say("Tip: You can override these tags by passing --provisioner-tag; a single - takes all of them off.")
+        active = client.request("GET", f"/api/v2/templateversions/{template['active_version_id']}").json()
+        tags = {key: value for key, value in active["job"]["tags"].items() if key != "owner" and value}
+    say("Provisioner tags: " + (" ".join(f"{key}={tags[key]}" for key in sorted(tags)) or "<none>"))
+    return tags
 
 
 def _finish_push(
@@ -232,7 +242,7 @@ def _settings(invocation: Invocation) -> dict[str, Any]:
         ("deletion", "delete_ttl_ms"),
     ):
         if invocation.options.get(option):
-            found[key] = int(parse_duration(invocation[option]).total_seconds() * 1000)
+            found[key] = int(invocation[option].total_seconds() * 1000)
     if invocation.options.get("private"):
         found["disable_everyone_group_access"] = True
     if invocation.options.get("require_active_version"):
@@ -253,6 +263,10 @@ def _delete(invocation: Invocation) -> int:
             raise CoderError("delete", f'delete template "{name}"') from error
         sys.stdout.write(f"Deleted template {name}!\n")
     return 0
+
+
+def _duration(name: str, flag: str, text: str, default: timedelta = timedelta()) -> Option:
+    return Option(name, flag, kind="duration", default=default, help=text)
 
 
 _PUSH_OPTIONS = (
@@ -295,10 +309,10 @@ CREATE = Command(
         *_PUSH_OPTIONS,
         Option("private", "private", kind="bool", default=False, help="Nobody but you and administrators may use it."),
         Option("require_active_version", "require-active-version", kind="bool", default=False, help="Force updates."),
-        Option("default_ttl", "default-ttl", default="", help="Time after which workspaces stop, like 24h."),
-        Option("failure_ttl", "failure-ttl", default="", help="Time after which failed workspaces stop."),
-        Option("dormancy", "dormancy-threshold", default="", help="Unused time after which a workspace is dormant."),
-        Option("deletion", "dormancy-auto-deletion", default="", help="Time after which dormant workspaces go."),
+        _duration("default_ttl", "default-ttl", "Time after which workspaces stop, like 24h.", timedelta(hours=24)),
+        _duration("failure_ttl", "failure-ttl", "Time after which failed workspaces stop."),
+        _duration("dormancy", "dormancy-threshold", "Unused time after which a workspace is dormant."),
+        _duration("deletion", "dormancy-auto-deletion", "Time after which dormant workspaces go."),
     ),
 )
 LIST = Command(
