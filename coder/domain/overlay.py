@@ -7,7 +7,7 @@ Coder Desktop routes. Not here: who may claim an address (coordination.py).
 from __future__ import annotations
 
 from ipaddress import IPv6Address, IPv6Network
-from uuid import UUID
+from uuid import UUID, uuid5
 
 TAILSCALE_SERVICE_PREFIX = IPv6Network("fd7a:115c:a1e0::/48")
 CODER_SERVICE_PREFIX = IPv6Network("fd60:627a:a42b::/48")
@@ -34,6 +34,14 @@ def service_address(agent_id: UUID) -> IPv6Address:
 def agent_addresses(agent_id: UUID) -> tuple[IPv6Address, IPv6Address]:
     """Both, in the order an agent advertises them."""
     return agent_address(agent_id), service_address(agent_id)
+
+
+def workspace_address(workspace_id: UUID, agent_name: str) -> IPv6Address:
+    """An address of an agent that stays the same over builds, which give agents new ids; ours.
+
+    Only the hub for plain WireGuard clients answers for it.
+    """
+    return address_in(TAILSCALE_SERVICE_PREFIX, uuid5(workspace_id, agent_name))
 
 
 def address_in(prefix: IPv6Network, identity: UUID) -> IPv6Address:

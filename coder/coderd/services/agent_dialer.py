@@ -114,7 +114,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         config = NodeConfig(
             addresses=(random_address(),),
             derp_map=current_map(ctx),
-            derp_dialer=_relay_dialer(ctx, nursery),
+            derp_dialer=relay_dialer(ctx, nursery),
             direct=not ctx.config.block_direct_connections,
         )
         async with (
@@ -123,13 +123,14 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         ):
             dialer = ctx.agent_dialer = AgentDialer(node, controller)
             nursery.start_soon(dialer.drop_idle)
-            nursery.start_soon(_coordinate, ctx, controller)
+            nursery.start_soon(coordinate_inside, ctx, controller)
             task_status.started()
             await ctx.stopping.wait()
             nursery.cancel_scope.cancel()
 
 
-async def _coordinate(ctx: Context, controller: Controller) -> None:
+async def coordinate_inside(ctx: Context, controller: Controller) -> None:
+    """Keeps a node of this process coordinated, over a pipe into our own coordinator, until cancelled."""
     peer = TailnetPeer(uuid4(), FullAccess())
 
     @asynccontextmanager
@@ -147,7 +148,7 @@ async def _coordinate(ctx: Context, controller: Controller) -> None:
     await keep_coordinated(controller, connect)
 
 
-def _relay_dialer(ctx: Context, nursery: trio.Nursery) -> DerpDialer:
+def relay_dialer(ctx: Context, nursery: trio.Nursery) -> DerpDialer:
     """Our own relay through memory, others over the network."""
     relay: Relay = ctx.part(Relay)
     others = RelayDialer(DialPolicy(ctx.access_url, Secret("")))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, Select, and_, bindparam, func, select, true, update
+from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 
 from coder.coderd.store.hot import Prepared
@@ -269,6 +269,12 @@ async def get_agent_place(tx: Tx, agent_id: UUID) -> AgentPlace | None:
 async def list_current_agents(tx: Tx, owner_id: UUID) -> list[AgentPlace]:
     """Every current agent of an owner's living workspaces."""
     rows = await tx.execute(_PLACE.where(workspaces.c.owner_id == owner_id).order_by(_agents.c.id))
+    return [_place(row) for row in rows]
+
+
+async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[AgentPlace]:
+    """Every current agent of the living workspaces a condition on them (and their owners) picks."""
+    rows = await tx.execute(_PLACE.where(condition).order_by(users.c.username, workspaces.c.name, _agents.c.name))
     return [_place(row) for row in rows]
 
 

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from coder.coderd.store.agents import AppStatusRow, app_status_from
+from coder.coderd.store.agents import AgentPlace, AppStatusRow, app_status_from, list_agents_where
 from coder.coderd.store.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners
 from coder.coderd.store.hot import Prepared
 from coder.coderd.store.jobs import STATUS
@@ -240,6 +240,11 @@ async def get_workspace(tx: Tx, workspace_id: UUID, *, lock: bool = False) -> Wo
     query = select(*_COLUMNS).where(workspaces.c.id == workspace_id)
     row = (await tx.execute(query.with_for_update() if lock else query)).one_or_none()
     return WorkspaceRow(*row) if row else None
+
+
+async def list_readable_agents(tx: Tx, readers: Readers) -> list[AgentPlace]:
+    """Every current agent of the workspaces somebody may read."""
+    return await list_agents_where(tx, _may_read(readers))
 
 
 async def list_views(

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from importlib import import_module
 
-MODULES = ("identity", "jobs", "provisioners", "templates", "workspaces", "builds", "resources", "agents", "automation")
+MODULES = (
+    "identity",
+    "jobs",
+    "provisioners",
+    "templates",
+    "workspaces",
+    "builds",
+    "resources",
+    "agents",
+    "automation",
+    "wireguard",
+)
 
 
 def load_all() -> None:

@@ -1,0 +1,191 @@
+"""`coder wireguard`: devices with the stock WireGuard app (phones, routers) that reach workspaces through the server.
+
+The private key is made here and shown once, in the configuration; the server learns the public half only.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.output import confirm, print_json, print_rows, say, since
+
+COLUMNS = (
+    "name", "address", "workspaces", "expires at", "last handshake", "status", "endpoint", "public key", "created at",
+)  # fmt: skip
+DEFAULT_COLUMNS = COLUMNS[:6]
+USER = Option("user", "user", short="u", default="me", help="Whose client it is (name or id); needs the right to.")
+
+
+def _path(invocation: Invocation, name: str = "") -> str:
+    base = f"/api/v2/users/{quote(invocation['user'])}/wireguard-clients"
+    return f"{base}/{quote(name)}" if name else base
+
+
+def _add(invocation: Invocation) -> int:
+    from wireguard_tools import WireguardKey
+
+    key = WireguardKey.generate()
+    body: dict[str, Any] = {"name": invocation.args[0], "public_key": str(key.public_key())}
+    if invocation.given("expires"):
+        seconds = int(invocation["expires"].total_seconds())
+        if seconds <= 0:
+            raise CoderError("expires", "a lifetime must be longer than nothing", "Write 12h, 7d or 1y.")
+        body["lifetime_seconds"] = seconds
+    client = session.client(invocation)
+    if invocation["workspace"]:
+        body["workspace_ids"] = [_workspace_id(client, name) for name in invocation["workspace"]]
+    made = client.request("POST", _path(invocation), json=body).json()
+    text = config_text(made, key)
+    if invocation["output"] == "json":
+        print_json({**made, "config": text})
+        return 0
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    if not invocation["no_qr"]:
+        _show_qr(text)
+    _explain(made)
+    return 0
+
+
+def _workspace_id(client: Any, name: str) -> str:
+    from coder.client.ready import split_target
+
+    owner, workspace, _ = split_target(name)
+    found = client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}").json()
+    return str(found["id"])
+
+
+def config_text(made: dict[str, Any], key: Any) -> str:
+    """The wg-quick configuration of a client just made."""
+    from wireguard_tools import WireguardConfig, WireguardPeer
+
+    server, client = made["server"], made["client"]
+    host, _, port = server["endpoint"].rpartition(":")
+    # A client limited to some workspaces routes nothing else here; any other one also those to come.
+    limited = [f"{target['address']}/128" for target in client["targets"]] if client["workspace_ids"] else []
+    peer = WireguardPeer(
+        public_key=server["public_key"],
+        endpoint_host=host.strip("[]"),
+        endpoint_port=int(port),
+        persistent_keepalive=server["persistent_keepalive"],
+        allowed_ips=limited or server["allowed_ips"],
+    )
+    config = WireguardConfig(private_key=key, addresses=[f"{client['address']}/128"], mtu=server["mtu"])
+    config.add_peer(peer)
+    lines = [f"# {client['name']} of {client['username']}; the only copy of its private key."]
+    lines += [f"# {_target_name(target)}: {target['address']}" for target in client["targets"]]
+    body: str = config.to_wgconfig(wgquick_format=True)
+    return "\n".join([*lines, body.strip(), ""])
+
+
+def _target_name(target: dict[str, Any]) -> str:
+    return f"{target['owner_name']}/{target['workspace_name']}.{target['agent_name']}"
+
+
+def _show_qr(text: str) -> None:
+    import segno
+
+    # A camera needs the configuration, not its comments, and a smaller code reads better.
+    bare = "\n".join(line for line in text.splitlines() if line and not line.startswith("#"))
+    segno.make(bare, error="l", boost_error=False).terminal(sys.stderr, compact=True)
+
+
+def _explain(made: dict[str, Any]) -> None:
+    client = made["client"]
+    say(f"Scan the code with a WireGuard app, or save the text above as a file for wg-quick. Client {client['name']!r}")
+    say(f"reaches {_count(len(client['targets']), 'workspace agent')} now; addresses stay the same over builds.")
+    if client["expires_at"]:
+        say(f"It stops working at {client['expires_at']}.")
+    say(f"Cut it off with: coder wireguard remove {client['name']}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _list(invocation: Invocation) -> int:
+    found = session.client(invocation).request("GET", _path(invocation)).json()
+    print_rows(invocation, COLUMNS, lambda: [_row(item) for item in found], lambda: found)
+    if invocation["output"] == "table":
+        targets = {target["address"]: _target_name(target) for item in found for target in item["targets"]}
+        for address, name in targets.items():
+            say(f"{address}  {name}")
+    return 0
+
+
+def _row(item: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": item["name"],
+        "address": item["address"],
+        "workspaces": len({target["workspace_id"] for target in item["targets"]}),
+        "expires at": item["expires_at"] or "never",
+        "last handshake": f"{since(item['last_handshake_at'])} ago" if item["last_handshake_at"] else "never",
+        "status": item["status"],
+        "endpoint": item["endpoint"],
+        "public key": item["public_key"],
+        "created at": item["created_at"],
+    }
+
+
+def _remove(invocation: Invocation) -> int:
+    name = invocation.args[0]
+    confirm(invocation, f"Cut off the WireGuard client {name!r}?")
+    session.client(invocation).request("DELETE", _path(invocation, name))
+    say(f"The WireGuard client {name!r} has been removed; it reaches nothing any more.")
+    return 0
+
+
+ADD = Command(
+    words="wireguard add",
+    summary="Let a device with any WireGuard app reach your workspaces",
+    usage="<name>",
+    run=_add,
+    min_args=1,
+    max_args=1,
+    long="Prints a wg-quick configuration on standard output and a QR code beside it on standard error.",
+    options=(
+        Option(
+            "workspace",
+            "workspace",
+            short="w",
+            kind="string-array",
+            default=(),
+            help="Reach these workspaces only; the default is every one you may enter, also those to come.",
+        ),
+        Option(
+            "expires",
+            "expires",
+            kind="duration",
+            default=timedelta(),
+            help="Lifetime, such as 12h, 7d or 1y; the default is until it is removed.",
+        ),
+        Option("no_qr", "no-qr", kind="bool", default=False, help="Print no QR code."),
+        USER,
+        output_option(("text", "json"), "text"),
+    ),
+)
+
+LIST = Command(
+    words="wireguard list",
+    summary="List your WireGuard clients and what they may reach",
+    run=_list,
+    max_args=0,
+    options=(column_option(COLUMNS, DEFAULT_COLUMNS), output_option(), USER),
+)
+
+REMOVE = Command(
+    words="wireguard remove",
+    summary="Cut a WireGuard client off",
+    usage="<name>",
+    run=_remove,
+    min_args=1,
+    max_args=1,
+    options=(USER, YES),
+)

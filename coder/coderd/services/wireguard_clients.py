@@ -1,0 +1,208 @@
+"""Plain WireGuard clients: added, listed, removed. The private key is made by whoever will use it, never here.
+
+A client is as strong as an API key of its owner, so the policy is asked about those: who may make a key for somebody
+may make a client for them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
+
+import trio
+
+from coder.api.wireguard_clients import WireguardClient, WireguardServer, WireguardTarget
+from coder.base.ids import new_uuid
+from coder.coderd.services import authentication
+from coder.coderd.services.authorization import require
+from coder.coderd.services.errors import Conflict, Invalid, InvalidFields, NotFound
+from coder.coderd.services.keys import key_resource
+from coder.coderd.services.wireguard_access import Target, client_address, of_workspaces, targets_of
+from coder.coderd.services.wireguard_hub import KEEPALIVE, MTU, hub_of, public_key
+from coder.coderd.services.workspace_access import load_workspace
+from coder.coderd.store import wireguard_clients as client_store
+from coder.coderd.store.errors import IntegrityError
+from coder.coderd.store.wireguard_clients import WireguardClientRow
+from coder.domain.names import is_name
+from coder.domain.overlay import TAILSCALE_SERVICE_PREFIX
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.users import UserRow
+    from coder.domain.policy import Subject
+
+KEY_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class NewClient:
+    """What somebody asks for."""
+
+    name: str
+    public_key: str
+    lifetime: timedelta
+    "Zero: until removed."
+    workspace_ids: Sequence[UUID] | None
+
+
+async def server_view(ctx: Context) -> WireguardServer:
+    """What every configuration says about this server."""
+    hub = hub_of(ctx)
+    return WireguardServer(
+        enabled=hub is not None,
+        endpoint=hub.endpoint if hub else "",
+        public_key=_text(await public_key(ctx)) if hub else "",
+        allowed_ips=[str(TAILSCALE_SERVICE_PREFIX)],
+        mtu=MTU,
+        persistent_keepalive=KEEPALIVE,
+    )
+
+
+async def add_client(ctx: Context, subject: Subject, user: UserRow, wanted: NewClient) -> WireguardClient:
+    """Raises Invalid (the hub is off), InvalidFields, Conflict (name or key taken), NotFound (a workspace)."""
+    require(subject, "create", key_resource(user.id))
+    if hub_of(ctx) is None:
+        raise Invalid(
+            "This deployment serves no plain WireGuard clients.",
+            "An administrator turns it on with --wireguard-address (CODER_WIREGUARD_ADDRESS), such as :51820.",
+        )
+    _check(wanted)
+    for workspace_id in wanted.workspace_ids or ():
+        await load_workspace(ctx, subject, workspace_id, "ssh")
+    now = ctx.clock.now()
+    row = WireguardClientRow(
+        id=new_uuid(),
+        user_id=user.id,
+        name=wanted.name,
+        public_key=_key_bytes(wanted.public_key),
+        created_at=now,
+        expires_at=now + wanted.lifetime if wanted.lifetime else None,
+        workspace_ids=list(wanted.workspace_ids) if wanted.workspace_ids is not None else None,
+    )
+    try:
+        await ctx.db.run(client_store.insert_client, row)
+    except IntegrityError as error:
+        raise Conflict(
+            f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
+            validations=[("name", "This value is already in use and should be unique.")],
+        ) from error
+    _audit(ctx, subject, "create", row)
+    return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
+
+
+def _check(wanted: NewClient) -> None:
+    problems: list[tuple[str, str]] = []
+    if not is_name(wanted.name):
+        problems.append(("name", "Use up to 32 letters and digits, joined by single hyphens."))
+    if len(_key_bytes(wanted.public_key)) != KEY_SIZE or not any(_key_bytes(wanted.public_key)):
+        problems.append(("public_key", "A WireGuard public key is 32 bytes in base64."))
+    if wanted.lifetime < timedelta():
+        problems.append(("lifetime_seconds", "A lifetime cannot be negative."))
+    if problems:
+        raise InvalidFields(*problems)
+
+
+async def list_clients(ctx: Context, subject: Subject, user: UserRow) -> list[WireguardClient]:
+    """A user's clients, expired ones too."""
+    require(subject, "read", key_resource(user.id))
+    rows = await ctx.db.read(client_store.list_clients, user.id)
+    targets = await _owner_targets(ctx, user.id) if rows else []
+    return [_view(ctx, row, user.username, targets) for row in rows]
+
+
+async def get_client(ctx: Context, subject: Subject, user: UserRow, reference: str) -> WireguardClient:
+    """By name or id. Raises NotFound."""
+    row = await _find(ctx, subject, user, reference, "read")
+    return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
+
+
+async def remove_client(ctx: Context, subject: Subject, user: UserRow, reference: str) -> None:
+    """By name or id; it is cut off when the transaction's notice arrives, milliseconds later. Raises NotFound."""
+    row = await _find(ctx, subject, user, reference, "delete")
+    await ctx.db.run(client_store.delete_client, row.id)
+    _audit(ctx, subject, "delete", row)
+
+
+async def _find(ctx: Context, subject: Subject, user: UserRow, reference: str, action: str) -> WireguardClientRow:
+    row = await ctx.db.read(client_store.get_client, user.id, reference)
+    if row is None:
+        raise NotFound
+    require(subject, action, key_resource(user.id, str(row.id)))
+    return row
+
+
+async def _owner_targets(ctx: Context, user_id: UUID) -> list[Target]:
+    """What the owner may enter - the owner, not the caller: that is what the client can do."""
+    owner = await authentication.user_subject(ctx, user_id)
+    return await targets_of(ctx, owner) if owner is not None else []
+
+
+def _audit(ctx: Context, subject: Subject, action: Literal["create", "delete"], row: WireguardClientRow) -> None:
+    """The one place where changes to clients are put on record; the audit trail is to be called from here."""
+    ctx.log.info(
+        "wireguard client",
+        action=action,
+        by=subject.username,
+        client=row.name,
+        client_id=str(row.id),
+        owner_id=str(row.user_id),
+        expires_at=row.expires_at.isoformat() if row.expires_at else "never",
+        workspaces=len(row.workspace_ids) if row.workspace_ids is not None else "all",
+    )
+
+
+def _view(ctx: Context, row: WireguardClientRow, username: str, owner_targets: Sequence[Target]) -> WireguardClient:
+    now = ctx.clock.now()
+    is_expired = row.expires_at is not None and row.expires_at <= now
+    hub = hub_of(ctx)
+    status = hub.status(row.public_key) if hub else None
+    targets = [] if is_expired else of_workspaces(owner_targets, row.workspace_ids)
+    return WireguardClient(
+        id=row.id,
+        user_id=row.user_id,
+        username=username,
+        name=row.name,
+        public_key=_text(row.public_key),
+        address=str(client_address(row.id)),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        workspace_ids=list(row.workspace_ids) if row.workspace_ids is not None else None,
+        status="expired" if is_expired else "active",
+        last_handshake_at=_moment(status.last_handshake, now) if status else None,
+        endpoint=status.endpoint if status else "",
+        rx_bytes=status.rx_bytes if status else 0,
+        tx_bytes=status.tx_bytes if status else 0,
+        targets=[_target_view(target) for target in targets],
+    )
+
+
+def _target_view(target: Target) -> WireguardTarget:
+    place = target.place
+    return WireguardTarget(
+        workspace_id=place.workspace_id,
+        workspace_name=place.workspace_name,
+        owner_name=place.owner_username,
+        agent_id=place.agent.id,
+        agent_name=place.agent.name,
+        address=str(target.stable),
+    )
+
+
+def _moment(at: float | None, now: datetime) -> datetime | None:
+    return None if at is None else now - timedelta(seconds=trio.current_time() - at)
+
+
+def _text(key: bytes) -> str:
+    return base64.b64encode(key).decode()
+
+
+def _key_bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,275 @@
+"""The hub plain WireGuard clients connect to: a part of the server, on when `--wireguard-address` is set.
+
+Lives here: the hub's own mesh node, its coordination, and keeping the hub's table in step with clients and
+permissions. The table is made anew whenever the database says that something may have changed (triggers of migration
+0008) and when the next client expires; clients that fell out of it are cut off in that moment. Who may reach what is
+`wireguard_access.py`, packets are `coder.mesh.drivers.hub`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.coderd.services import authentication
+from coder.coderd.services.agent_dialer import IDLE_CHECK, IDLE_TIMEOUT, coordinate_inside, relay_dialer
+from coder.coderd.services.derp_map import current_map
+from coder.coderd.services.wireguard_access import Target, client_address, client_alias, of_workspaces, targets_of
+from coder.coderd.store import site
+from coder.coderd.store import wireguard_clients as client_store
+from coder.coderd.store.wireguard_clients import CHANNEL, WireguardClientRow
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.drivers.hub import CLIENT_MTU, ClientStatus, Hub, HubClient, open_hub
+from coder.mesh.errors import MeshError
+from coder.mesh.node import Node, NodeConfig, open_node
+from coder.tailnet.addresses import random_address
+from coder.tailnet.controller import Controller, open_controller, random_number
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+
+MTU = CLIENT_MTU
+KEEPALIVE = 25
+"Seconds; keeps the way back through a phone's NAT open (the WireGuard tools' own advice)."
+REACH_TIMEOUT = 30.0
+"Seconds to wait for an agent a client wants; its next packet asks again."
+RETRY = 0.5
+"Seconds until the table is asked for again when the database did not answer."
+_KEY_NAME = "wireguard_private_key"
+
+_log = get_logger("wireguard")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A client as last loaded."""
+
+    row: WireguardClientRow
+    targets: list[Target]
+
+
+class WireguardHub:
+    """`ctx.parts[WireguardHub]` while the hub is on."""
+
+    def __init__(self, ctx: Context, node: Node, controller: Controller, endpoint: str) -> None:
+        self.endpoint = endpoint
+        "host:port clients are told."
+        self.hub: Hub
+        self._ctx = ctx
+        self._node, self._controller = node, controller
+        self._entries: list[Entry] = []
+        self._agents: dict[bytes, UUID] = {}
+        "Overlay address -> agent, of everything any client may reach."
+        self._used: dict[UUID, float] = {}
+        self._wanted, self._wants = trio.open_memory_channel[bytes](1024)
+        self._admitted: dict[bytes, str] = {}
+
+    # -- the table ----------------------------------------------------------------------------------------------------
+    async def load(self) -> None:
+        """Asks the database and the policy who may reach what."""
+        rows = await self._ctx.db.read(client_store.list_living, self._ctx.clock.now())
+        by_owner: dict[UUID, list[Target]] = {}
+        for owner in {row.user_id for row in rows}:
+            subject = await authentication.user_subject(self._ctx, owner)
+            by_owner[owner] = await targets_of(self._ctx, subject) if subject is not None else []
+        self._entries = [Entry(row, of_workspaces(by_owner[row.user_id], row.workspace_ids)) for row in rows]
+
+    def apply(self, now: datetime) -> datetime | None:
+        """Gives the hub everybody who is not expired at `now`; the moment the next one will be."""
+        living = [entry for entry in self._entries if entry.row.expires_at is None or entry.row.expires_at > now]
+        self._agents = {
+            address.packed: target.place.agent.id
+            for entry in living
+            for target in entry.targets
+            for address in target.addresses
+        }
+        self.hub.set_clients([_hub_client(entry) for entry in living])
+        self._tell_changes(living)
+        self._forget_agents()
+        return min((entry.row.expires_at for entry in living if entry.row.expires_at), default=None)
+
+    def _tell_changes(self, living: list[Entry]) -> None:
+        now_there = {entry.row.public_key: entry.row.name for entry in living}
+        for key in now_there.keys() - self._admitted.keys():
+            _log.info("client admitted", client=now_there[key], public_key=PublicKey(key).short)
+        for key in self._admitted.keys() - now_there.keys():
+            _log.info("client cut off", client=self._admitted[key], public_key=PublicKey(key).short)
+        self._admitted = now_there
+
+    def _forget_agents(self) -> None:
+        """Tunnels to agents nobody may reach any more are given up: an agent need not know of us."""
+        reachable = set(self._agents.values())
+        for agent_id in [agent_id for agent_id in self._used if agent_id not in reachable]:
+            self._give_up(agent_id)
+
+    async def follow(self) -> None:
+        """Keeps the table right until cancelled."""
+        async with self._ctx.db.listen(CHANNEL) as notices:
+            while True:
+                next_expiry = await self._refresh()
+                with trio.move_on_after(self._seconds_until(next_expiry)):
+                    await notices.receive()
+                while notices.statistics().current_buffer_used:
+                    notices.receive_nowait()  # one look answers them all
+
+    async def _refresh(self) -> datetime | None:
+        """Loads and applies. A database that does not answer changes nothing, except that clients still expire."""
+        try:
+            await self.load()
+        except Exception as error:  # whatever is wrong with the database: the hub must outlive it
+            _log.warn("permissions could not be read; trying again", error=error)
+            self.apply(self._ctx.clock.now())
+            return self._ctx.clock.now() + timedelta(seconds=RETRY)
+        return self.apply(self._ctx.clock.now())
+
+    def _seconds_until(self, at: datetime | None) -> float:
+        return float("inf") if at is None else max(0.0, (at - self._ctx.clock.now()).total_seconds())
+
+    # -- agents -------------------------------------------------------------------------------------------------------
+    def want(self, address: bytes) -> None:
+        """A client sent something to an agent we have no tunnel to."""
+        try:
+            self._wanted.send_nowait(address)
+        except trio.WouldBlock:
+            self.hub.peer_lost(address)
+
+    async def connect_wanted(self) -> None:
+        """Joins agents to our node as clients want them, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            async for address in self._wants:
+                nursery.start_soon(self._connect, address)
+
+    async def _connect(self, address: bytes) -> None:
+        agent_id = self._agents.get(address)
+        if agent_id is not None:
+            self._used[agent_id] = trio.current_time()
+            self._controller.add_tunnel(agent_id)
+            with trio.move_on_after(REACH_TIMEOUT):
+                await self._controller.wait_reachable(agent_id)
+                self.hub.peer_ready(address)
+                return
+        self.hub.peer_lost(address)
+
+    async def drop_idle(self) -> None:
+        """Gives up tunnels through which nothing went for a while, until cancelled."""
+        seen: dict[UUID, int] = {}
+        while True:
+            await trio.sleep(IDLE_CHECK)
+            now = trio.current_time()
+            for agent_id in list(self._used):
+                moved = self._bytes_of(agent_id)
+                if moved != seen.get(agent_id):
+                    seen[agent_id], self._used[agent_id] = moved, now
+                elif now - self._used[agent_id] > IDLE_TIMEOUT:
+                    seen.pop(agent_id, None)
+                    self._give_up(agent_id)
+
+    def _bytes_of(self, agent_id: UUID) -> int:
+        key = self._controller.public_key_of(agent_id)
+        if key is None:
+            return 0
+        status = self._node.peer_status(key)
+        return status.rx_bytes + status.tx_bytes
+
+    def _give_up(self, agent_id: UUID) -> None:
+        del self._used[agent_id]
+        self._controller.remove_tunnel(agent_id)
+
+    def status(self, public_key: bytes) -> ClientStatus | None:
+        """How a client stands; None when it is not admitted."""
+        return self.hub.status(public_key)
+
+
+def _hub_client(entry: Entry) -> HubClient:
+    return HubClient(
+        PublicKey(entry.row.public_key),
+        client_address(entry.row.id).packed,
+        client_alias(entry.row.id).packed,
+        frozenset(address.packed for target in entry.targets for address in target.addresses),
+        {target.stable.packed: target.addresses[0].packed for target in entry.targets},
+    )
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: the hub, when it has an address. Raises CoderError when that cannot be bound."""
+    if not ctx.config.wireguard_address:
+        task_status.started()
+        return
+    host, port = _split(ctx.config.wireguard_address)
+    key = PrivateKey(bytes.fromhex(await ctx.db.run(_ensure_key)))
+    async with trio.open_nursery() as nursery:
+        config = NodeConfig(
+            addresses=(random_address(),),
+            derp_map=current_map(ctx),
+            derp_dialer=relay_dialer(ctx, nursery),
+            direct=not ctx.config.block_direct_connections,
+        )
+        async with (
+            open_node(config) as node,
+            open_controller(node, "source", number=random_number(), direct=config.direct) as controller,
+        ):
+            part = WireguardHub(ctx, node, controller, "")
+            try:
+                async with open_hub(node, key, host, port, part.want) as part.hub:
+                    part.endpoint = _endpoint(ctx, part.hub.port)
+                    ctx.parts[WireguardHub] = part
+                    for task in (part.follow, part.connect_wanted, part.drop_idle):
+                        nursery.start_soon(task)
+                    nursery.start_soon(coordinate_inside, ctx, controller)
+                    _log.info(
+                        "serving plain WireGuard clients", address=ctx.config.wireguard_address, told=part.endpoint
+                    )
+                    task_status.started()
+                    await ctx.stopping.wait()
+                    nursery.cancel_scope.cancel()
+            except MeshError as error:
+                raise CoderError("wireguard_address", error.message, "Choose another --wireguard-address.") from error
+
+
+def hub_of(ctx: Context) -> WireguardHub | None:
+    """The running hub; None when this server has none."""
+    found: WireguardHub | None = ctx.parts.get(WireguardHub)
+    return found
+
+
+async def public_key(ctx: Context) -> bytes:
+    """The server's key as clients know it."""
+    return PrivateKey(bytes.fromhex(await ctx.db.run(_ensure_key))).public
+
+
+async def _ensure_key(tx: Tx) -> str:
+    stored = await site.get_config(tx, _KEY_NAME)
+    if stored is None:
+        stored = PrivateKey.generate(secrets.token_bytes).reveal().hex()
+        await site.put_config(tx, _KEY_NAME, stored)
+    return stored
+
+
+def _split(address: str) -> tuple[str, int]:
+    """`host:port`, `[v6]:port` or `:port`. Raises CoderError."""
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if port is None:
+        raise CoderError(
+            "wireguard_address", f"--wireguard-address {address!r} has no port", "Write host:port, such as :51820."
+        )
+    return ("" if host == "0.0.0.0" else host), port
+
+
+def _endpoint(ctx: Context, port: int) -> str:
+    if ctx.config.wireguard_endpoint:
+        return ctx.config.wireguard_endpoint
+    host = urlsplit(ctx.access_url).hostname or "localhost"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

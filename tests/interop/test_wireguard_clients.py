@@ -1,0 +1,181 @@
+"""Plain WireGuard clients against wireguard-go as the phone: the configuration as printed, set up by wg-quick.
+
+Two people's devices, one workspace. Both devices sit behind NAT; the server decrypts and routes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.deployment import PASSWORD, URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.natworld import find, missing
+
+TOOLS = [tool for tool in ("wireguard-go", "wg", "wg-quick", "ping", "ssh", "curl") if not find(tool)]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.skipif(bool(TOOLS), reason=f"not installed: {', '.join(TOOLS)}"),
+]
+SSH = (
+    "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "StrictHostKeyChecking=no", "-o",
+    "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
+)  # fmt: skip
+SUITE_SIZE, SOAK_SIZE = 8 << 20, 100 << 20
+
+
+@dataclass
+class Phone:
+    """A device with a configuration, in one of the world's machines."""
+
+    deployment: Deployment
+    host: str
+    name: str
+    made: dict[str, Any]
+
+    @property
+    def address(self) -> str:
+        """The workspace's stable address, as the configuration tells it."""
+        return str(self.made["client"]["targets"][0]["address"])
+
+    def up(self) -> None:
+        path = self.deployment.folder / f"{self.interface}.conf"
+        path.write_text(self.made["config"])
+        path.chmod(0o600)
+        self._quick("up", path)
+
+    def down(self) -> None:
+        self._quick("down", self.deployment.folder / f"{self.interface}.conf")
+
+    def _quick(self, verb: str, path: Path) -> None:
+        env = {**os.environ, "WG_QUICK_USERSPACE_IMPLEMENTATION": find("wireguard-go")}
+        env["PATH"] = f"{env.get('PATH', '')}:/usr/sbin:/sbin"
+        done = self.deployment.world.run(self.host, find("wg-quick"), verb, str(path), env=env)
+        assert done.returncode == 0, done.stderr.decode()
+
+    @property
+    def interface(self) -> str:
+        return f"{self.name[:6]}{os.getpid() % 100000}"
+
+    def ping(self, address: str, *, count: int = 1, patience: float = 5.0) -> bool:
+        done = self.deployment.world.run(
+            self.host, find("ping"), "-6", "-c", str(count), "-i", "0.2", "-w", str(int(patience)), address
+        )
+        return done.returncode == 0
+
+    def ssh(self, address: str, command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return self.deployment.world.run(
+            self.host, find("ssh"), *SSH, f"anybody@{address}", command, stdin=stdin, timeout=120
+        )
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Iterator[Deployment]:
+    with open_deployment({"CODER_WIREGUARD_ADDRESS": ":51820"}) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def phone(deployment: Deployment) -> Iterator[Phone]:
+    found = add(deployment, "phone")
+    found.up()
+    yield found
+    found.down()
+
+
+def add(deployment: Deployment, name: str, *flags: str, host: str = "client") -> Phone:
+    done = deployment.coder("wireguard", "add", name, "-o", "json", *flags, check=True)
+    return Phone(deployment, host, name, json.loads(done.stdout))
+
+
+def agent_address(deployment: Deployment) -> str:
+    """The address the agent itself has until its next build (the last ten bytes of its id)."""
+    (workspace,) = deployment.json("list", "-o", "json")
+    (agent,) = [agent for r in workspace["latest_build"]["resources"] for agent in r.get("agents") or []]
+    tail = agent["id"].replace("-", "")[12:]
+    return "fd7a:115c:a1e0:" + ":".join(tail[at : at + 4] for at in range(0, 20, 4))
+
+
+def test_ping_reaches_both_addresses_of_the_agent(phone: Phone) -> None:
+    assert phone.ping(phone.address, patience=10), phone.deployment.log_ends()
+    assert phone.ping(agent_address(phone.deployment), patience=10)
+
+
+def test_ssh_and_web_by_plain_tools(phone: Phone) -> None:
+    for address in (phone.address, agent_address(phone.deployment)):
+        done = phone.ssh(address, "echo here; exit 5")
+        assert (done.returncode, done.stdout) == (5, b"here\n"), done.stderr
+    page = phone.deployment.world.run("client", find("curl"), "-gsS", "-m", "10", f"http://[{phone.address}]:4/")
+    assert page.returncode == 0, page.stderr
+
+
+@pytest.mark.parametrize("size", [SUITE_SIZE, pytest.param(SOAK_SIZE, marks=pytest.mark.soak)])
+def test_a_copy_each_way(phone: Phone, size: int) -> None:
+    data = os.urandom(size)
+    wanted = hashlib.sha256(data).hexdigest().encode()
+    up = phone.ssh(phone.address, "tee /tmp/copied-by-wireguard | sha256sum", data)
+    assert up.stdout.split()[:1] == [wanted], up.stderr
+    down = phone.ssh(phone.address, "cat /tmp/copied-by-wireguard; rm /tmp/copied-by-wireguard")
+    assert hashlib.sha256(down.stdout).hexdigest().encode() == wanted
+
+
+def test_list_tells_who_is_there(phone: Phone) -> None:
+    assert phone.ping(phone.address, patience=10)
+    (shown,) = phone.deployment.json("wireguard", "list", "-o", "json")
+    assert shown["name"] == "phone" and shown["status"] == "active" and shown["last_handshake_at"]
+    assert shown["rx_bytes"] > 0 and [t["workspace_name"] for t in shown["targets"]] == [WORKSPACE]
+    table = phone.deployment.coder("wireguard", "list", check=True)
+    assert b"phone" in table.stdout and phone.address.encode() in table.stderr
+
+
+def test_a_second_persons_client_reaches_nothing(phone: Phone) -> None:
+    deployment = phone.deployment
+    token = deployment.coder("login", "token", check=True).stdout.decode().strip()
+    (me,) = deployment.json("whoami", "-o", "json")
+    body = {
+        "email": "bob@example.com", "username": "bob", "password": PASSWORD, "login_type": "password",
+        "organization_ids": me["organization_ids"],
+    }  # fmt: skip
+    _api(deployment, "POST", "/api/v2/users", token, body)
+    bobs = add(deployment, "tablet", "--user", "bob", host="agent")
+    assert bobs.made["client"]["targets"] == []
+    bobs.up()
+    try:
+        assert not bobs.ping(phone.address, patience=1)
+        assert not bobs.ping(agent_address(deployment), patience=1)
+        assert phone.ping(phone.address)
+    finally:
+        bobs.down()
+
+
+def test_removal_and_suspension_cut_traffic_within_a_second(phone: Phone) -> None:
+    deployment = phone.deployment
+    short = add(deployment, "short", "--workspace", WORKSPACE, "--expires", "1h", host="agent")
+    assert f"AllowedIPs = {short.address}/128" in short.made["config"]
+    short.up()
+    try:
+        assert short.ping(short.address, patience=10)
+        deployment.coder("wireguard", "remove", "short", "-y", check=True)
+        time.sleep(1)  # what is promised is the second itself
+        assert not short.ping(short.address, patience=1)
+        assert phone.ping(phone.address)
+    finally:
+        short.down()
+
+
+def _api(deployment: Deployment, method: str, path: str, token: str, body: dict[str, Any]) -> Any:
+    done = deployment.world.run(
+        "client", find("curl"), "-fsS", "-X", method, "-H", f"Coder-Session-Token: {token}", "-H",
+        "Content-Type: application/json", "-d", json.dumps(body), URL + path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) if done.stdout else None
