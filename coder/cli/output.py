@@ -119,6 +119,18 @@ def parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(body)
 
 
+def clock_time(text: str | None) -> str:
+    """A time of the API for people, in their zone: `Nov 21 08:34:38`; empty for none."""
+    at = parse_time(text)
+    return at.astimezone().strftime("%b %d %H:%M:%S") if at else ""
+
+
+def go_time(text: str | None) -> str:
+    """A time as upstream's tables print it: RFC 3339 to the second in UTC, empty for none."""
+    at = parse_time(text)
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
+
+
 def short_duration(value: timedelta) -> str:
     """`15m`, `2h30m`, `3d4h`, `<1m`: the two largest units."""
     total = int(value.total_seconds())
