@@ -1,0 +1,153 @@
+"""Plain WireGuard clients through the API, and what the hub lets them reach as permissions change."""
+
+from __future__ import annotations
+
+import base64
+import os
+from datetime import timedelta
+from ipaddress import IPv6Address
+from typing import Any
+from uuid import UUID, uuid4
+
+from coder.coderd.services.wireguard_hub import WireguardHub, hub_of
+from coder.domain.overlay import agent_address, workspace_address
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.drivers.hub import HubClient
+from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.coderd import World, running_coderd
+
+PATH = "/api/v2/users/{}/wireguard-clients"
+
+
+def hub(world: World) -> WireguardHub:
+    found = hub_of(world.ctx)
+    assert found is not None
+    return found
+
+
+def admitted(world: World, key: bytes) -> HubClient | None:
+    """What the hub's table says at this moment."""
+    client = hub(world).hub._clients.get(key)
+    return client.config if client else None
+
+
+async def reaches(world: World, key: bytes, *addresses: IPv6Address) -> None:
+    """Waits until the hub lets the client reach exactly these stable addresses."""
+
+    async def look() -> bool:
+        found = admitted(world, key)
+        return found is not None and set(found.stable) == {address.packed for address in addresses}
+
+    await eventually(look)
+
+
+async def is_cut_off(world: World, key: bytes) -> None:
+    async def look() -> bool:
+        return admitted(world, key) is None
+
+    await eventually(look)
+
+
+def new_key() -> tuple[bytes, str]:
+    key = PrivateKey.generate(os.urandom).public
+    return bytes(key), base64.b64encode(key).decode()
+
+
+async def add(world: World, user: str = "me", *, token: str | None = None, **fields: Any) -> tuple[bytes, Any]:
+    key, text = new_key()
+    answer = await world.post(PATH.format(user), {"name": "phone", "public_key": text, **fields}, token=token)
+    assert answer.status_code == 201, answer.text
+    return key, answer.json()
+
+
+def stable(scene: AgentWorld) -> IPv6Address:
+    return workspace_address(UUID(scene.workspace["id"]), "main")
+
+
+async def test_a_client_is_added_listed_limited_and_removed() -> None:
+    async with workspace_world(wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com:51820") as scene:
+        world = scene.world
+        key, made = await add(world)
+        client, server = made["client"], made["server"]
+        assert server["enabled"] and server["endpoint"] == "vpn.example.com:51820" and server["mtu"] == 1280
+        assert base64.b64decode(server["public_key"]) == hub(world).hub.public_key
+        assert client["expires_at"] is None and client["workspace_ids"] is None and client["status"] == "active"
+        assert [target["address"] for target in client["targets"]] == [str(stable(scene))]
+        await reaches(world, key, stable(scene))
+        config = admitted(world, key)
+        assert config is not None and config.address == IPv6Address(client["address"]).packed
+        assert agent_address(scene.agent_id).packed in config.peers
+        other, _ = await add(world, name="limited", workspace_ids=[scene.workspace["id"]], lifetime_seconds=3600)
+        nothing, _ = await add(world, name="nothing", workspace_ids=[])
+        await reaches(world, other, stable(scene))
+        await reaches(world, nothing)
+        listed = (await world.get(PATH.format("me"))).json()
+        assert [item["name"] for item in listed] == ["limited", "nothing", "phone"]
+        # expiry needs no notice: the table is made for a moment
+        now = world.ctx.clock.now()
+        hub(world).apply(now + timedelta(hours=2))
+        assert admitted(world, other) is None and admitted(world, key) is not None
+        assert hub(world).apply(now) == hub(world)._entries[1].row.expires_at
+        assert (await world.delete(PATH.format("me") + "/phone")).status_code == 204
+        await is_cut_off(world, key)
+        assert (await world.get(PATH.format("me") + "/phone")).status_code == 404
+        assert (await world.get(PATH.format("me") + "/limited")).json()["name"] == "limited"
+
+
+async def test_losing_a_permission_cuts_off() -> None:
+    async with workspace_world(wireguard_address="127.0.0.1:0") as scene:
+        world = scene.world
+        bob_id, bob = await world.member("bob")
+        key, made = await add(world, token=bob)
+        assert made["client"]["targets"] == []
+        await reaches(world, key)
+        acl = f"/api/v2/workspaces/{scene.workspace['id']}/acl"
+        assert (await world.patch(acl, {"user_roles": {bob_id: "use"}})).status_code == 204
+        await reaches(world, key, stable(scene))
+        assert (await world.patch(acl, {"user_roles": {bob_id: ""}})).status_code == 204
+        await reaches(world, key)
+        assert (await world.put(f"/api/v2/users/{bob_id}/status/suspend")).status_code == 200
+        await is_cut_off(world, key)
+        assert (await world.put(f"/api/v2/users/{bob_id}/status/activate")).status_code == 200
+        await reaches(world, key)
+        mine, _ = await add(world)
+        await reaches(world, mine, stable(scene))
+        builds = f"/api/v2/workspaces/{scene.workspace['id']}/builds"
+        assert (await world.post(builds, {"transition": "delete"})).status_code == 201
+        await reaches(world, mine)
+
+
+async def test_what_is_refused_and_how() -> None:
+    async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
+        _, text = new_key()
+        _, bob = await world.member("bob")
+        path = PATH.format("me")
+
+        async def status(body: dict[str, Any], where: str = path, token: str | None = None) -> int:
+            return (await world.post(where, {"name": "phone", "public_key": text, **body}, token=token)).status_code
+
+        refused = await world.post(path, {"name": "no spaces!", "public_key": "AAAA", "lifetime_seconds": -1})
+        assert refused.status_code == 400
+        fields = {item["field"] for item in refused.json()["validations"]}
+        assert fields == {"name", "public_key", "lifetime_seconds"}
+        assert await status({"workspace_ids": [str(uuid4())]}) == 404
+        assert await status({}) == 201
+        assert await status({"name": "PHONE", "public_key": new_key()[1]}) == 409
+        assert await status({"name": "same-key"}) == 409
+        assert await status({}, PATH.format("admin"), bob) in {403, 404}
+        for answer in (
+            await world.get(PATH.format("admin"), token=bob),
+            await world.get(PATH.format("admin") + "/phone", token=bob),
+            await world.delete(PATH.format("admin") + "/phone", token=bob),
+        ):
+            assert answer.status_code == 404
+        assert (await world.get(path, token="")).status_code == 401
+        assert [item["name"] for item in (await world.get(PATH.format("admin"))).json()] == ["phone"]
+
+
+async def test_without_an_address_there_is_no_hub() -> None:
+    async with running_coderd(first_user=True) as world:
+        assert (await world.get("/api/v2/wireguard")).json()["enabled"] is False
+        answer = await world.post(PATH.format("me"), {"name": "phone", "public_key": new_key()[1]})
+        assert answer.status_code == 400 and "--wireguard-address" in answer.json()["detail"]
+        assert (await world.get(PATH.format("me"))).json() == []
