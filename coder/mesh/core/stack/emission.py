@@ -228,11 +228,12 @@ def _emit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     mss = c.mss
     layout = txbuf.layout(c.slot)
     room = max(min(c.cubic.window, c.flight_cap()) - recovery.pipe(c), c.extra)
+    edge = c.snd_una + c.snd_wnd
     count = 0
     offset = HEADER
     size = layout.size
     while count < layout.slots and room > 0 and size == layout.size:
-        taken = c.flight.resend(mss, now)
+        taken = c.flight.resend(mss, now, edge)
         if taken is None:
             break
         start, end = taken
@@ -282,11 +283,21 @@ def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
     owed = c.acks_owed
     if not owed:
         return []
-    packet = segment(c, c.snd_nxt, _ACK, b"", now, _sack_options(c, now))
+    packet = segment(c, _acceptable_number(c), _ACK, b"", now, _sack_options(c, now))
     acknowledged(c)
     c.dsack = None
     c.segments_out += owed
     return [packet] * owed
+
+
+def _acceptable_number(c: TcpSocket) -> int:
+    """The sequence number of a segment without data that the peer will look at.
+
+    Normally SND.NXT. A peer short of memory takes its window back (RFC 9293 3.8.6 warns of it; Linux does), and then
+    drops what lies beyond the new edge, acknowledgements included: both directions would hang for good.
+    """
+    edge = c.snd_una + c.snd_wnd
+    return c.snd_nxt if c.snd_nxt - edge < 1 << c.snd_scale else edge  # an edge is only as exact as its scale
 
 
 def _sack_options(c: TcpSocket, now: float) -> bytes:
@@ -309,7 +320,7 @@ def probe_packet(c: TcpSocket, now: float) -> bytes:
 def reset_packet(c: TcpSocket) -> bytes:
     """A RST at exactly SND.NXT, which RFC 5961 wants."""
     post = _BARE.pack(_ack_number(c) & MASK, 0x50, tcp.RST | tcp.ACK, 0, 0, 0)
-    return _finish(c, c.snd_nxt, post, b"")
+    return _finish(c, _acceptable_number(c), post, b"")
 
 
 def stalled_by_window(c: TcpSocket) -> bool:

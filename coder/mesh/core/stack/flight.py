@@ -240,11 +240,19 @@ class Flight:
             run.lost = False
         self.lost = 0
 
-    def resend(self, limit: int, now: float) -> tuple[int, int] | None:
-        """Take the first lost range, at most `limit` bytes of it, as sent again now; None when nothing is lost."""
+    def resend(self, limit: int, now: float, edge: int) -> tuple[int, int] | None:
+        """Take the first lost range, at most `limit` bytes of it, as sent again now; None when there is none.
+
+        `edge`: the end of the peer's window. What lies beyond waits; the very first segment is sent even into a window
+        that closed over it, as its probe.
+        """
         for index, run in enumerate(self.runs):
             if not run.lost:
                 continue
+            if run.start < edge:
+                limit = min(limit, edge - run.start)
+            elif index:
+                return None
             if run.end - run.start > limit:
                 self.split(index, run.start + limit)
             run.lost = False

@@ -182,7 +182,9 @@ def _undo_if_spurious(c: TcpSocket, tsecr: int) -> None:
 def on_timeout(c: TcpSocket, now: float) -> None:
     """The retransmission timer: silence. Begin again from the oldest byte."""
     # Retries count too: after the clock jumped (a laptop slept) silence of an hour proves nothing.
-    if now - c.last_progress >= c.host.settings.give_up and c.retries >= _LEAST_RETRIES:
+    # A peer that answers, but has taken its window back, is waited for like any closed window.
+    since = c.last_progress if c.snd_wnd else max(c.last_progress, c.last_heard)
+    if now - since >= c.host.settings.give_up and c.retries >= _LEAST_RETRIES:
         c.die(StackError("timeout"))
         return
     c.timeouts += 1

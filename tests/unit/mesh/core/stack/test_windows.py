@@ -165,3 +165,43 @@ def test_timers_of_busy_and_dead_connections_do_not_pile_up():
     world.settle(1)
     assert len(world.a._timers) < 70
     assert len(world.b._timers) < 70
+
+
+def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_takes():
+    """A Linux peer short of memory forgets what it promised and drops every segment beyond the new edge."""
+    puppet = Puppet(options=PLAIN)
+    socket = puppet.accepted()
+    puppet.send(window=20_000)
+    socket.write_nowait(b"x" * 10_000)
+    assert sum(len(s.payload) for s in puppet.collect()) == 10_000
+    puppet.send(window=500)  # all ten thousand were dropped
+    (answer,) = puppet.send(payload=b"y" * 600, window=500)
+    assert answer.seq == puppet.ack + 500, "the peer looks at nothing beyond its edge"
+    assert answer.ack == puppet.seq
+    again = [s for s in puppet.advance(2) if s.payload]
+    assert {(s.seq, len(s.payload)) for s in again} == {(puppet.ack, 500)}
+    puppet.ack += 500
+    puppet.send(window=0)
+    probes = [s for s in puppet.advance(20) if s.payload]
+    assert probes and all(s.seq == puppet.ack for s in probes), "the window's new edge is probed by what lies there"
+    assert socket.error is None
+    received = 500
+    for _ in range(50):
+        for segment in puppet.send(window=20_000) + puppet.advance(0.3):
+            if segment.payload and segment.seq == puppet.ack:
+                puppet.ack += len(segment.payload)
+                received += len(segment.payload)
+    assert received == 10_000
+
+
+def test_a_closed_window_that_answers_is_waited_for_however_long():
+    puppet = Puppet(settings=TcpSettings(give_up=60), options=PLAIN)
+    socket = puppet.accepted()
+    puppet.send(window=5000)
+    socket.write_nowait(b"x" * 3000)
+    assert puppet.collect()
+    for _ in range(60):
+        for segment in puppet.advance(10):
+            if segment.payload:
+                puppet.send(window=0)
+    assert socket.error is None
