@@ -14,6 +14,8 @@ from coder.base.errors import CoderError
 from coder.cli import parameters, session
 from coder.cli.command import ORG, YES, Command, Invocation
 from coder.cli.output import ask, confirm
+from coder.cli.parameter_form import CREATE as CREATE_ACTION
+from coder.cli.parameter_form import Form, Wishes, resolve_values
 from coder.cli.progress import watch_build
 from coder.cli.unmatched import WAIT, settle_build
 from coder.cli.workspaces import find_workspace
@@ -38,13 +40,15 @@ def create_workspace(
     template, version = choose_template(invocation, client)
     if check_version is not None:
         check_version(version)
-    previous = _copied_parameters(invocation, client)
-    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/rich-parameters").json()
-    values = parameters.resolve_parameters(invocation, listed, previous, first_build=True)
-    values = [{"name": key, "value": value} for key, value in previous.items()] + values
+    preset = _preset(invocation, client, version)
+    set_by_preset = {one["Name"]: one["Value"] for one in preset["Parameters"]} if preset else {}
+    wishes = Wishes(CREATE_ACTION, copied=_copied_parameters(invocation, client), preset=set_by_preset)
+    values = resolve_values(invocation, Form(client, version["id"], owner), wishes)
     _show_plan(template, version, name)
     confirm(invocation, "Confirm create?", default=True)
-    body = _request_body(invocation, name, template, version, list({item["name"]: item for item in values}.values()))
+    body = _request_body(invocation, name, template, version, values)
+    if preset:
+        body["template_version_preset_id"] = preset["ID"]
     workspace: dict[str, Any] = client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body).json()
     settle_build(invocation, client, workspace["latest_build"], waits=not invocation["no_wait"])
     if not invocation["no_wait"]:
@@ -110,6 +114,43 @@ def _copied_parameters(invocation: Invocation, client: BlockingClient) -> dict[s
     build = find_workspace(client, source)["latest_build"]
     rows = client.request("GET", f"/api/v2/workspacebuilds/{build['id']}/parameters").json()
     return {row["name"]: row["value"] for row in rows}
+
+
+def _preset(invocation: Invocation, client: BlockingClient, version: dict[str, Any]) -> dict[str, Any] | None:
+    """The preset named by flag, else the default one, else what the person picks. Says what it sets."""
+    wanted = invocation["preset"]
+    if wanted.lower() == "none":
+        return None
+    presets = client.request("GET", f"/api/v2/templateversions/{version['id']}/presets").json()
+    label = ""
+    if wanted:
+        found = next((one for one in presets if one["Name"] == wanted), None)
+        if found is None:
+            known = ", ".join(one["Name"] for one in presets) or "none"
+            raise CoderError("preset", f'preset "{wanted}" not found', f"Known: {known}")
+    else:
+        found = next((one for one in presets if one["Default"]), None)
+        label = " (default)"
+        if found is None:
+            return _ask_preset(invocation, presets)
+    sys.stdout.write(f"Preset '{found['Name']}'{label} applied:\n")
+    for one in found["Parameters"]:
+        sys.stdout.write(f"  {one['Name']}: '{one['Value']}'\n")
+    return dict(found)
+
+
+def _ask_preset(invocation: Invocation, presets: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if not presets or invocation["yes"] or invocation["use_defaults"]:
+        return None
+    sys.stdout.write("\nPresets of this template\n")
+    for index, one in enumerate(presets, 1):
+        text = f" - {one['Description']}" if one["Description"] else ""
+        sys.stdout.write(f"  {index}. {one['Name']}{text}\n")
+    answer = ask("Select a preset:", default="none")
+    for index, one in enumerate(presets, 1):
+        if answer in {one["Name"], str(index)}:
+            return one
+    return None
 
 
 def _show_plan(template: dict[str, Any], version: dict[str, Any], name: str) -> None:

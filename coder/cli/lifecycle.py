@@ -1,4 +1,4 @@
-"""`coder start`, `stop`, `restart`, `delete`: one build each, watched to its end."""
+"""`coder start`, `stop`, `restart`, `update`, `delete`: builds, watched to their end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from coder.base.config import Option
 from coder.cli import parameters, session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, parse_time, say
+from coder.cli.parameter_form import START as START_ACTION
+from coder.cli.parameter_form import UPDATE as UPDATE_ACTION
+from coder.cli.parameter_form import Form, Wishes, resolve_values
 from coder.cli.progress import watch_build
 from coder.cli.unmatched import WAIT, settle_build
 from coder.cli.workspaces import find_workspace
@@ -47,12 +50,33 @@ def _start_extra(invocation: Invocation, client: BlockingClient, workspace: dict
     version = workspace["latest_build"]["template_version_id"]
     if workspace["automatic_updates"] == "always" or workspace["template_require_active_version"]:
         version = workspace["template_active_version_id"]
-    listed = client.request("GET", f"/api/v2/templateversions/{version}/rich-parameters").json()
+    return _values_for(invocation, client, workspace, version, START_ACTION)
+
+
+def _values_for(
+    invocation: Invocation, client: BlockingClient, workspace: dict[str, Any], version: str, action: str
+) -> dict[str, Any]:
     build_id = workspace["latest_build"]["id"]
     rows = client.request("GET", f"/api/v2/workspacebuilds/{build_id}/parameters").json()
-    previous = {row["name"]: row["value"] for row in rows}
-    values = parameters.resolve_parameters(invocation, listed, previous, first_build=False)
+    wishes = Wishes(action, previous={row["name"]: row["value"] for row in rows})
+    values = resolve_values(invocation, Form(client, version, workspace["owner_name"]), wishes)
     return {"template_version_id": version, "rich_parameter_values": values}
+
+
+def _update(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    asks = invocation["always_prompt"] or invocation["build_options"] or invocation["prompt_ephemeral"]
+    if not workspace["outdated"] and not asks and not parameters.given_values(invocation):
+        sys.stdout.write("Workspace is up-to-date.\n")
+        return 0
+    extra = _values_for(invocation, client, workspace, workspace["template_active_version_id"], UPDATE_ACTION)
+    if workspace["latest_build"]["transition"] == "start":
+        # Whatever the old version holds on to is let go before the new one starts.
+        sys.stdout.write("Stopping the workspace before it is updated.\n")
+        build(invocation, client, workspace, "stop")
+    build(invocation, client, workspace, "start", **extra)
+    return 0
 
 
 def _stop(invocation: Invocation) -> int:
@@ -126,6 +150,16 @@ RESTART = Command(
     usage="<workspace>",
     run=_restart,
     options=_START_OPTIONS[1:],
+    min_args=1,
+    max_args=1,
+)
+UPDATE = Command(
+    words="update",
+    summary="Will update and start a given workspace if it is out of date. If the workspace is already running, "
+    "it will be stopped first.",
+    usage="<workspace>",
+    run=_update,
+    options=parameters.OPTIONS,
     min_args=1,
     max_args=1,
 )

@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "terraform_provider:TERRAFORM_PROVIDER",
         "Serve the coder/coder Terraform provider, or write a mirror of it",
     ),
+    "update": ("lifecycle:UPDATE", "Will update and start a given workspace if it is out of date"),
     "version": ("version:VERSION", "Show coder version"),
     "wireguard add": ("wireguard_clients:ADD", "Let a device with any WireGuard app reach your workspaces"),
     "wireguard list": ("wireguard_clients:LIST", "List your WireGuard clients and what they may reach"),

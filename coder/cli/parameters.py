@@ -1,16 +1,13 @@
-"""Rich parameter values from flags, files, another workspace, defaults and, last, the person."""
+"""Flags that give parameter values, and what they say. Which values a build is sent is `parameter_form.py`."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.command import Invocation
-from coder.cli.output import ask
 
 OPTIONS = (
     Option(
@@ -110,52 +107,3 @@ def _from_file(path: Path) -> dict[str, str]:
     if not isinstance(content, dict):
         raise CoderError("parameter", f"{path} must hold one name: value a line")
     return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in content.items()}
-
-
-def resolve_parameters(
-    invocation: Invocation, parameters: list[dict[str, Any]], previous: dict[str, str], *, first_build: bool
-) -> list[dict[str, str]]:
-    """Values to send with a build: only those given, asked for, or needed. Raises CoderError for unknown names."""
-    given = given_values(invocation)
-    known = {parameter["name"]: parameter for parameter in parameters}
-    for name in given:
-        if name not in known:
-            listed = ", ".join(sorted(known)) or "none"
-            raise CoderError("parameter", f'parameter "{name}" is not present in the template', f"Known: {listed}")
-    offered = pairs(invocation["parameter_default"], "parameter-default")
-    values: dict[str, str] = {}
-    for parameter in parameters:
-        name = parameter["name"]
-        if name in given:
-            values[name] = given[name]
-        elif name in previous and not invocation["always_prompt"]:
-            continue  # the server carries the previous build's values over
-        elif parameter["ephemeral"] and not (invocation["prompt_ephemeral"] or invocation["build_options"]):
-            continue
-        elif not parameter["required"] and _takes_default(invocation, name in offered):
-            continue
-        elif first_build or invocation["always_prompt"] or parameter["required"]:
-            values[name] = _prompt(parameter, previous.get(name) or offered.get(name) or parameter["default_value"])
-    return [{"name": name, "value": value} for name, value in values.items()]
-
-
-def _takes_default(invocation: Invocation, offered: bool) -> bool:
-    """True when nobody shall be asked about a parameter that has a default."""
-    return bool(invocation["use_defaults"] or (invocation.options.get("yes") and not offered))
-
-
-def _prompt(parameter: dict[str, Any], default: str) -> str:
-    title = parameter.get("display_name") or parameter["name"]
-    sys.stdout.write(f"\n{title}\n")
-    if parameter.get("description_plaintext"):
-        sys.stdout.write(f"  {parameter['description_plaintext']}\n")
-    options = parameter.get("options") or []
-    for index, option in enumerate(options, 1):
-        text = f" - {option['description']}" if option.get("description") else ""
-        sys.stdout.write(f"  {index}. {option['name']} ({option['value']}){text}\n")
-    answer = ask("Enter a value:", default=default)
-    if options and answer.isdigit() and answer not in {option["value"] for option in options}:
-        position = int(answer) - 1
-        if 0 <= position < len(options):
-            return str(options[position]["value"])
-    return answer
