@@ -27,12 +27,20 @@ class HttpError(CoderError):
     """
 
     def __init__(
-        self, status: int, message: str, detail: str = "", validations: list[dict[str, Any]] | None = None
+        self,
+        status: int,
+        message: str,
+        detail: str = "",
+        validations: list[dict[str, Any]] | None = None,
+        *,
+        is_enveloped: bool = False,
     ) -> None:
         super().__init__(f"http_{status}", message, _NEXT_STEPS.get(status, ""))
         self.status = status
         self.detail = detail
         self.validations = validations or []
+        self.is_enveloped = is_enveloped
+        "The body was the API's own error: nothing on the way said it."
 
     def __str__(self) -> str:
         parts = [self.message or f"HTTP {self.status}"]
@@ -57,6 +65,7 @@ def error_from_body(status: int, body: bytes) -> HttpError:
             value["message"],
             str(value.get("detail") or ""),
             [item for item in validations if isinstance(item, dict)] if isinstance(validations, list) else [],
+            is_enveloped=True,
         )
     text = body[:200].decode("utf-8", "replace").strip()
     return HttpError(status, f"unexpected status {status}" + (f": {text}" if text else ""))

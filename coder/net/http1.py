@@ -25,6 +25,8 @@ Headers = Iterable[tuple[str, str]]
 MAX_BODY = 256 << 20
 "Bytes of a response kept in memory; larger ones must be streamed."
 REQUEST_TIMEOUT = 60.0
+UPGRADE_TIMEOUT = 15.0
+"Seconds for the answer to an upgrade: servers ask their database first, but a request swallowed must be noticed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +224,22 @@ def target_of(policy: DialPolicy, path: str) -> str:
     return urlsplit(policy.url).path.rstrip("/") + path
 
 
-async def upgrade(policy: DialPolicy, path: str, headers: Headers) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
+async def upgrade(
+    policy: DialPolicy, path: str, headers: Headers, timeout: float = UPGRADE_TIMEOUT
+) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
     """Sends an upgrade request. Returns (stream, response headers, bytes already read past the head).
 
-    Raises HttpError when the server answers anything but 101.
+    Raises HttpError when the server answers anything but 101, NetError when no usable answer comes in time.
     """
     connection = _Connection(await connect(policy))
+    with trio.move_on_after(timeout):
+        return await _upgraded(policy, connection, path, headers)
+    raise NetError("timeout", f"{policy.url} did not answer an upgrade within {timeout:g} s")
+
+
+async def _upgraded(
+    policy: DialPolicy, connection: _Connection, path: str, headers: Headers
+) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
     try:
         fields = request_fields(policy, headers)
         await connection.send(h11.Request(method="GET", target=target_of(policy, path), headers=fields))

@@ -16,8 +16,34 @@ from coder.base.config import process_environment
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 
+STRIPPED_FOR = 300.0
+"Seconds after which upgrades are tried again where they were stripped: laptops change networks."
 CONNECT_TIMEOUT = 10.0
 "Seconds for TCP, proxy and TLS together; upstream's relay dialler uses the same."
+
+
+class Learned:
+    """What this process found out on its way to servers; shared by all policies made of one."""
+
+    __slots__ = ("_held_back", "_stripped")
+
+    def __init__(self) -> None:
+        self._stripped: dict[str, float] = {}
+        self._held_back: dict[str, float] = {}
+
+    def strips_upgrades(self, origin: str, now: float) -> bool:
+        """Whether upgrades to this origin failed lately, while plain requests got through."""
+        return now - self._stripped.get(origin, -STRIPPED_FOR) < STRIPPED_FOR
+
+    def on_stripped(self, origin: str, now: float) -> None:
+        self._stripped[origin] = now
+
+    def holds_back(self, origin: str, now: float) -> bool:
+        """Whether answers of this origin are passed on only when they are complete."""
+        return now - self._held_back.get(origin, -STRIPPED_FOR) < STRIPPED_FOR
+
+    def on_held_back(self, origin: str, now: float) -> None:
+        self._held_back[origin] = now
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +64,7 @@ class DialPolicy:
     proxies: Mapping[str, str] = field(default_factory=lambda: environment_proxies(process_environment()))
     "`http`, `https`, `no` -> value; empty mapping means never a proxy."
     timeout: float = CONNECT_TIMEOUT
+    learned: Learned = field(default_factory=Learned, compare=False, repr=False)
 
     def with_token(self, token: Secret | None) -> DialPolicy:
         return replace(self, token=token)

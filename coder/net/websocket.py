@@ -16,8 +16,8 @@ from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from coder.net.errors import NetError
-from coder.net.http1 import Headers, upgrade
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import UPGRADE_TIMEOUT, Headers, upgrade
 from coder.net.policy import DialPolicy
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
@@ -41,8 +41,11 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         initial: bytes = b"",
         max_message: int | None = None,
         binary_only: bool = False,
+        rung: str = "websocket",
     ) -> None:
         self._stream = stream
+        self.rung = rung
+        "How it gets through: `websocket` by an upgrade, `stream` carried by plain requests."
         self._ws = Connection(ConnectionType.CLIENT if client else ConnectionType.SERVER)
         self.subprotocol = subprotocol
         self.close_code: int | None = None
@@ -251,19 +254,50 @@ async def connect_websocket(
     headers: Headers = (),
     subprotocols: Iterable[str] = (),
     max_message: int | None = None,
+    carry: bool = True,
 ) -> WebSocketStream:
-    """Opens a WebSocket. Raises HttpError when the server refuses, NetError when it cannot be reached."""
+    """Opens a WebSocket, carried by plain requests where upgrades do not get through (unless `carry` is off).
+
+    Raises HttpError when the server refuses, NetError when it cannot be reached.
+    """
+    offered = list(subprotocols)
+    learned, origin = policy.learned, policy.origin.netloc
+    if carry and learned.strips_upgrades(origin, trio.current_time()):
+        return await _carried(policy, path, headers, offered, max_message)
+    try:
+        return await _upgraded(policy, path, headers, offered, max_message)
+    except (HttpError, NetError) as refused:
+        if not carry or not is_stripped(refused):
+            raise
+        try:
+            socket = await _carried(policy, path, headers, offered, max_message)
+        except HttpError as error:
+            # The server itself has spoken now, past whatever hides upgrades from it - or it is of another make.
+            raise (error if error.is_enveloped and error.status != 404 else refused) from refused
+        except NetError:
+            raise refused from None
+        learned.on_stripped(origin, trio.current_time())
+        return socket
+
+
+def is_stripped(refused: HttpError | NetError) -> bool:
+    """Whether an upgrade may have failed for something on the way: worth a try without one."""
+    if isinstance(refused, HttpError):
+        return refused.status == 426 or not refused.is_enveloped
+    return refused.code in {"protocol", "timeout"}
+
+
+async def _upgraded(
+    policy: DialPolicy, path: str, headers: Headers, offered: list[str], max_message: int | None
+) -> WebSocketStream:
     key = base64.b64encode(secrets.token_bytes(16)).decode()
     fields = [
         ("Upgrade", "websocket"),
         ("Connection", "Upgrade"),
         ("Sec-WebSocket-Version", "13"),
         ("Sec-WebSocket-Key", key),
-        *headers,
+        *_offer(headers, offered),
     ]
-    offered = list(subprotocols)
-    if offered:
-        fields.append(("Sec-WebSocket-Protocol", ", ".join(offered)))
     stream, answer, rest = await upgrade(policy, path, fields)
     chosen = answer.get("sec-websocket-protocol", "")
     if answer.get("sec-websocket-accept") != accept_key(key) or (chosen and chosen not in offered):
@@ -272,8 +306,22 @@ async def connect_websocket(
     return WebSocketStream(stream, client=True, subprotocol=chosen, initial=rest, max_message=max_message)
 
 
+async def _carried(
+    policy: DialPolicy, path: str, headers: Headers, offered: list[str], max_message: int | None
+) -> WebSocketStream:
+    from coder.net.carrier import connect_carried
+
+    stream, answer = await connect_carried(policy, path, "websocket", headers=_offer(headers, offered))
+    chosen = answer.get("sec-websocket-protocol", "")
+    return WebSocketStream(stream, client=True, subprotocol=chosen, max_message=max_message, rung="stream")
+
+
+def _offer(headers: Headers, offered: list[str]) -> list[tuple[str, str]]:
+    return [*headers, ("Sec-WebSocket-Protocol", ", ".join(offered))] if offered else list(headers)
+
+
 async def connect_upgrade(
-    policy: DialPolicy, path: str, protocol: str, *, headers: Headers = ()
+    policy: DialPolicy, path: str, protocol: str, *, headers: Headers = (), timeout: float = UPGRADE_TIMEOUT
 ) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
     """Upgrades to a raw protocol such as DERP. Returns (stream, response headers, first bytes of the protocol)."""
-    return await upgrade(policy, path, [("Upgrade", protocol), ("Connection", "Upgrade"), *headers])
+    return await upgrade(policy, path, [("Upgrade", protocol), ("Connection", "Upgrade"), *headers], timeout)

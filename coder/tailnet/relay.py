@@ -1,12 +1,14 @@
-"""How the mesh reaches relays: `GET /derp` upgraded, or a WebSocket where proxies refuse the upgrade.
+"""How the mesh reaches relays: a ladder of three rungs, each for networks that refuse the one before.
 
-One `RelayDialer` per node; it is the mesh's DerpDialer and LatencyProbe. A region whose plain upgrade failed for a
-reason of HTTP stays on WebSockets for the life of the process (derp-disco-stun section 2).
+`GET /derp` upgraded to DERP; a WebSocket, where proxies know no other upgrade; a stream carried by plain HTTPS
+requests, where every upgrade is stripped (our own relays only). One `RelayDialer` per node; it is the mesh's
+DerpDialer and LatencyProbe. A region stays on the rung that worked (derp-disco-stun section 2) until that one fails
+too; then the ladder is climbed from its foot again.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import trio
 
@@ -14,7 +16,34 @@ from coder.mesh.core.paths.derpmap import DEFAULT_DERP_PORT, DerpNode, DerpRegio
 from coder.mesh.drivers.transport import DerpTransport
 from coder.mesh.errors import RelayError
 from coder.net.errors import HttpError, NetError
-from coder.net.policy import DialPolicy
+from coder.net.policy import DialPolicy, proxy_for
+from coder.net.websocket import is_stripped
+
+UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
+RUNGS = (UPGRADE, WEBSOCKET, STREAM)
+RUNG_TIMEOUT = 4.0
+"""Seconds a rung has for its answer, and after that for the relay's first bytes: some proxies agree to an upgrade and
+then pass nothing. Two rungs fit into the ten seconds a connection may take."""
+
+
+@dataclass(slots=True)
+class Rung:
+    """One rung of one region, as far as it was tried."""
+
+    name: str
+    verdict: str = "not tried"
+    "`works`, `not tried`, or what went wrong."
+
+
+@dataclass(slots=True)
+class _Ladder:
+    at: str = UPGRADE
+    "The rung to begin at."
+    reason: str = ""
+    "Why it is not the first one."
+    is_proven: bool = False
+    "It has worked."
+    rungs: dict[str, Rung] = field(default_factory=lambda: {name: Rung(name) for name in RUNGS})
 
 
 class RelayDialer:
@@ -26,11 +55,21 @@ class RelayDialer:
     def __init__(self, policy: DialPolicy, *, force_websockets: bool = False) -> None:
         self._policy = policy
         self._force_websockets = force_websockets
-        self._forced: dict[int, str] = {}
+        self._ladders: dict[int, _Ladder] = {}
 
     def forced_websockets(self) -> dict[int, str]:
-        """Region -> why WebSockets are used there."""
-        return dict(self._forced)
+        """Region -> why the plain upgrade is not used there."""
+        return {region: ladder.reason for region, ladder in self._ladders.items() if ladder.reason}
+
+    def rungs(self, region: int) -> list[Rung]:
+        """What is known of each rung to a region, from the first to the last."""
+        ladder = self._ladders.get(region)
+        return list((ladder or _Ladder()).rungs.values())
+
+    def via_proxy(self, region: DerpRegion, node: DerpNode) -> str:
+        """The proxy connections to this node go through, without its password; empty for none."""
+        origin = self._policy_of(region, node).origin
+        return shown_proxy(proxy_for(self._policy, origin.hostname or "", origin.scheme))
 
     def force_websockets(self, on: bool) -> None:
         """The server's wish (manifest), for connections made from now on."""
@@ -39,19 +78,45 @@ class RelayDialer:
     async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
         """Raises RelayError."""
         policy = self._policy_of(region, node)
-        reason = "forced by configuration" if self._force_websockets else self._forced.get(region.region_id, "")
+        ladder = self._ladders.setdefault(region.region_id, _Ladder())
+        if ladder.at != STREAM and policy.learned.strips_upgrades(policy.origin.netloc, trio.current_time()):
+            ladder.at, ladder.reason = STREAM, "upgrades to this server are stripped"
+        if self._force_websockets and ladder.at == UPGRADE:
+            ladder.at, ladder.reason = WEBSOCKET, "forced by configuration"
         try:
-            if reason:
+            return await self._climb_from(ladder, policy)
+        except (NetError, HttpError, _RungRefused) as error:
+            what = error.reason if isinstance(error, _RungRefused) else error.message
+            ladder.rungs[ladder.at].verdict = what
+            if ladder.at == STREAM or not ladder.is_proven:
+                ladder.at, ladder.reason, ladder.is_proven = UPGRADE, "", False
+            raise RelayError(f"relay {region.region_code}: {what}") from error
+
+    async def _climb_from(self, ladder: _Ladder, policy: DialPolicy) -> DerpTransport:
+        for rung in RUNGS[RUNGS.index(ladder.at) :]:
+            ladder.at = rung  # remembered even when we are cancelled here: the next attempt goes on from this rung
+            try:
+                transport = await self._climb(rung, policy, ladder.reason)
+            except _RungRefused as error:
+                ladder.rungs[rung].verdict = ladder.reason = error.reason
+                if rung == STREAM:
+                    raise
+                continue
+            ladder.rungs[rung].verdict, ladder.is_proven = "works", True
+            return transport
+        raise AssertionError("the last rung returns or raises")
+
+    async def _climb(self, rung: str, policy: DialPolicy, reason: str) -> DerpTransport:
+        try:
+            if rung == UPGRADE:
+                return await self._upgrade(policy)
+            if rung == WEBSOCKET:
                 return await self._websocket(policy, reason)
-            return await self._upgrade(policy)
-        except _UpgradeRefused as refused:
-            self._forced[region.region_id] = refused.reason
-        except (NetError, HttpError) as error:
-            raise RelayError(f"relay {region.region_code}: {error.message}") from error
-        try:
-            return await self._websocket(policy, self._forced[region.region_id])
-        except (NetError, HttpError) as error:
-            raise RelayError(f"relay {region.region_code}: {error.message}") from error
+            return await self._stream(policy, reason)
+        except (HttpError, NetError) as error:
+            if rung != STREAM and is_stripped(error):
+                raise _RungRefused(_what_happened(rung, error)) from error
+            raise
 
     async def probe(self, region: DerpRegion, node: DerpNode) -> float:
         """Seconds of one `GET /derp/latency-check` on a warm connection. Raises RelayError."""
@@ -78,25 +143,64 @@ class RelayDialer:
     async def _upgrade(self, policy: DialPolicy) -> DerpTransport:
         from coder.net.websocket import connect_upgrade
 
-        try:
-            stream, headers, leftover = await connect_upgrade(policy, "/derp", "DERP")
-        except HttpError as error:
-            # The answer came from something that speaks HTTP but does not know this upgrade: a proxy, most likely.
-            if error.status < 500 and error.status not in {401, 403, 404}:
-                raise _UpgradeRefused(f"the upgrade was answered with status {error.status}") from error
-            raise
+        stream, headers, leftover = await connect_upgrade(policy, "/derp", "DERP", timeout=RUNG_TIMEOUT)
         if headers.get("upgrade", "").lower() != "derp":
             await trio.aclose_forcefully(stream)
-            raise _UpgradeRefused(f"the upgrade was answered as {headers.get('upgrade', 'nothing')!r}")
-        return DerpTransport(stream, leftover)
+            raise _RungRefused(f"the upgrade was answered as {headers.get('upgrade', 'nothing')!r}")
+        return DerpTransport(stream, leftover or await _first_bytes(stream, UPGRADE))
 
     async def _websocket(self, policy: DialPolicy, reason: str) -> DerpTransport:
         from coder.net.websocket import connect_websocket
 
-        return DerpTransport(await connect_websocket(policy, "/derp", subprotocols=("derp",)), b"", reason)
+        socket = None
+        with trio.move_on_after(RUNG_TIMEOUT):
+            socket = await connect_websocket(policy, "/derp", subprotocols=("derp",), carry=False)
+        if socket is None:
+            raise _RungRefused(f"a WebSocket was not answered within {RUNG_TIMEOUT:g} s")
+        return DerpTransport(socket, await _first_bytes(socket, WEBSOCKET), reason, WEBSOCKET)
+
+    async def _stream(self, policy: DialPolicy, reason: str) -> DerpTransport:
+        from coder.net.carrier import connect_carried
+
+        stream, _ = await connect_carried(policy, "/derp", "DERP")
+        policy.learned.on_stripped(policy.origin.netloc, trio.current_time())
+        return DerpTransport(stream, b"", f"plain requests, because {reason}", STREAM)
 
 
-class _UpgradeRefused(Exception):  # noqa: N818 - never leaves this file
+async def _first_bytes(stream: trio.abc.Stream, rung: str) -> bytes:
+    """What the relay says first. A relay always speaks first, so silence means that something swallows it."""
+    data: bytes | bytearray = b""
+    try:
+        with trio.move_on_after(RUNG_TIMEOUT):
+            data = await stream.receive_some()
+    except (trio.BrokenResourceError, OSError):
+        pass
+    except BaseException:
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(stream)
+        raise
+    if data:
+        return bytes(data)
+    await trio.aclose_forcefully(stream)
+    raise _RungRefused(f"the {_TITLES[rung]} was accepted, but nothing came through it")
+
+
+_TITLES = {UPGRADE: "upgrade to DERP", WEBSOCKET: "WebSocket", STREAM: "carried stream"}
+
+
+def _what_happened(rung: str, error: HttpError | NetError) -> str:
+    if isinstance(error, HttpError):
+        return f"the {_TITLES[rung]} was answered with status {error.status}"
+    return f"the {_TITLES[rung]} was not answered ({error.message})"
+
+
+def shown_proxy(proxy: str) -> str:
+    """A proxy's URL as people may see it: without user and password."""
+    scheme, found, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if found else ""
+
+
+class _RungRefused(Exception):  # noqa: N818 - never leaves this file
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason

@@ -20,6 +20,7 @@ from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.errors import CryptoError, MeshError, WireError
 from coder.mesh.core.paths.derpmap import DerpMap
+from coder.mesh.core.paths.keepalive import Keepalive
 from coder.mesh.core.paths.relays import IDLE_CLOSE, IDLE_SCAN
 from coder.mesh.core.wire import derp
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox, keep_unsent_short, relay_frames
@@ -29,6 +30,8 @@ from coder.mesh.errors import RelayError
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 120.0
 PING_TIMEOUT = 3.0
+ANSWER_TIMEOUT = 6.0
+"""Ours: seconds a ping on an idle connection may go unanswered; data that waits for a repetition is not lost yet."""
 FIRST_RETRY = 0.1
 LAST_RETRY = 2.5
 """Ours: upstream waits up to 5 s. A relay that restarts should not be noticed by people at a shell."""
@@ -52,6 +55,10 @@ _NETWORK_ERRORS = (
     CryptoError,
     MeshError,
 )
+
+
+_CUTS = (OSError, trio.BrokenResourceError, RelayError)
+"""How a connection ends when something on the way ends it."""
 
 
 class RelayEvents(Protocol):
@@ -84,6 +91,10 @@ class RelayStatus:
     """Why it is not connected, or what the relay complains about; empty when all is well."""
     forced_websocket: str
     dropped: int
+    rung: str = ""
+    """By what it is connected: `upgrade`, `websocket` or `stream`."""
+    keepalive: float = 0.0
+    """Seconds of silence after which we speak."""
 
 
 class _Connection:
@@ -103,10 +114,16 @@ class _Connection:
         self.used = trio.current_time()
         self.problem = "connecting"
         self.forced_websocket = ""
+        self.rung = ""
         self.dropped = 0
         self.restart_in = 0.0
         self.heard = object()
         """Replaced whenever something arrives."""
+        self.heard_at = self.said_at = 0.0
+        self.is_goodbye = False
+        """The relay said that it will go."""
+        self.unanswered = 0.0
+        """How long nothing had been said when a ping was not answered."""
         self.attempt: trio.CancelScope | None = None
         self.hurry = trio.Event()
         """Set to end a pause between attempts."""
@@ -195,16 +212,32 @@ class _Connection:
             inbox = Inbox(transport.stream, transport.leftover)
             with trio.fail_after(CONNECT_TIMEOUT):
                 shared = await self._log_in(transport.stream, inbox)
-            self.forced_websocket = transport.forced_websocket
+            self.forced_websocket, self.rung = transport.forced_websocket, transport.rung
             self.connected = True
+            self.is_goodbye = False
+            self.heard_at = self.said_at = began = trio.current_time()
             self.problem = ""
             self.control.insert(0, derp.NotePreferred(self.region == self.pool.home).encode())
             self.wake.set()
             self.pool.events.relay_connected(self.region, True)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, transport.stream)
-                await self._read(inbox, shared)
-                nursery.cancel_scope.cancel()
+            self.unanswered = 0.0
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, transport.stream)
+                    nursery.start_soon(self._stay_warm)
+                    await self._read(inbox, shared)
+                    nursery.cancel_scope.cancel()
+            except* _CUTS as group:
+                self._learn_from_cut(began)
+                raise group from None
+            self._learn_from_cut(began)
+
+    def _learn_from_cut(self, began: float) -> None:
+        """The connection ended without our wish: was it for its silence?"""
+        now = trio.current_time()
+        silence = self.unanswered or now - max(self.heard_at, self.said_at)
+        if not self.is_goodbye:
+            self.pool.keepalive(self.region).on_cut(silence, now - began)
 
     async def _dial(self) -> DerpTransport:
         region = self.pool.derp_map.regions.get(self.region)
@@ -236,9 +269,24 @@ class _Connection:
             self.wake = trio.Event()
             while data := self.take():
                 await stream.send_all(data)
+                self.said_at = trio.current_time()
                 if self.is_long and self.queued_bytes < SHORT_QUEUE:
                     self.is_long = False
                     self.pool.events.relay_drained(self.region)
+
+    async def _stay_warm(self) -> None:
+        """Speak before whatever is on the way takes silence for death, and notice when it did."""
+        while True:
+            interval, quiet_since = self.pool.keepalive(self.region).interval, max(self.heard_at, self.said_at)
+            await trio.sleep_until(quiet_since + interval)
+            if max(self.heard_at, self.said_at) > quiet_since:
+                continue
+            asked = self.heard
+            self.put_control(derp.Ping(self.pool.random(8)).encode())
+            await trio.sleep(ANSWER_TIMEOUT)
+            if self.heard is asked:
+                self.unanswered = interval
+                raise RelayError("the relay did not answer")
 
     async def _read(self, inbox: Inbox, shared: SharedBox) -> None:
         while True:
@@ -247,6 +295,7 @@ class _Connection:
                 if not await inbox.more():
                     return
             self.heard = object()
+            self.heard_at = trio.current_time()
 
     def _digest(self, buffer: bytearray, shared: SharedBox) -> None:
         """Handle every whole frame, packets in runs of one peer."""
@@ -293,6 +342,7 @@ class _Connection:
                 self.problem = problem[:200]
             case derp.Restarting(reconnect_in_ms):
                 self.restart_in = min(reconnect_in_ms / 1000, MAX_RESTART_WAIT)
+                self.is_goodbye = True
             case _:
                 pass  # keepalives have done their work by arriving
 
@@ -317,6 +367,7 @@ class RelayPool:
         self.random = random_bytes
         self._nursery = nursery
         self._connections: dict[int, _Connection] = {}
+        self._keepalives: dict[int, Keepalive] = {}
 
     def send(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
         """Queue packets for a peer; a connection is made when there is none. The packets are copied.
@@ -357,6 +408,10 @@ class RelayPool:
             else:
                 connection.hurry.set()
 
+    def keepalive(self, region: int) -> Keepalive:
+        """What is known of silences on the way to a region; outlives its connections."""
+        return self._keepalives.setdefault(region, Keepalive())
+
     def forced_websockets(self) -> dict[int, str]:
         """Region -> why its connection uses a WebSocket."""
         return {r: c.forced_websocket for r, c in self._connections.items() if c.forced_websocket}
@@ -369,7 +424,16 @@ class RelayPool:
     def status(self) -> list[RelayStatus]:
         """Every connection."""
         return [
-            RelayStatus(c.region, c.connected, c.region == self.home, c.problem, c.forced_websocket, c.dropped)
+            RelayStatus(
+                c.region,
+                c.connected,
+                c.region == self.home,
+                c.problem,
+                c.forced_websocket,
+                c.dropped,
+                c.rung,
+                self.keepalive(c.region).interval,
+            )
             for c in self._connections.values()
         ]
 

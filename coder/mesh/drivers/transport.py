@@ -22,7 +22,9 @@ class DerpTransport:
     leftover: bytes = b""
     """Bytes that were read together with the HTTP answer."""
     forced_websocket: str = ""
-    """Why the dialer had to use a WebSocket; empty when the plain upgrade worked."""
+    """Why the dialer could not use the plain upgrade; empty when it worked."""
+    rung: str = "upgrade"
+    """By what the relay is reached: `upgrade`, `websocket` or `stream`."""
 
 
 class DerpDialer(Protocol):

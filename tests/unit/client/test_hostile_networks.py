@@ -1,0 +1,133 @@
+"""A shell opens through every box that networks of companies put between people, agents and their server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import trio
+
+from coder.agent.agent import Agent
+from coder.agent.config import AgentConfig
+from coder.base.secret import Secret
+from coder.client.link import WorkspaceLink, open_link
+from coder.mesh.drivers.pump import Pump
+from coder.net.policy import DialPolicy
+from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.hostile import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
+
+TERMINAL = 2
+NAME = "coder.test"
+"Not a loopback name: those are never reached through a proxy. Only the proxies here can resolve it."
+
+
+@asynccontextmanager
+async def running_agent(scene: AgentWorld, policy: DialPolicy, folder: Path) -> AsyncIterator[None]:
+    """A whole agent in this process."""
+    folder.mkdir(exist_ok=True)
+    token = Secret(scene.token)
+    agent = Agent(AgentConfig(policy.with_token(token), token, folder, folder, "coder"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(agent.run)
+
+        async def connected() -> bool:
+            return bool((await scene.agent())["status"] == "connected")
+
+        await eventually(connected)
+        yield
+        agent.stop()
+
+
+async def shell_says(link: WorkspaceLink) -> str:
+    """What a terminal in the workspace prints for a sum."""
+    await link.wait_reachable(15)
+    stream = await link.connect(TERMINAL)
+    async with stream:
+        init = {"ID": str(uuid4()), "Height": 24, "Width": 80, "Command": "echo sum=$((40+2)); sleep 0.2",
+                "Container": "", "ContainerUser": "", "BackendType": ""}  # fmt: skip
+        raw = json.dumps(init).encode()
+        await stream.send_all(len(raw).to_bytes(2, "little") + raw)
+        said = b""
+        while b"sum=42" not in said:
+            data = await stream.receive_some()
+            if not data:
+                break
+            said += data
+    return said.decode()
+
+
+@asynccontextmanager
+async def scene_of(tmp_path: Path) -> AsyncIterator[tuple[AgentWorld, Target, Path]]:
+    async with workspace_world() as scene:
+        host, port = scene.world.url.removeprefix("http://").rsplit(":", 1)
+        yield scene, (host, int(port)), tmp_path / "agent"
+
+
+async def through(scene: AgentWorld, policy: DialPolicy, folder: Path, *, direct: bool = False) -> tuple[str, Any]:
+    """An agent and a client with this policy; (what the shell said, the client's relay)."""
+    with trio.fail_after(40):
+        async with running_agent(scene, policy, folder):
+            person = policy.with_token(Secret(scene.world.token))
+            async with open_link(person, str(scene.agent_id), direct=direct) as link:
+                said = await shell_says(link)
+                return said, link.node.status().relays[0]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A box and what must be true behind it."""
+
+    name: str
+    make: Callable[[Target], Handler]
+    rung: str
+
+
+STRIPPERS = (
+    Case("knows only WebSockets", lambda to: UpgradeStripper(to, knows=("websocket",)), "websocket"),
+    Case("strips upgrades", UpgradeStripper, "stream"),
+    Case("refuses upgrades", lambda to: UpgradeStripper(to, "refuse"), "stream"),
+)
+
+
+async def test_a_shell_opens_behind_every_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene_of(tmp_path) as (scene, target, folder), trio.open_nursery() as nursery:
+        for case in STRIPPERS:
+            port = await nursery.start(serve_box, case.make(target))
+            said, relay = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+            assert "sum=42" in said, case.name
+            assert relay.rung == case.rung, case.name
+            assert relay.forced_websocket, case.name
+
+        proxy = AuthProxy(target, "ana", "p@ss")
+        port = await nursery.start(serve_box, proxy)
+        proxies = {"http": f"http://ana:p%40ss@127.0.0.1:{port}", "no": "elsewhere.test"}
+        said, relay = await through(scene, DialPolicy(f"http://{NAME}:80", proxies=proxies), folder)
+        assert "sum=42" in said
+        assert relay.rung == "upgrade"
+        assert set(proxy.tunnels) == {f"{NAME}:80"}
+        assert len(proxy.tunnels) >= 4, "API, RPC and relay of both sides"
+        assert not proxy.refused
+
+        # Direct paths are wanted, and every datagram vanishes; silence of a second and a half costs a connection.
+        monkeypatch.setattr(Pump, "udp", lambda *_: True)
+        monkeypatch.setattr(Pump, "udp_batch", lambda *_: True)
+        port = await nursery.start(serve_box, IdleCutter(target, 1.5))
+        said, _ = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
+        assert "sum=42" in said
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.soak
+async def test_a_shell_opens_where_answers_are_held_back(tmp_path: Path) -> None:
+    async with scene_of(tmp_path) as (scene, target, folder), trio.open_nursery() as nursery:
+        port = await nursery.start(serve_box, UpgradeStripper(target, "refuse", buffers=True))
+        said, relay = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+        assert "sum=42" in said
+        assert relay.rung == "stream"
+        nursery.cancel_scope.cancel()
