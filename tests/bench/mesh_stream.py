@@ -3,8 +3,9 @@
 `measure()` returns rows for scripts/bench; run the file itself for a quick look:
     python -m tests.bench.mesh_stream [--seconds 5] [--path direct|relay]
 The nodes exchange keys and addresses over their standard streams; with `relay` a third process forwards, and its own
-CPU time is reported as well. CPU time is user and system of the whole process, start-up excluded. With
-MESH_PROFILE=PREFIX in the environment each process leaves a profile for pstats in PREFIX.<role>.
+CPU time is reported as well. `Place` says where they run and with what socket buffers. CPU time is user and system of
+the whole process, start-up excluded. With MESH_PROFILE=PREFIX in the environment each process leaves a profile for
+pstats in PREFIX.<role>.
 """
 
 from __future__ import annotations
@@ -33,6 +34,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where the processes of a run are."""
+
+    sender: str = "127.0.0.1"
+    receiver: str = "127.0.0.1"
+    """Addresses; the relay is at the receiver's."""
+    commands: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Put before the command line of the sender and of the others (`ip netns exec ...`)."""
+    default_buffers: bool = False
+    """Leave UDP sockets with the buffers every process gets unasked (208 KiB on Linux)."""
+
+
+LOOPBACK = Place()
+
+
+@dataclass(frozen=True)
 class Result:
     """Figures of one run."""
 
@@ -44,6 +61,11 @@ class Result:
     receiver: dict[str, Any]
     relay_cpu_seconds: float
     path: str
+
+    @property
+    def cpu_ms_per_mb(self) -> float:
+        """CPU time of both ends per megabyte."""
+        return float((self.sender["cpu_seconds"] + self.receiver["cpu_seconds"]) / self.bytes * 1e9)
 
 
 TARGET_MBIT = 600
@@ -81,15 +103,15 @@ def _row(metric: str, value: float, unit: str, better: str, target: float | None
     return {"metric": metric, "value": round(value, 3), "unit": unit, "better": better, "target": target}
 
 
-def run(seconds: float = 5.0, path: str = "direct") -> Result:
+def run(seconds: float = 5.0, path: str = "direct", place: Place = LOOPBACK) -> Result:
     """Transfer for so many seconds; `path` is direct or relay."""
     processes: list[subprocess.Popen[str]] = []
     try:
-        relay = _spawn(processes, "relay", "0", path)
+        relay = _spawn(processes, place, "relay", place.receiver, "0", path)
         ports = _read(relay)
         relay_port = ports["port"]
-        receiver = _spawn(processes, "receiver", str(relay_port), path)
-        sender = _spawn(processes, "sender", str(relay_port), path, str(seconds))
+        receiver = _spawn(processes, place, "receiver", place.receiver, str(relay_port), path)
+        sender = _spawn(processes, place, "sender", place.sender, str(relay_port), path, str(seconds))
         infos = [_read(receiver), _read(sender)]
         _write(receiver, infos[1])
         _write(sender, {**infos[0], "echo": ports["echo"]})
@@ -115,14 +137,18 @@ def run(seconds: float = 5.0, path: str = "direct") -> Result:
     )
 
 
-def _spawn(processes: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(  # the command is this file itself
-        [sys.executable, "-m", "tests.bench.mesh_stream", "--role", *arguments],
+def _spawn(processes: list[subprocess.Popen[str]], place: Place, *arguments: str) -> subprocess.Popen[str]:
+    before = place.commands[arguments[0] != "sender"]
+    small = ["--default-buffers"] if place.default_buffers else []
+    # The command is this file itself; the relay's address is the receiver's.
+    process = subprocess.Popen(
+        [*before, sys.executable, "-m", "tests.bench.mesh_stream", *small, "--relay", place.receiver,
+         "--role", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-    )
+    )  # fmt: skip
     processes.append(process)
     return process
 
@@ -158,15 +184,24 @@ def _cpu() -> float:
 
 
 # -- the processes
-async def _relay() -> None:
+@dataclass(frozen=True)
+class Role:
+    """What a process of a run was told."""
+
+    host: str
+    relay: tuple[str, int]
+    path: str
+
+
+async def _relay(role: Role) -> None:
     from coder.mesh.core.crypto.keys import PrivateKey
     from coder.mesh.drivers.derp_server import DerpServer
     from tests.kit.mesh import serve_bare
 
     server = DerpServer(PrivateKey.generate(os.urandom))
     async with trio.open_nursery() as nursery:
-        port: int = await nursery.start(serve_bare, server)
-        (echo,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port: int = await nursery.start(serve_bare, server, role.host)
+        (echo,) = await trio.open_tcp_listeners(0, host=role.host)
         nursery.start_soon(trio.serve_listeners, _echo, [echo])
         _put(sys.stdout, {"port": port, "echo": echo.socket.getsockname()[1]})
         began = _cpu()
@@ -176,11 +211,12 @@ async def _relay() -> None:
 
 
 @asynccontextmanager
-async def _node(number: int, relay_port: int, path: str) -> AsyncIterator[Any]:
+async def _node(number: int, role: Role) -> AsyncIterator[Any]:
     from coder.mesh.node import NodeConfig, open_node
     from tests.kit.mesh import address, dial_bare, one_region
 
-    config = NodeConfig((address(number),), one_region("127.0.0.1", relay_port), dial_bare, direct=path == "direct")
+    direct = role.path == "direct"
+    config = NodeConfig((address(number),), one_region(*role.relay), dial_bare, direct=direct)
     async with open_node(config) as node:
         while not node.self_info.preferred_derp:
             await trio.sleep(0.01)
@@ -190,7 +226,7 @@ async def _node(number: int, relay_port: int, path: str) -> AsyncIterator[Any]:
             {
                 "key": node.self_info.public_key.hex(),
                 "disco": node.self_info.disco_key.hex(),
-                "endpoint": f"127.0.0.1:{ports[0]}" if path == "direct" else "",
+                "endpoint": f"{role.host}:{ports[0]}" if direct else "",
             },
         )
         yield node
@@ -201,15 +237,16 @@ async def _echo(stream: trio.abc.Stream) -> None:
         await stream.send_all(data)
 
 
-async def _round_trip(stream: trio.abc.Stream) -> float:
-    """Median of a few hundred round trips of 32 bytes, microseconds."""
+async def _round_trip(stream: trio.abc.Stream) -> tuple[float, float]:
+    """Median of a few hundred round trips of 32 bytes, and our own CPU time for one, microseconds."""
     found = []
+    cpu = _cpu()
     for _ in range(ROUND_TRIPS):
         began = time.perf_counter()
         await stream.send_all(bytes(32))
         await stream.receive_some()
         found.append(time.perf_counter() - began)
-    return median(found) * 1e6
+    return median(found) * 1e6, (_cpu() - cpu) / ROUND_TRIPS * 1e6
 
 
 async def _meet(node: Any, number: int) -> dict[str, Any]:
@@ -231,18 +268,18 @@ async def _meet(node: Any, number: int) -> dict[str, Any]:
     return peer
 
 
-async def _sender(relay_port: int, path: str, seconds: float) -> None:
+async def _sender(role: Role, seconds: float) -> None:
     from tests.kit.mesh import address
 
     chunk = os.urandom(CHUNK)
-    async with _node(1, relay_port, path) as node:
+    async with _node(1, role) as node:
         peer = await _meet(node, 2)
-        plain = await _round_trip(await trio.open_tcp_stream("127.0.0.1", peer["echo"]))
+        plain = await _round_trip(await trio.open_tcp_stream(role.relay[0], peer["echo"]))
         await node.wait_reachable(address(2))
         stream = await node.tcp_connect(address(2), PORT)
         await stream.send_all(b"warm up")
         await stream.receive_some(1)
-        while path == "direct" and (await node.ping(address(2))).via != "direct":
+        while role.path == "direct" and (await node.ping(address(2))).via != "direct":
             await trio.sleep(0.05)
         trip = await _round_trip(stream)
         await stream.send_all(b"go")
@@ -253,13 +290,14 @@ async def _sender(relay_port: int, path: str, seconds: float) -> None:
         await stream.receive_some(1)
         result = {"cpu_seconds": _cpu() - cpu, "path": node.status().peers[0].path, **_counters(stream)}
         result["us_per_packet"] = result["cpu_seconds"] / max(result["segments_out"], 1) * 1e6
-        result |= {"round_trip_us": trip, "plain_round_trip_us": plain}
+        result |= {"round_trip_us": trip[0], "plain_round_trip_us": plain[0]}
+        result |= {"round_trip_cpu_us": trip[1], "plain_round_trip_cpu_us": plain[1]}
         _put(sys.stdout, result)
         await stream.aclose()
 
 
-async def _receiver(relay_port: int, path: str) -> None:
-    async with _node(2, relay_port, path) as node:
+async def _receiver(role: Role) -> None:
+    async with _node(2, role) as node:
         listener = node.tcp_listen(PORT)
         await _meet(node, 1)
         stream = await listener.accept()
@@ -290,25 +328,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--path", choices=("direct", "relay"), default="direct")
+    parser.add_argument("--default-buffers", action="store_true")
+    parser.add_argument("--relay", default="127.0.0.1")
     parser.add_argument("--role", nargs="+")
     arguments = parser.parse_args()
     if not arguments.role:
-        print(json.dumps(run(arguments.seconds, arguments.path).__dict__, indent=1))
+        place = Place(default_buffers=arguments.default_buffers)
+        print(json.dumps(run(arguments.seconds, arguments.path, place).__dict__, indent=1))
         return
-    role, port, path, *rest = arguments.role
+    name, host, port, path, *rest = arguments.role
     profile_to = os.environ.get("MESH_PROFILE", "")
     if profile_to:
         import cProfile
 
         profiler = cProfile.Profile()
         profiler.enable()
-        atexit.register(lambda: profiler.dump_stats(f"{profile_to}.{role}"))
-    if role == "relay":
-        trio.run(_relay)
-    elif role == "sender":
-        trio.run(_sender, int(port), path, float(rest[0]))
+        atexit.register(lambda: profiler.dump_stats(f"{profile_to}.{name}"))
+    if arguments.default_buffers:
+        from coder.mesh.drivers import udp
+
+        udp._BUFFER_STEPS = ()  # type: ignore[misc]
+    role = Role(host, (arguments.relay, int(port)), path)
+    if name == "relay":
+        trio.run(_relay, role)
+    elif name == "sender":
+        trio.run(_sender, role, float(rest[0]))
     else:
-        trio.run(_receiver, int(port), path)
+        trio.run(_receiver, role)
 
 
 if __name__ == "__main__":

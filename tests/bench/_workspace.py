@@ -1,0 +1,125 @@
+"""The mesh as a workspace's user meets it: copying a file in, and the first byte of a shell.
+
+Lives here: one deployment on loopback, run from the sources (or the binary named by CODER_BENCH_BINARY).
+python -m tests.bench._workspace URL AGENT COUNT prints milliseconds from dialling to the first byte of a command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.bench.first import ROOT, Place, note, prepare
+
+
+def program(folder: Path) -> Path:
+    """What to measure, as one executable file."""
+    named = os.environ.get("CODER_BENCH_BINARY")
+    if named:
+        return Path(named).resolve()
+    path = folder / "coder"
+    path.write_text(f'#!/bin/sh\nexport PYTHONPATH="{ROOT}"\nexec "{sys.executable}" -m coder "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def measure(size_mib: int, rounds: int) -> dict[str, float]:
+    """scp rates (MiB/s), its CPU (ms per MiB: `coder ssh --stdio`, agent), and the first byte (ms)."""
+    for tool in ("ssh", "scp"):
+        if shutil.which(tool) is None:
+            raise FileNotFoundError(f"{tool} is not installed (apt-get install openssh-client)")
+    folder = Path(tempfile.mkdtemp(prefix="coder-bench-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        place = Place(program(folder), folder)
+        with place.server():
+            prepare(place)
+            with place.agent() as agent:
+                return {**_copies(place, agent.pid, size_mib, rounds), **_first_bytes(place, 3 * rounds)}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copies(place: Place, agent: int, size_mib: int, rounds: int) -> dict[str, float]:
+    config = place.folder / "ssh_config"
+    place.coder("config-ssh", "-y", "--ssh-config-file", str(config))
+    source, there, back = (place.folder / name for name in ("source", "there", "back"))
+    source.write_bytes(os.urandom(size_mib << 20))
+    found: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for way, (origin, target) in {
+            "in": (str(source), f"coder.ws:{there}"),
+            "out": (f"coder.ws:{there}", str(back)),
+        }.items():
+            note(f"scp {size_mib} MiB {way} …")
+            began, ours, agents = time.perf_counter(), _children(), _tree(agent)
+            subprocess.run(
+                ["scp", "-q", "-F", str(config), origin, target], env=place.env, check=True, stdin=subprocess.DEVNULL
+            )
+            found.setdefault(f"{way}_rate", []).append(size_mib / (time.perf_counter() - began))
+            found.setdefault(f"{way}_client_ms", []).append((_children() - ours) / size_mib * 1e3)
+            found.setdefault(f"{way}_agent_ms", []).append((_tree(agent) - agents) / size_mib * 1e3)
+    if back.read_bytes() != source.read_bytes():
+        raise AssertionError("scp changed the file")
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _tree(pid: int) -> float:
+    """CPU seconds of a process and the children it has waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _first_bytes(place: Place, count: int) -> dict[str, float]:
+    note("first byte of a shell …")
+    shown = json.loads(place.coder("list", "-o", "json").stdout)
+    agent = next(a["id"] for r in shown[0]["latest_build"]["resources"] for a in r.get("agents") or [])
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench._workspace", place.url, agent, str(count)],
+        env={**place.env, "PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True, check=True,
+    )  # fmt: skip
+    times: list[float] = json.loads(done.stdout)
+    return {"first_byte_ms": statistics.median(times)}
+
+
+async def _dial(url: str, agent: str, count: int) -> list[float]:
+    import trio_asyncio
+    from trio_asyncio import aio_as_trio
+
+    from coder.base.secret import Secret
+    from coder.client.link import open_link
+    from coder.client.shell import ShellRequest, _connection
+    from coder.net.policy import DialPolicy
+
+    token = (Path(os.environ["CODER_CONFIG_DIR"]) / "session").read_text().strip()
+    found = []
+    async with open_link(DialPolicy(url, Secret(token)), agent) as link, trio_asyncio.open_loop():
+        await link.wait_reachable()
+        for _ in range(count):
+            began = time.perf_counter()
+            stream = await link.connect(1)
+            async with _connection(stream, ShellRequest()) as connection:
+                process: Any = await aio_as_trio(connection.create_process)("echo ready", encoding=None)
+                await aio_as_trio(process.stdout.read)(1)
+                found.append((time.perf_counter() - began) * 1e3)
+    return found
+
+
+if __name__ == "__main__":
+    import trio
+
+    print(json.dumps(trio.run(_dial, sys.argv[1], sys.argv[2], int(sys.argv[3]))))

@@ -1,0 +1,218 @@
+"""The mesh against its targets: beside wireguard-go, under load, with ten thousand peers, and as a person meets it.
+
+Lives here: the table of rows and targets; what is run stands in mesh_stream.py, _wireguard_go.py, _mesh_scale.py,
+_mesh_flood.py and _workspace.py. Ours and a peer's runs alternate, medians are compared, and CPU time stands beside
+every throughput. A part that cannot run here is skipped with its reason.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.bench import _wireguard_go as go
+from tests.bench import _workspace, mesh_stream
+from tests.bench.mesh_stream import ROOT, Place, Result
+from tests.kit import netns
+
+Row = dict[str, Any]
+UPSTREAM_DIRECT = 380.0
+"""Mbit/s: the better end of `coder speedtest` of the original program, measured on such a machine."""
+UPSTREAM_COPY = 28.0
+"""MiB/s of scp into a workspace, of the original program."""
+
+
+class Table:
+    """Rows as they come, and why others do not."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.skipped: dict[str, str] = {}
+
+    def add(
+        self, metric: str, value: float, unit: str, target: float | None = None, *, better: str = "lower",
+        peer: tuple[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        row: Row = {"metric": metric, "value": round(value, 3), "unit": unit, "better": better, "target": target}
+        if peer is not None:
+            row |= {"peer": peer[0], "peer_value": round(peer[1], 3)}
+        self.rows.append(row)
+
+    def section(self, name: str, fill: Callable[[Table, bool], None], quick: bool) -> None:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        try:
+            fill(self, quick)
+        except (
+            go.UnavailableError,
+            OSError,
+            RuntimeError,
+            AssertionError,
+            subprocess.CalledProcessError,
+            TimeoutError,
+        ) as error:
+            self.skipped[name] = f"{type(error).__name__}: {error}"
+
+
+def measure(*, quick: bool = False) -> tuple[list[Row], dict[str, str]]:
+    """All rows of `scripts/bench mesh`."""
+    table = Table()
+    for name, fill in SECTIONS.items():
+        table.section(name, fill, quick)
+    return table.rows, table.skipped
+
+
+# ---- streams
+
+
+def _rate(results: list[Result]) -> float:
+    return median(result.mbit_per_second for result in results)
+
+
+def _cost(results: list[Result]) -> float:
+    return median(result.cpu_ms_per_mb for result in results)
+
+
+def _beside_wireguard_go(table: Table, quick: bool) -> None:
+    if not netns.available():
+        raise go.UnavailableError("needs root and network namespaces")
+    programs: dict[str, Path] = {}
+    for name, find in {"newest": go.newest, "Debian's own": go.installed}.items():
+        try:
+            programs[name] = find()
+        except go.UnavailableError as error:
+            table.skipped[f"beside wireguard-go, {name}"] = str(error)
+    rounds, seconds = (1, 2.0) if quick else (7, 3.0)
+    ours: list[Result] = []
+    theirs: dict[str, list[go.Transfer]] = {name: [] for name in programs}
+    with go.cable() as net:
+        where = tuple(tuple(net.command(side)) for side in go.SIDES)
+        place = Place(*go.OUTER, commands=where)  # type: ignore[arg-type]
+        for _ in range(rounds):
+            ours.append(mesh_stream.run(seconds, "direct", place))
+            for name, program in programs.items():
+                with go.tunnel(net, program) as ends:
+                    theirs[name].append(go.transfer(net, ends, seconds))
+    for name, transfers in theirs.items():
+        peer = f"wireguard-go {go.version(programs[name])}"
+        rate = median(transfer.mbit_per_second for transfer in transfers)
+        factor = 1.0 if name == "newest" else 4.0
+        table.add(
+            f"one TCP stream between namespaces, beside {name}", _rate(ours), "Mbit/s", round(rate * factor, 3),
+            better="higher", peer=(peer, rate),
+        )  # fmt: skip
+        cost = median(transfer.cpu_seconds / transfer.bytes * 1e9 for transfer in transfers)
+        table.add(f"its CPU time, both ends, beside {name}", _cost(ours), "ms/MB", peer=(f"{peer} and iperf3", cost))
+
+
+def _streams(table: Table, quick: bool) -> None:
+    rounds, seconds = (2, 1.5) if quick else (7, 3.0)
+    found: dict[str, list[Result]] = {"direct": [], "relay": [], "default buffers": []}
+    for _ in range(rounds):
+        found["direct"].append(mesh_stream.run(seconds, "direct"))
+        found["relay"].append(mesh_stream.run(seconds, "relay"))
+        found["default buffers"].append(mesh_stream.run(seconds, "direct", Place(default_buffers=True)))
+    direct, relay, small = found.values()
+    upstream = ("coder speedtest of the original, elsewhere", UPSTREAM_DIRECT)
+    table.add(
+        "one TCP stream on loopback", _rate(direct), "Mbit/s", 4 * UPSTREAM_DIRECT, better="higher", peer=upstream
+    )
+    table.add("its CPU time, both ends", _cost(direct), "ms/MB")
+    table.add(
+        "the same with the socket buffers every process gets", _rate(small), "Mbit/s", 4 * UPSTREAM_DIRECT,
+        better="higher", peer=upstream,
+    )  # fmt: skip
+    table.add("its CPU time with small buffers, both ends", _cost(small), "ms/MB")
+    table.add("one TCP stream through the relay", _rate(relay), "Mbit/s", better="higher")
+    table.add("its CPU time through the relay, both ends", _cost(relay), "ms/MB")
+    relay_cost = median(result.relay_cpu_seconds / result.bytes * 1e9 for result in relay)
+    table.add("CPU time of the relay itself", relay_cost, "ms/MB")
+    table.add("relayed / direct throughput", _rate(relay) / _rate(direct), "ratio", 0.35, better="higher")
+    for path, results in (("direct", direct), ("relay", relay)):
+        _round_trips(table, path, results)
+
+
+def _round_trips(table: Table, path: str, results: list[Result]) -> None:
+    def figure(name: str) -> float:
+        return median(result.sender[name] for result in results)
+
+    plain = figure("plain_round_trip_us")
+    target = round(plain * 1.6, 1) if path == "direct" else None
+    table.add(
+        f"round trip of 32 bytes, {path}", figure("round_trip_us"), "us", target, peer=("trio TCP on loopback", plain)
+    )
+    table.add(
+        f"CPU time of one end for it, {path}", figure("round_trip_cpu_us"), "us",
+        peer=("trio TCP on loopback", figure("plain_round_trip_cpu_us")),
+    )  # fmt: skip
+
+
+# ---- scale and floods
+
+
+def _process(module: str, *arguments: str) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.bench.{module}", *arguments], cwd=ROOT, check=True, capture_output=True
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _peers(table: Table, quick: bool) -> None:
+    count = 2000 if quick else 10_000
+    memory = _process("_mesh_scale", "memory", str(count))
+    table.add(f"memory of an idle peer with a session, of {count:,}", memory["session"] / 1000, "KB", 12)
+    table.add(f"memory of an idle peer with new and old keys, of {count:,}", memory["renewed"] / 1000, "KB", 12)
+    load = _process("_mesh_scale", "idle", str(count))["core_percent"] * 10_000 / count
+    table.add(
+        "CPU for 10,000 idle peers, keepalives every 25 s" + (" (from 2,000)" if quick else ""), load, "% of a core", 3
+    )
+
+
+def _handshakes(table: Table, quick: bool) -> None:
+    found = _process("_mesh_scale", "handshakes", "500" if quick else "3000")
+    table.add("handshakes answered per core", 1e6 / found["answer_us"], "1/s", 5000, better="higher")
+    table.add("refusing a garbage initiation of a stranger", found["stranger_us"], "us CPU", 1)
+    table.add("refusing a garbage initiation from a peer's address (wrong mac1)", found["known_us"], "us CPU", 1)
+
+
+def _flood(table: Table, quick: bool) -> None:
+    found = _process("_mesh_flood", "1" if quick else "3")
+    quiet = found["quiet_us"]
+    table.add(
+        "round trip under a flood of 20,000 garbage initiations a second", found["flooded_us"], "us",
+        round(2 * quiet, 1), peer=("the same without the flood", quiet),
+    )  # fmt: skip
+    table.add("CPU for each of them, system calls included", found["garbage_us"], "us")
+
+
+# ---- a workspace
+
+
+def _in_a_workspace(table: Table, quick: bool) -> None:
+    size, rounds = (64, 1) if quick else (256, 3)
+    found = _workspace.measure(size, rounds)
+    upstream = ("the original, elsewhere", UPSTREAM_COPY)
+    table.add(
+        f"scp {size} MiB into a workspace", found["in_rate"], "MiB/s", 4 * UPSTREAM_COPY, better="higher", peer=upstream
+    )
+    table.add("its CPU time, coder ssh --stdio and OpenSSH", found["in_client_ms"], "ms/MiB")
+    table.add("its CPU time, agent", found["in_agent_ms"], "ms/MiB")
+    table.add(f"scp {size} MiB out of a workspace", found["out_rate"], "MiB/s", better="higher")
+    table.add("its CPU time out, coder ssh --stdio and OpenSSH", found["out_client_ms"], "ms/MiB")
+    table.add("its CPU time out, agent", found["out_agent_ms"], "ms/MiB")
+    table.add("first byte of a shell after dialling", found["first_byte_ms"], "ms", 250)
+
+
+SECTIONS: dict[str, Callable[[Table, bool], None]] = {
+    "streams beside wireguard-go": _beside_wireguard_go,
+    "streams on loopback": _streams,
+    "idle peers": _peers,
+    "handshakes": _handshakes,
+    "garbage flood": _flood,
+    "a workspace": _in_a_workspace,
+}
