@@ -32,6 +32,7 @@ from coder.provisionerd.terraform.binary import Binary, find_binary
 from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
 from coder.provisionerd.terraform.extract.extract import extract_plan, extract_state_file
+from coder.provisionerd.terraform.graph_cache import GraphCache, template_key
 from coder.provisionerd.terraform.init_lock import PluginCache
 from coder.provisionerd.terraform.log_lines import Timings, log_lines, read_line
 from coder.provisionerd.terraform.process import ProcessError, Runner
@@ -40,6 +41,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 _log = get_logger("provisionerd.terraform")
 
+_DOWNLOADED = ".terraform/modules/"
 _PLAN_FILE = "plan.out"
 _STATE_FILE = "terraform.tfstate"
 _NOTHING_TO_DO = "The terraform state does not exist, there is nothing to do"
@@ -58,6 +60,7 @@ class TerraformExecutor:
         self._cache = PluginCache(config.cache_dir)
         self._environment = env_of.inherited(child_env(base=config.environment))
         self._binary: Binary | None = None
+        self.graphs = GraphCache()
 
     @asynccontextmanager
     async def open(self, settings: Settings) -> AsyncIterator[ExecutorSession]:
@@ -157,6 +160,7 @@ class _TerraformSession:
         self._plan_json: bytes = b""
         self._nothing_to_do = False
         self._graph: _GraphRun | None = None
+        self._graph_key = b""
         self._given_state = b""
         self._last_state = b""
 
@@ -235,7 +239,13 @@ class _TerraformSession:
         complete = pb.InitComplete(error=error, timings=stage.finish(failed=bool(error)))
         if not error:
             self._describe_modules(complete, request, stage)
+            if module_archive or not self._downloaded_modules(complete):
+                self._graph_key = template_key(request.template_source_archive, module_archive)
         return complete
+
+    def _downloaded_modules(self, complete: pb.InitComplete) -> list[str]:
+        """Directories of modules that are not part of the template itself."""
+        return [one.dir for one in complete.modules if one.dir.startswith(_DOWNLOADED)]
 
     def _upstream(self) -> bool:
         return self._executor.config.provider != "builtin"
@@ -268,7 +278,7 @@ class _TerraformSession:
             )
         if request.omit_module_files:
             return
-        downloaded = [one["Dir"] for one in modules if one.get("Dir", "").startswith(".terraform/modules/")]
+        downloaded = self._downloaded_modules(complete)
         packed = archive.pack_modules(self._folder, downloaded)
         if len(packed) > archive.MAX_MODULES:
             stage.emit(pb.LogLevel.WARN, f"the module files are {len(packed)} bytes, too many to keep with the version")
@@ -354,8 +364,13 @@ class _TerraformSession:
     # --- graph
     def _start_graph(self) -> None:
         """The graph depends on the template alone, so one run beside other work serves the whole job."""
-        if self._graph is None:
-            self._graph = _GraphRun()
+        if self._graph is not None:
+            return
+        self._graph = _GraphRun()
+        self._graph.dot = self._executor.graphs.find(self._graph_key, self._given_state) if self._graph_key else ""
+        if self._graph.dot:
+            self._graph.done.set()
+        else:
             self._nursery.start_soon(self._run_graph, self._graph)
 
     async def _run_graph(self, run: _GraphRun) -> None:
@@ -368,6 +383,8 @@ class _TerraformSession:
             if status != 0:
                 text = err.decode("utf-8", "replace").strip()[-2000:]
                 run.error = f"terraform graph: {_explain_status(status)}: {text}"
+            elif self._graph_key:
+                self._executor.graphs.keep(self._graph_key, run.dot)
         except ProcessError as problem:
             run.error = f"terraform graph: {problem.message}"
         finally:
