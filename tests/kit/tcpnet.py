@@ -70,11 +70,12 @@ class World:
         settings: TcpSettings | None = None,
         settings_b: TcpSettings | None = None,
         mtu: int = 1280,
+        addresses: tuple[bytes, bytes] = (A, B),
     ) -> None:
         self.random = Random(seed)
         self.now = 100.0 + self.random.random()
-        self.a = Stack([A], self.random.randbytes, mtu, settings)
-        self.b = Stack([B], self.random.randbytes, mtu, settings_b or settings)
+        self.a = Stack([addresses[0]], self.random.randbytes, mtu, settings)
+        self.b = Stack([addresses[1]], self.random.randbytes, mtu, settings_b or settings)
         self.links = {self.a: there or Link(), self.b: back or Link()}
         self.txbuf = TxBuf(mtu)
         self.wire: list[tuple[float, int, Stack, bytes]] = []
@@ -163,7 +164,7 @@ class World:
     def connect(self, port: int = PORT) -> tuple[TcpSocket, TcpSocket]:
         """A finished handshake from A to B: (A's socket, B's socket)."""
         listener = self.b.listeners.get(port) or self.b.tcp_listen(port)
-        mine = self.a.tcp_connect(B, port, self.now)
+        mine = self.a.tcp_connect(self.b.addresses[0], port, self.now)
         self.run(lambda: listener.readable and mine.connected)
         theirs = listener.accept_nowait()
         assert theirs is not None

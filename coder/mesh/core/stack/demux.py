@@ -15,7 +15,7 @@ from coder.mesh.core.stack.datagrams import UdpDatagram
 from coder.mesh.core.stack.listening import PendingConnection
 from coder.mesh.core.stack.notices import EchoReply, TooBig, TsmpPong, Unreachable
 from coder.mesh.core.stack.states import State
-from coder.mesh.core.wire import icmp, ip, tcp, tsmp, udp
+from coder.mesh.core.wire import icmp, ip, ip4, tcp, tsmp, udp
 from coder.mesh.core.wire.batch import Batch, TxBuf
 from coder.mesh.core.wire.tcp import Segment
 
@@ -154,6 +154,20 @@ _HANDLERS = {
     ip.PROTOCOL_ICMP6: _on_icmp,
     ip.PROTOCOL_TSMP: _on_tsmp,
 }
+
+
+def translated(packets: list[bytes]) -> list[bytes]:
+    """Packets of a host with an IPv4 address: IPv4 ones as IPv6; those that make no sense are left out."""
+    out = []
+    for packet in packets:
+        if packet[:1] and packet[0] >> 4 == 4:
+            try:
+                out.append(ip4.to_ipv6_untrusted(packet))
+            except WireError:
+                continue
+        else:
+            out.append(packet)
+    return out
 
 
 def unpadded(txbuf: TxBuf, batch: Batch) -> list[bytes]:

@@ -1,8 +1,10 @@
-"""The user-space IPv6 host: TCP, UDP, ICMPv6 and TSMP behind one pair of doors, packets in and packets out.
+"""The user-space host: TCP, UDP, ICMP and TSMP behind one pair of doors, packets in and packets out.
 
 Lives here: demultiplexing, port tables, held SYNs, per-peer switches, the order in which connections send, one heap of
 timers. Does not live here: TCP itself (connection.py and its neighbours), tunnels, sockets of the machine.
 Obeys: RFC 9293 (as a host), RFC 4443 section 4 (echo), derp-disco-stun.md sections 7 and 9.
+
+IPv4 is translated at the doors (wire/ip4.py): inside, its addresses are mapped ones, 16 bytes like all.
 
 How to drive it: `input_batch` with everything that arrived, then `emit` until None, then `take_output`, then sleep
 until `next_wake`, then `on_timer`, and so on. Inner checksums are produced, never verified: the tunnel has
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from heapq import heapify, heappop, heappush
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 
 from coder.mesh.core.stack import arrival, demux, emission, fragments, handshake, recovery, timers
 from coder.mesh.core.stack.connection import NEVER, TcpSocket
@@ -24,7 +26,7 @@ from coder.mesh.core.stack.notices import Notice
 from coder.mesh.core.stack.ports import choose_port
 from coder.mesh.core.stack.settings import DEFAULT_BURST_LIMIT, TcpSettings
 from coder.mesh.core.stack.states import State
-from coder.mesh.core.wire import icmp, ip, tcp, tsmp, udp
+from coder.mesh.core.wire import icmp, ip, ip4, tcp, tsmp, udp
 from coder.mesh.core.wire.batch import Batch, TxBuf
 
 __all__ = ["Listener", "Notice", "PendingConnection", "Stack", "StackError", "TcpSettings", "TcpSocket", "UdpSocket"]
@@ -47,17 +49,20 @@ def _nothing(*_: object) -> None:
 
 
 class Stack:
-    """One host. `now` is monotonic seconds everywhere; addresses are 16 bytes."""
+    """One host. `now` is monotonic seconds everywhere; addresses are 16 bytes, IPv4's also 4 where a verb takes one."""
 
     def __init__(
         self,
-        addresses: Iterable[bytes | IPv6Address],
+        addresses: Iterable[bytes | IPv6Address | IPv4Address],
         random: Callable[[int], bytes],
         mtu: int = ip.MIN_MTU,
         settings: TcpSettings | None = None,
     ) -> None:
         """`random` yields unpredictable bytes (sequence numbers, ports); `mtu` is the largest inner packet, bytes."""
-        self.addresses = [address if isinstance(address, bytes) else address.packed for address in addresses]
+        self.addresses = [
+            ip4.address16(address if isinstance(address, bytes) else address.packed) for address in addresses
+        ]
+        self._has_ipv4 = any(map(ip4.is_ipv4, self.addresses))
         self.mtu = mtu
         self.settings = settings or TcpSettings()
         self.random = random
@@ -95,6 +100,8 @@ class Stack:
         """Take inner packets (padding allowed) in the order of arrival. Foreign bytes never raise."""
         self.now = now
         self._busy = True
+        if self._has_ipv4:
+            packets = demux.translated(packets)
         sockets = self.sockets
         index = 0
         count = len(packets)
@@ -122,11 +129,15 @@ class Stack:
                 held[socket] = None
                 self._settle(socket, now)  # acknowledgements are small and keep the other direction going
                 continue
+            is_ipv4 = self._has_ipv4 and ip4.is_ipv4(socket.remote)
             batch = emission.emit(socket, txbuf, now)
             del ready[socket]
             if batch is not None:
                 ready[socket] = None
-                return batch
+                if not is_ipv4:
+                    return batch
+                self._out.setdefault(batch.destination, []).extend(demux.unpadded(txbuf, batch))
+                continue
             self._settle(socket, now)
         return None
 
@@ -143,6 +154,11 @@ class Stack:
             while (batch := self.emit(spare, now)) is not None:
                 self._out.setdefault(batch.destination, []).extend(demux.unpadded(spare, batch))
         out = list(self._out.items())
+        if self._has_ipv4:
+            out = [
+                (to, [ip4.from_ipv6(p) if p[0] >> 4 == 6 else p for p in packets] if ip4.is_ipv4(to) else packets)
+                for to, packets in out
+            ]
         self._out.clear()
         self._awake = False
         if self.pending:  # a connection gave up while it was asked
@@ -269,8 +285,12 @@ class Stack:
         if len(packet) <= mtu:
             self.send_control(destination, packet)
             return
-        for fragment in fragments.split(packet, mtu, int.from_bytes(self.random(4), "big")):
-            self.send_control(destination, fragment)
+        if ip4.is_ipv4(destination):
+            pieces = ip4.split(ip4.from_ipv6(packet), mtu, int.from_bytes(self.random(2), "big"))
+        else:
+            pieces = fragments.split(packet, mtu, int.from_bytes(self.random(4), "big"))
+        for piece in pieces:
+            self.send_control(destination, piece)
 
     def _wake(self) -> None:
         self._awake = True
@@ -315,7 +335,8 @@ class Stack:
         self, destination: bytes, port: int, now: float, *, source: bytes | None = None, source_port: int = 0
     ) -> TcpSocket:
         """Begin a connection; look at `connected` and `error` when `on_event` fires. StackError("no_ports")."""
-        local = source or self.addresses[0]
+        destination = ip4.address16(destination)
+        local = source or self._own_address(destination)
         if not source_port:
             source_port = choose_port(
                 self.random, lambda free: self._key(destination, local, port, free) not in self.sockets
@@ -327,6 +348,13 @@ class Stack:
         self.sockets[socket.key] = socket
         handshake.begin_connect(socket, now)
         return socket
+
+    def _own_address(self, destination: bytes) -> bytes:
+        """Where packets to the destination come from: our first address of its family."""
+        if not self._has_ipv4:
+            return self.addresses[0]
+        family = ip4.is_ipv4(destination)
+        return next((a for a in self.addresses if ip4.is_ipv4(a) == family), self.addresses[0])
 
     @staticmethod
     def _key(remote: bytes, local: bytes, remote_port: int, local_port: int) -> bytes:
@@ -365,6 +393,9 @@ class Stack:
 
     def udp_send(self, source: bytes, source_port: int, destination: bytes, port: int, payload: bytes) -> None:
         """Send a datagram without a socket (answers of a fallback's flow)."""
+        destination = ip4.address16(destination)
+        if self._has_ipv4 and ip4.is_ipv4(source) != ip4.is_ipv4(destination):
+            source = self._own_address(destination)  # one socket serves both families
         datagram = udp.Datagram(source_port, port, payload)
         self.send_large(destination, datagram.encode(source, destination, destination not in self._unchecked))
 
@@ -381,8 +412,9 @@ class Stack:
         self, destination: bytes, identifier: int, sequence: int, payload: bytes = b"", source: bytes | None = None
     ) -> None:
         """Send an echo request; the answer is an EchoReply notice."""
+        destination = ip4.address16(destination)
         message = icmp.Message(icmp.ECHO_REQUEST, 0, identifier << 16 | sequence, payload)
-        self.send_large(destination, message.encode(source or self.addresses[0], destination))
+        self.send_large(destination, message.encode(source or self._own_address(destination), destination))
 
     # Verbs for peers and limits
 
@@ -472,8 +504,10 @@ class Stack:
 
     def add_address(self, address: bytes) -> None:
         """Answer for one more address."""
+        address = ip4.address16(address)
         if address not in self.addresses:
             self.addresses.append(address)
+            self._has_ipv4 = self._has_ipv4 or ip4.is_ipv4(address)
 
     def remove_address(self, address: bytes) -> None:
         """Answer no more; its connections are reset."""

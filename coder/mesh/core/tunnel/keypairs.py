@@ -31,6 +31,8 @@ _unpack_header_from = TRANSPORT_HEADER.unpack_from
 _nonce = NONCE.pack
 _VERSION_MASK = 0xF0
 _VERSION_6 = 0x60
+_VERSION_4 = 0x40
+_MAPPED = bytes(10) + b"\xff\xff"
 _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
@@ -172,8 +174,12 @@ class Keypair:
                 append(plain)
             elif plain:
                 data += 1
-                if plain.startswith(self.tunnel.allowed, 8) and plain[0] & _VERSION_MASK == _VERSION_6:
-                    head = plain[:_SOURCE_END]
+                version = plain[0] & _VERSION_MASK
+                if version == _VERSION_6:
+                    if plain.startswith(self.tunnel.allowed, 8):
+                        head = plain[:_SOURCE_END]
+                        append(plain)
+                elif version == _VERSION_4 and _MAPPED + plain[12:16] in self.tunnel.allowed:
                     append(plain)
         else:
             offset = total

@@ -17,6 +17,7 @@ ECHO_REQUEST = 128
 ECHO_REPLY = 129
 UNREACHABLE = 1
 TOO_BIG = 2
+CODE_PROHIBITED = 1
 CODE_PORT_UNREACHABLE = 4
 
 _HEADER = Struct("!BBHI")
@@ -43,9 +44,13 @@ class Message(NamedTuple):
         """Of an echo."""
         return self.parameter & 0xFFFF
 
+    def body_bytes(self) -> bytes:
+        """The message with a checksum of zero."""
+        return _HEADER.pack(self.type, self.code, 0, self.parameter) + self.body
+
     def encode(self, source: bytes, destination: bytes) -> bytes:
         """The whole IPv6 packet."""
-        data = _HEADER.pack(self.type, self.code, 0, self.parameter) + self.body
+        data = self.body_bytes()
         check = ip.checksum(ip.PROTOCOL_ICMP6, source, destination, data)
         return (
             ip.header(ip.PROTOCOL_ICMP6, source, destination, len(data))

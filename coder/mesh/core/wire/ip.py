@@ -2,8 +2,8 @@
 
 Lives here: building and reading the 40 bytes every overlay packet begins with, and the checksum TCP, UDP and ICMPv6
 share.
-Does not live here: extension headers (no overlay node sends them; packets that have any are refused), IPv4 (room is
-left: addresses are 16 bytes everywhere, IPv4 would be mapped).
+Does not live here: extension headers (no overlay node sends them; packets that have any are refused), IPv4 (ip4.py:
+addresses are 16 bytes everywhere, IPv4's are mapped).
 Obeys: RFC 8200 (header), RFC 1071 (checksum), RFC 6437 (a flow label of zero is allowed).
 """
 
