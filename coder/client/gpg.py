@@ -6,16 +6,33 @@ forwarded to where the workspace's gpg expects its own agent. Private keys never
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import trio
-from trio_asyncio import aio_as_trio
 
 from coder.base.errors import CoderError
-from coder.net.ssh_library import asyncssh
 
 TIMEOUT = 30.0
 
 
-async def forward_gpg(connection: asyncssh.SSHClientConnection) -> None:
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that ran in the workspace."""
+
+    status: int | None
+    out: bytes
+    err: bytes
+
+
+class Workspace(Protocol):
+    """What is asked of the SSH connection; shell.py has the one that speaks asyncssh. Both raise CoderError."""
+
+    async def run(self, command: str, stdin: bytes) -> Finished: ...
+    async def forward_socket(self, there: str, here: str) -> None: ...
+
+
+async def forward_gpg(workspace: Workspace) -> None:
     """Sets everything up before the session starts. Raises CoderError naming the side that is not ready."""
     local_socket = (await _here("gpgconf", "--list-dirs", "agent-extra-socket")).decode().strip()
     if not local_socket:
@@ -24,23 +41,16 @@ async def forward_gpg(connection: asyncssh.SSHClientConnection) -> None:
     trust = await _here("gpg", "--export-ownertrust")
     # An agent that already runs there would keep the socket's name for itself.
     remote_socket = await _there(
-        connection, "gpgconf --kill gpg-agent >/dev/null 2>&1; umask 077; gpgconf --create-socketdir >/dev/null 2>&1;"
+        workspace, "gpgconf --kill gpg-agent >/dev/null 2>&1; umask 077; gpgconf --create-socketdir >/dev/null 2>&1;"
         " s=$(gpgconf --list-dirs agent-socket) && rm -f \"$s\" && printf %s \"$s\"",
     )  # fmt: skip
     if not remote_socket.startswith(b"/"):
         raise CoderError("gpg", "the workspace's GPG names no agent socket", "Install gnupg in the workspace.")
     if keys:
-        await _there(connection, "gpg --batch --import", keys)
+        await _there(workspace, "gpg --batch --import", keys)
     if trust:
-        await _there(connection, "gpg --batch --import-ownertrust", trust)
-    try:
-        await aio_as_trio(_forward)(connection, remote_socket.decode(), local_socket)
-    except (asyncssh.Error, OSError) as error:
-        raise CoderError("gpg", "the workspace refused to forward the GPG socket") from error
-
-
-async def _forward(connection: asyncssh.SSHClientConnection, remote: str, local: str) -> None:
-    await connection.forward_remote_path(remote, local)
+        await _there(workspace, "gpg --batch --import-ownertrust", trust)
+    await workspace.forward_socket(remote_socket.decode(), local_socket)
 
 
 async def _here(*command: str) -> bytes:
@@ -54,14 +64,14 @@ async def _here(*command: str) -> bytes:
     return bytes(done.stdout)
 
 
-async def _there(connection: asyncssh.SSHClientConnection, command: str, stdin: bytes = b"") -> bytes:
+async def _there(workspace: Workspace, command: str, stdin: bytes = b"") -> bytes:
     tool = command.split(maxsplit=1)[0]
     try:
         with trio.fail_after(TIMEOUT):
-            done = await aio_as_trio(connection.run)(command, input=stdin, encoding=None)
-    except (asyncssh.Error, trio.TooSlowError) as error:
-        raise CoderError("gpg", f"cannot run {tool} in the workspace") from error
-    if done.exit_status != 0:
-        said = bytes(done.stderr or b"").decode(errors="replace").strip()
+            done = await workspace.run(command, stdin)
+    except trio.TooSlowError as error:
+        raise CoderError("gpg", f"{tool} did not end in the workspace within {TIMEOUT:g} s") from error
+    if done.status != 0:
+        said = done.err.decode(errors="replace").strip()
         raise CoderError("gpg", f"{tool} failed in the workspace: {said}", "Install gnupg there.")
-    return bytes(done.stdout or b"")
+    return done.out

@@ -15,6 +15,7 @@ import trio_asyncio
 from trio_asyncio import aio_as_trio
 
 from coder.base.errors import CoderError
+from coder.client.gpg import Finished, forward_gpg
 from coder.client.standard_streams import StandardInput, StandardOutput
 from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import StreamTransport
@@ -45,9 +46,7 @@ async def run_shell(stream: trio.abc.HalfCloseableStream, request: ShellRequest)
         for listen, target in request.remote_forwards:
             await _forward(connection, listen, target)
         if request.forward_gpg:
-            from coder.client.gpg import forward_gpg
-
-            await forward_gpg(connection)
+            await forward_gpg(_GpgSide(connection))
         return await _session(connection, request)
 
 
@@ -180,6 +179,23 @@ async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target
         await aio_as_trio(_awaited)(forward)
     except (asyncssh.Error, OSError) as error:
         raise CoderError("remote_forward", f"cannot forward {listen} from the workspace") from error
+
+
+class _GpgSide:
+    """What forwarding GPG needs of a connection."""
+
+    def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
+        self._connection = connection
+
+    async def run(self, command: str, stdin: bytes) -> Finished:
+        try:
+            done = await aio_as_trio(self._connection.run)(command, input=stdin, encoding=None)
+        except (asyncssh.Error, OSError) as error:
+            raise CoderError("gpg", "a command for GPG could not be run in the workspace") from error
+        return Finished(done.exit_status, bytes(done.stdout or b""), bytes(done.stderr or b""))
+
+    async def forward_socket(self, there: str, here: str) -> None:
+        await _forward(self._connection, there, here)
 
 
 async def _awaited(awaitable: Awaitable[object]) -> object:

@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -41,8 +41,6 @@ from coder.mesh.errors import UdpUnavailableError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from coder.mesh.node import Node
-
 CLIENT_MTU = ip.MIN_MTU
 """Inner packets to clients: what their configuration says, and what the mesh carries everywhere."""
 MAX_STAGED = 64
@@ -51,6 +49,15 @@ STAGED_LIFE = 10.0
 """Seconds after which nobody waits for them any more."""
 REFUSALS_A_SECOND = 10
 """Per client: enough for a person to see why, useless for flooding."""
+
+
+class MeshNode(Protocol):
+    """The part of `coder.mesh.node.Node` that is needed here."""
+
+    def set_router(self, route: Callable[[list[bytes]], list[bytes]] | None) -> None: ...
+    def set_addresses(self, others: tuple[IPv6Address, ...]) -> None: ...
+    def send_packets(self, address: bytes, packets: list[bytes]) -> bool: ...
+    def kick(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ class Hub:
     """Made by `open_hub`. `on_wanted(address)` is called when a client wants a peer the node does not have."""
 
     def __init__(
-        self, node: Node, private_key: PrivateKey, on_wanted: Callable[[bytes], None], sockets: Iterable[UdpSocket]
+        self, node: MeshNode, private_key: PrivateKey, on_wanted: Callable[[bytes], None], sockets: Iterable[UdpSocket]
     ) -> None:
         self.public_key = private_key.public
         self.stats = HubStats()
@@ -345,7 +352,7 @@ class Hub:
 
 @asynccontextmanager
 async def open_hub(
-    node: Node, private_key: PrivateKey, host: str, port: int, on_wanted: Callable[[bytes], None]
+    node: MeshNode, private_key: PrivateKey, host: str, port: int, on_wanted: Callable[[bytes], None]
 ) -> AsyncIterator[Hub]:
     """A hub on a UDP address (host empty: all addresses of both families), working until the block is left.
 
