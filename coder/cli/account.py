@@ -1,0 +1,38 @@
+"""`coder publickey`: the key with which workspaces reach Git hosts over SSH."""
+
+from __future__ import annotations
+
+import sys
+
+from coder.base.config import Option
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation
+from coder.cli.failures import doing
+from coder.cli.output import confirm
+
+
+def _publickey(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    if invocation["reset"]:
+        question = "Confirm regenerate a new sshkey for your workspaces? This will require updating the key on any"
+        confirm(invocation, f"{question} services it is registered with, like GitHub and GitLab.", default=False)
+        with doing("regenerate gitsshkey"):
+            client.request("PUT", "/api/v2/users/me/gitsshkey")
+    with doing("create codersdk client"):
+        key = client.request("GET", "/api/v2/users/me/gitsshkey").json()
+    sys.stdout.write("This is your public key for using  git  in Coder. All clones with SSH will be authenticated ")
+    sys.stdout.write(f"automatically 🪄.\n{key['public_key'].strip()}\n\nAdd to GitHub and GitLab:\n")
+    sys.stdout.write("> https://github.com/settings/ssh/new\n> https://gitlab.com/-/profile/keys\n")
+    return 0
+
+
+PUBLICKEY = Command(
+    words="publickey",
+    summary="Output your Coder public key used for Git operations",
+    run=_publickey,
+    max_args=0,
+    options=(
+        Option("reset", "reset", kind="bool", default=False, help="Make a new key; the old one is good no more."),
+        YES,
+    ),
+)

@@ -1,0 +1,184 @@
+"""`coder tokens`: long-lived keys for scripts."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.duration import format_duration, parse_duration
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import go_time, print_rows, say
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
+
+COLUMNS = ("id", "name", "scopes", "allow list", "last used", "expires at", "created at", "owner")
+
+
+def _create(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    user = quote(invocation["user"] or "me")
+    body: dict[str, Any] = {
+        "lifetime": int(_lifetime(invocation, client, user).total_seconds()) * 10**9,
+        "token_name": invocation["name"],
+    }
+    if invocation["scope"]:
+        body["scopes"] = list(invocation["scope"])
+    if invocation["allow"]:
+        body["allow_list"] = list(invocation["allow"])
+    with doing("create tokens"):
+        made = client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body).json()
+    sys.stdout.write(made["key"] + "\n")
+    return 0
+
+
+def _lifetime(invocation: Invocation, client: BlockingClient, user: str) -> timedelta:
+    """As asked for, else the longest allowed."""
+    config = client.request("GET", f"/api/v2/users/{user}/keys/tokens/tokenconfig").json()
+    longest = timedelta(microseconds=config["max_token_lifetime"] / 1000)
+    text = invocation["lifetime"]
+    if not text:
+        return longest
+    try:
+        wanted = parse_duration(text)
+    except CoderError as error:
+        raise CoderError("lifetime", f'parse lifetime: invalid duration format: "{text}"') from error.__cause__
+    if wanted > longest:
+        raise CoderError(
+            "lifetime",
+            f"lifetime ({format_duration(wanted)}) is greater than the maximum allowed lifetime "
+            f"({format_duration(longest)})",
+        )
+    return wanted
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    query = f"include_all={str(invocation['all']).lower()}&include_expired={str(invocation['include_expired']).lower()}"
+    with doing("list tokens"):
+        tokens = client.request("GET", f"/api/v2/users/me/keys/tokens?{query}").json() or []
+    if not tokens and invocation["output"] != "json":
+        say("No tokens found.")
+        return 0
+    if invocation["all"] and not invocation.given("column"):
+        _print(invocation, tokens, (*invocation["column"], "owner"))
+    else:
+        _print(invocation, tokens)
+    return 0
+
+
+def _print(invocation: Invocation, tokens: list[dict[str, Any]], columns: tuple[str, ...] = ()) -> None:
+    from coder.cli.output import print_table
+
+    if columns and invocation["output"] != "json":
+        print_table(columns, [_row(token) for token in tokens])
+        return
+    print_rows(
+        invocation,
+        COLUMNS,
+        lambda: [_row(token) for token in tokens],
+        lambda: [{key: token[key] for key in token if key != "username"} for token in tokens],
+    )
+
+
+def _row(token: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": token["id"],
+        "name": token["token_name"],
+        "scopes": "[" + " ".join(token["scopes"]) + "]",
+        "allow list": "[" + " ".join(token["allow_list"]) + "]",
+        "last used": go_time(token["last_used"]),
+        "expires at": go_time(token["expires_at"]),
+        "created at": go_time(token["created_at"]),
+        "owner": token.get("username", ""),
+    }
+
+
+def _find(client: BlockingClient, given: str) -> dict[str, Any]:
+    """A token by its name, its id, or itself."""
+    found: dict[str, Any]
+    with doing("fetch api key by name or id"):
+        try:
+            found = client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(given, safe='')}").json()
+        except HttpError as error:
+            if error.status != 404:
+                raise
+            ident = given.partition("-")[0] if len(given) == 33 else given
+            found = client.request("GET", f"/api/v2/users/me/keys/{quote(ident, safe='')}").json()
+    return found
+
+
+def _view(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    token = _find(client, invocation.args[0])
+    listed = client.request("GET", "/api/v2/users/me/keys/tokens?include_all=true").json() or []
+    owner = next((one["username"] for one in listed if one["id"] == token["id"]), "")
+    _print(invocation, [{**token, "username": owner}])
+    return 0
+
+
+def _remove(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    token = _find(client, invocation.args[0])
+    path = f"/api/v2/users/{token['user_id']}/keys/{token['id']}"
+    if invocation["delete"]:
+        with doing("delete api key"):
+            client.request("DELETE", path)
+        sys.stdout.write("Token has been deleted.\n")
+        return 0
+    with doing("expire api key"):
+        client.request("PUT", f"{path}/expire")
+    sys.stdout.write("Token has been expired.\n")
+    return 0
+
+
+CREATE = Command(
+    words="tokens create",
+    summary="Create a token",
+    run=_create,
+    max_args=0,
+    options=(
+        Option("lifetime", "lifetime", "CODER_TOKEN_LIFETIME", help="Duration of the token, like 8h, 30d or 1y."),
+        Option("name", "name", "CODER_TOKEN_NAME", short="n", help="A name people can read."),
+        Option("user", "user", "CODER_TOKEN_USER", short="u", help="User to create the token for."),
+        Option(
+            "scope", "scope", kind="string-array", default=(), help="What the token may do; everything if left out."
+        ),
+        Option("allow", "allow", kind="string-array", default=(), help="Objects it may touch, like workspace:<id>."),
+    ),
+)
+LIST = Command(
+    words="tokens list",
+    summary="List tokens",
+    run=_list,
+    max_args=0,
+    options=(
+        Option("all", "all", short="a", kind="bool", default=False, help="Tokens of all users you may see."),
+        Option("include_expired", "include-expired", kind="bool", default=False, help="Show expired ones too."),
+        column_option(COLUMNS, COLUMNS[:-1]),
+        output_option(),
+    ),
+)
+VIEW = Command(
+    words="tokens view",
+    summary="Display detailed information about a token",
+    usage="<name|id>",
+    run=_view,
+    min_args=1,
+    max_args=1,
+    options=(column_option(COLUMNS, COLUMNS), output_option()),
+)
+REMOVE = Command(
+    words="tokens remove",
+    summary="Expire or delete a token",
+    usage="<name|id|token>",
+    run=_remove,
+    min_args=1,
+    max_args=1,
+    options=(Option("delete", "delete", kind="bool", default=False, help="Delete it instead of expiring it."),),
+)
