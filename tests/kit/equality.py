@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,15 +35,23 @@ _UNORDERED = {
 _PRESENCE_ONLY = {"worker_id", "worker_name"}
 """Depends on which daemon took the job."""
 _CHOSEN_TIME = re.compile(r"t\.(now|(plus|minus)(\d+)([mhd]))")
+_FULL_TIMES: dict[str, Callable[[datetime], datetime]] = {
+    "hour": lambda now: now.replace(minute=0, second=0),
+    "today": lambda now: now.replace(hour=0, minute=0, second=0),
+    "tomorrow": lambda now: now.replace(hour=0, minute=0, second=0) + timedelta(days=1),
+    "week_ago": lambda now: now.replace(hour=0, minute=0, second=0) - timedelta(days=7),
+    "off": lambda now: now.replace(hour=0, minute=30, second=0) - timedelta(days=1),
+}
+"""Full hours and days around now; `off` is neither."""
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def chosen_time(name: str) -> str:
     """A time the client chose, named after its distance from now: `t.plus2h`. Raises KeyError for other names."""
     match = _CHOSEN_TIME.fullmatch(name)
-    if match is None:
-        raise KeyError(name)
     moment = datetime.now(UTC).replace(microsecond=0)
+    if match is None:
+        return _FULL_TIMES[name.removeprefix("t.")](moment).strftime("%Y-%m-%dT%H:%M:%SZ")
     if match[2]:
         distance = timedelta(**{_UNITS[match[4]]: int(match[3])})
         moment += distance if match[2] == "plus" else -distance

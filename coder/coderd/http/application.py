@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import PathConverter, WebsocketMismatch
 
 from coder.api import codec
+from coder.coderd.http import audited
 from coder.coderd.http.auth import CsrfMismatch, context, count_public_request, credentials
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import Frame
@@ -30,12 +31,15 @@ BLUEPRINTS: tuple[str, ...] = (
     "users",
     "keys",
     "organizations",
+    "organization_settings",
+    "groups",
     "files",
     "roles",
     "settings",
     "deployment",
     "inbox",
     "notifications",
+    "audit",
     "templates",
     "template_versions",
     "provisioners",
@@ -65,6 +69,7 @@ def build_application(ctx: Context) -> Frame:
     app.url_map.converters["page"] = PagePath
     for name in BLUEPRINTS:
         app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
+    audited.install(app)
     if not ctx.config.dangerous_disable_rate_limits:
         app.before_request(count_public_request)
     _register_errors(app)

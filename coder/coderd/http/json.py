@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
-from quart import Response, request
+from quart import Response, g, request
 
 from coder.api import codec
 from coder.coderd.services.errors import Invalid, InvalidFields, TooLarge
@@ -39,7 +39,9 @@ async def read_body(kind: type[T], required: Sequence[str] = (), *, allow_empty:
     Raises Invalid (not JSON, wrong type) or InvalidFields (a `required` field is empty).
     """
     raw = await read_bytes(MAX_BODY)
-    return parse_body(raw, kind, required, allow_empty=allow_empty)
+    body = parse_body(raw, kind, required, allow_empty=allow_empty)
+    g.sent = body  # the audit log asks afterwards what was meant
+    return body
 
 
 async def read_bytes(limit: int) -> bytes:

@@ -10,11 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from coder.coderd.services import connection_log
 from coder.coderd.services.agents import AppReport, LogLine, report_app_status, store_logs
 from coder.coderd.services.autobuilds import note_activity
 from coder.coderd.store import agents as agent_store
@@ -127,6 +129,18 @@ class AgentReports:
             raise RpcError(0, "script start time cannot be after end time")
         await self._ctx.db.run(_store_timing, self._place, script_id, timing)
 
+    async def connection(self, connection_id: UUID, connection: agent_pb2.Connection) -> None:
+        """A session to the agent began or ended."""
+        kind = agent_pb2.Connection.Type.Name(connection.type).lower()
+        at = time_of(connection.timestamp) if connection.HasField("timestamp") else self._ctx.clock.now()
+        ip = "127.0.0.1" if connection.ip == "localhost" else address_untrusted(connection.ip)
+        if connection.action == agent_pb2.Connection.CONNECT:
+            await self._ctx.db.run(connection_log.record_began, self._place, connection_id, kind, ip, at)
+            return
+        reason = clean_text(connection.reason)
+        code = connection.status_code
+        await self._ctx.db.run(_record_ended, self._place, connection_id, kind, ip, at, code, reason)
+
     async def app_status(self, request: agent_pb2.UpdateAppStatusRequest) -> None:
         """Raises Invalid for a message over 160 characters or an app that is not there."""
         state = agent_pb2.UpdateAppStatusRequest.AppStatusState.Name(request.state).lower()
@@ -194,6 +208,12 @@ async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: d
         await _tell(tx, place, "stats")
 
 
+async def _record_ended(
+    tx: Tx, place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, code: int, reason: str
+) -> None:
+    await connection_log.record_ended(tx, place, connection_id, kind, ip, at, code=code, reason=reason)
+
+
 async def _store_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
     scripts = await agent_store.list_scripts(tx, [place.agent.id])
     if script_id not in {script.id for script in scripts}:
@@ -230,6 +250,14 @@ def time_of(stamp: Timestamp) -> datetime:
         return stamp.ToDatetime(UTC)
     except (ValueError, OverflowError):
         return datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def address_untrusted(text: str) -> str:
+    """An IP address in its usual form; empty for anything else."""
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return ""
 
 
 def clean_text(text: str) -> str:

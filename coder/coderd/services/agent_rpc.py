@@ -152,24 +152,14 @@ class AgentService:
         return agent_pb2.PushResourcesMonitoringUsageResponse()
 
     async def report_connection(self, request: agent_pb2.ReportConnectionRequest) -> Empty:
-        """A session began or ended; goes to the log."""
+        """A session began or ended; goes to the connection log."""
         connection = request.connection
         connection_id = uuid_untrusted(connection.id)
         if connection_id.int == 0:
             raise RpcError(0, "connection ID is empty")
         if not connection.action or not connection.type:
             raise RpcError(0, "connection action and type must be specified")
-        _log.info(
-            "agent connection",
-            agent=self._place.agent.id,
-            workspace=self._place.workspace_id,
-            connection=connection_id,
-            action=agent_pb2.Connection.Action.Name(connection.action).lower(),
-            type=agent_pb2.Connection.Type.Name(connection.type).lower(),
-            ip=connection.ip,
-            status_code=connection.status_code,
-            reason=connection.reason,
-        )
+        await self._reports.connection(connection_id, connection)
         return Empty()
 
     async def update_app_status(self, request: agent_pb2.UpdateAppStatusRequest) -> agent_pb2.UpdateAppStatusResponse:

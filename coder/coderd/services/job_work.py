@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services import build_results, build_work, import_work
+from coder.coderd.services import build_results, build_work, import_work, notable_events, quotas
 from coder.coderd.services.errors import Invalid, Refusal
 from coder.coderd.services.job_logs import append_logs
 from coder.coderd.services.jobs import tell
@@ -112,14 +112,22 @@ async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobReq
 async def commit_quota(
     ctx: Context, worker: Worker, request: provisionerd_pb2.CommitQuotaRequest
 ) -> provisionerd_pb2.CommitQuotaResponse:
-    """Whether the owner may afford the build. There are no quotas yet: always."""
-    await ctx.db.run(_own_job, worker, request.job_id, running=True)
-    return provisionerd_pb2.CommitQuotaResponse(ok=True, credits_consumed=0, budget=-1)
+    """Whether the owner may afford the build; if so, its cost counts from now on."""
+    return await ctx.db.run(_commit_quota, worker, request)
+
+
+async def _commit_quota(
+    tx: Tx, worker: Worker, request: provisionerd_pb2.CommitQuotaRequest
+) -> provisionerd_pb2.CommitQuotaResponse:
+    job = await _own_job(tx, worker, request.job_id, running=True)
+    found = await quotas.commit(tx, job.id, request.daily_cost)
+    return provisionerd_pb2.CommitQuotaResponse(ok=found.granted, credits_consumed=found.consumed, budget=found.budget)
 
 
 async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.FailedJob) -> None:
     """The work failed; that is the job's end."""
     await ctx.db.run(_fail, worker, request, ctx.clock.now())
+    await notable_events.build_over(ctx, UUID(request.job_id))
 
 
 async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now: datetime) -> None:
@@ -143,6 +151,8 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
     try:
         quiet_hours = ctx.config.default_quiet_hours_schedule
         await ctx.db.run(_complete, worker, request, ctx.clock.now(), files, quiet_hours)
+        if request.WhichOneof("type") == "workspace_build":
+            await notable_events.build_over(ctx, UUID(request.job_id))
     except BadResultError as error:
         failed = provisionerd_pb2.FailedJob(job_id=request.job_id, error=f"complete job: {error.message}")
         if request.WhichOneof("type") == "workspace_build":
@@ -202,6 +212,7 @@ async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: dateti
 async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
     """Fails a job its daemon never got or cannot finish; nothing when it ended already."""
     await ctx.db.run(_abandon, job_id, error, ctx.clock.now())
+    await notable_events.build_over(ctx, job_id)
 
 
 async def _abandon(tx: Tx, job_id: UUID, error: str, now: datetime) -> None:

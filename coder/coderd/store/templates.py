@@ -261,3 +261,9 @@ async def uses_version(tx: Tx, version_id: UUID) -> bool:
     )
     by_template = select(templates.c.id).where(templates.c.active_version_id == version_id).exists()
     return bool((await tx.execute(select(or_(by_template, by_workspace)))).scalar_one())
+
+
+async def list_workspace_owners(tx: Tx, template_id: UUID) -> list[UUID]:
+    """People with a living workspace of the template."""
+    statement = select(workspaces.c.owner_id).where(workspaces.c.template_id == template_id, ~workspaces.c.deleted)
+    return list((await tx.execute(statement.distinct())).scalars())

@@ -63,7 +63,7 @@ class UserFilter:
     ids: Sequence[UUID] = field(default=())
 
 
-_COLUMNS = tuple(users.c[name] for name in UserRow.__slots__ if name != "organization_ids")
+USER_COLUMNS = tuple(users.c[name] for name in UserRow.__slots__ if name != "organization_ids")
 _ORGANIZATIONS = (
     select(func.array_agg(organization_members.c.organization_id))
     .join(organizations, organizations.c.id == organization_members.c.organization_id)
@@ -71,7 +71,7 @@ _ORGANIZATIONS = (
     .scalar_subquery()
     .label("organization_ids")
 )
-_SELECT = select(*_COLUMNS, _ORGANIZATIONS)
+_SELECT = select(*USER_COLUMNS, _ORGANIZATIONS)
 
 
 def _row(values: Any) -> UserRow:
@@ -98,6 +98,13 @@ async def get_user_by_email(tx: Tx, email: str) -> UserRow | None:
     return None if row is None else _row(row)
 
 
+async def list_by_ids(tx: Tx, ids: Sequence[UUID]) -> list[UserRow]:
+    """Deleted ones too, in no order."""
+    if not ids:
+        return []
+    return [_row(row) for row in await tx.execute(_SELECT.where(users.c.id.in_(list(ids))))]
+
+
 async def count_users(tx: Tx) -> int:
     """Living people, system users left out."""
     statement = select(func.count()).select_from(users).where(~users.c.deleted, ~users.c.is_system)
@@ -111,7 +118,7 @@ async def lock_first_user(tx: Tx) -> None:
 
 async def list_users(tx: Tx, wanted: UserFilter) -> tuple[list[UserRow], int]:
     """A page in the order of names, and how many there are in all (0 when the page is empty)."""
-    statement = select(*_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*_conditions(wanted))
+    statement = select(*USER_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*_conditions(wanted))
     statement = statement.order_by(func.lower(users.c.username)).offset(wanted.offset)
     if wanted.limit:
         statement = statement.limit(wanted.limit)

@@ -1,0 +1,217 @@
+"""What follows when something happened: an audit entry, and messages to those it concerns.
+
+`happened` takes events of requests, `build_over` the end of a build. Both write in a transaction of their own, after
+the change they speak of was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.coderd.services import audit, notifications
+from coder.coderd.services.audit import Event, Origin
+from coder.coderd.services.notifications import Notice, Site
+from coder.coderd.store import audit as store
+from coder.coderd.store import jobs as job_store
+from coder.coderd.store import notifications as notification_store
+from coder.coderd.store import template_versions as version_store
+from coder.coderd.store import templates as template_store
+from coder.coderd.store import users as user_store
+from coder.coderd.store.audit import BuildFacts, Snapshot
+from coder.domain import notice_templates as notices
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
+    from coder.coderd.store.jobs import JobRow
+
+_USER_ADMINS = ("owner", "user-admin")
+_TEMPLATE_ADMINS = ("owner", "template-admin")
+_BY_ITSELF = frozenset({"autostart", "autostop", "dormancy", "autodelete"})
+
+
+async def happened(ctx: Context, event: Event) -> None:
+    """Writes the entry and queues messages."""
+    await ctx.db.run(_happened, event, notifications.site_of(ctx), ctx.clock.now())
+
+
+async def _happened(tx: Tx, event: Event, site: Site, now: datetime) -> None:
+    await audit.write(tx, event, now)
+    if not event.succeeded:
+        return
+    tell = _TELLERS.get(event.kind)
+    if tell is None:
+        return
+    for notice in await tell(tx, event):
+        await notifications.enqueue(tx, site, notice, now)
+
+
+# ---- whom an event concerns
+
+
+async def _initiator(tx: Tx, event: Event) -> str:
+    row = await user_store.get_user(tx, event.origin.user_id) if event.origin.user_id else None
+    return row.name if row else ""
+
+
+async def _about_user(tx: Tx, event: Event) -> list[Notice]:
+    before, after = event.before, event.after
+    shown = event.snapshot
+    if shown is None or shown.id is None:
+        return []
+    name = shown.target
+    initiator = await _initiator(tx, event)
+    admins = [admin for admin in await notification_store.list_admins(tx, _USER_ADMINS) if admin != shown.id]
+
+    def told(template: UUID, label: str, readers: Sequence[UUID]) -> list[Notice]:
+        labels = {label: name, f"{label}_user_name": str(shown.state.get("name", "")), "initiator": initiator}
+        return [Notice(template, reader, labels, (shown.id,) if shown.id else ()) for reader in readers]
+
+    if event.action == "create":
+        return told(notices.USER_CREATED, "created_account_name", admins)
+    if event.action == "delete":
+        return told(notices.USER_DELETED, "deleted_account_name", admins)
+    status = _changed(before, after, "status")
+    if status == "suspended":
+        return told(notices.USER_SUSPENDED, "suspended_account_name", admins) + told(
+            notices.YOUR_ACCOUNT_SUSPENDED, "suspended_account_name", [shown.id]
+        )
+    if status == "active" and before is not None and before.state["status"] == "suspended":
+        return told(notices.USER_ACTIVATED, "activated_account_name", admins) + told(
+            notices.YOUR_ACCOUNT_ACTIVATED, "activated_account_name", [shown.id]
+        )
+    return []
+
+
+def _changed(before: Snapshot | None, after: Snapshot | None, name: str) -> Any:
+    """The new value of a field that changed; None when it did not."""
+    if before is None or after is None or before.state.get(name) == after.state.get(name):
+        return None
+    return after.state.get(name)
+
+
+async def _about_template(tx: Tx, event: Event) -> list[Notice]:
+    shown = event.snapshot
+    if shown is None or shown.id is None:
+        return []
+    if event.action == "delete":
+        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, shown.organization_id)
+        labels = {"name": shown.target, "initiator": await _initiator(tx, event)}
+        return [
+            Notice(notices.TEMPLATE_DELETED, admin, labels, (shown.id,))
+            for admin in admins
+            if admin != event.origin.user_id
+        ]
+    words = _changed(event.before, event.after, "deprecated")
+    if words:
+        labels = {"template": shown.target, "message": str(words), "organization": ""}
+        owners = await template_store.list_workspace_owners(tx, shown.id)
+        return [Notice(notices.TEMPLATE_DEPRECATED, owner, labels, (shown.id,)) for owner in owners]
+    return []
+
+
+async def _about_workspace(tx: Tx, event: Event) -> list[Notice]:
+    shown = event.after
+    if shown is None or shown.id is None:
+        return []
+    owner_id = UUID(shown.state["owner_id"])
+    if event.action == "create":
+        template = await template_store.get_template(tx, UUID(shown.state["template_id"]))
+        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, shown.organization_id)
+        labels = {
+            "workspace": shown.target,
+            "template": template.name if template else "",
+            "workspace_owner_username": shown.owner,
+        }
+        return [Notice(notices.WORKSPACE_CREATED, admin, labels, (shown.id,)) for admin in admins if admin != owner_id]
+    if _changed(event.before, event.after, "dormant_at") and owner_id != event.origin.user_id:
+        initiator = await _initiator(tx, event)
+        labels = {"name": shown.target, "reason": f"a {initiator or 'user'} request", "dormancyHours": "0"}
+        return [Notice(notices.WORKSPACE_DORMANT, owner_id, labels, (shown.id,))]
+    return []
+
+
+_TELLERS: dict[str, Callable[[Tx, Event], Any]] = {
+    "user": _about_user,
+    "template": _about_template,
+    "workspace": _about_workspace,
+}
+
+
+# ---- builds
+
+
+async def build_over(ctx: Context, job_id: UUID) -> None:
+    """A build's job ended, whatever way. Never raises: the build itself is done."""
+    try:
+        await ctx.db.run(_build_over, job_id, notifications.site_of(ctx), ctx.clock.now())
+    except Exception as error:
+        ctx.log.error("the end of a build was not told", job=job_id, error=error)
+
+
+async def _build_over(tx: Tx, job_id: UUID, site: Site, now: datetime) -> None:
+    job = await job_store.get_job(tx, job_id)
+    facts = await store.get_build_facts(tx, job_id)
+    if job is None or facts is None or job.completed_at is None:
+        return
+    failed = bool(job.error) or job.status in {"failed", "canceled"}
+    await audit.write(tx, _build_event(facts, failed=failed), now)
+    for notice in await _build_notices(tx, facts, job, failed=failed):
+        await notifications.enqueue(tx, site, notice, now)
+
+
+def _build_event(facts: BuildFacts, *, failed: bool) -> Event:
+    additional = {
+        "workspace_name": facts.workspace_name,
+        "build_number": str(facts.build_number),
+        "build_reason": facts.reason,
+        "workspace_owner": facts.owner_name,
+        "workspace_id": str(facts.workspace_id),
+    }
+    shown = Snapshot(facts.build_id, facts.workspace_name, facts.organization_id, "", facts.owner_name, {})
+    return Event(
+        "workspace_build",
+        facts.transition,
+        Origin(user_id=facts.initiator_id),
+        500 if failed else 200,
+        after=shown,
+        additional=additional,
+    )
+
+
+async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool) -> list[Notice]:
+    about = (facts.workspace_id, facts.owner_id, facts.template_id, facts.organization_id)
+    automatic = facts.reason in _BY_ITSELF
+    initiator = await user_store.get_user(tx, facts.initiator_id)
+    by = "autobuild" if automatic else (initiator.username if initiator else "")
+    if not failed:
+        if facts.transition != "delete" or (facts.initiator_id == facts.owner_id and not automatic):
+            return []
+        reason = "autodeleted due to dormancy" if automatic else "initiated by user"
+        labels = {"name": facts.workspace_name, "reason": reason, "initiator": by}
+        return [Notice(notices.WORKSPACE_DELETED, facts.owner_id, labels, about)]
+    if job.status == "canceled":
+        return []
+    if automatic:
+        labels = {"name": facts.workspace_name, "reason": facts.reason}
+        return [Notice(notices.WORKSPACE_AUTOBUILD_FAILED, facts.owner_id, labels, about)]
+    return await _manual_failure(tx, facts, by, about)
+
+
+async def _manual_failure(tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]) -> list[Notice]:
+    """Those who look after the template hear of builds that fail for others."""
+    template = await template_store.get_template(tx, facts.template_id)
+    version = await version_store.get_version(tx, facts.template_version_id)
+    labels = {
+        "name": facts.workspace_name,
+        "template_name": template.name if template else "",
+        "template_version_name": version.name if version else "",
+        "initiator": initiator,
+        "workspace_owner_username": facts.owner_name,
+        "workspace_build_number": str(facts.build_number),
+    }
+    admins = await notification_store.list_admins(tx, ("template-admin",), facts.organization_id)
+    return [Notice(notices.WORKSPACE_MANUAL_BUILD_FAILED, admin, labels, about) for admin in admins]
