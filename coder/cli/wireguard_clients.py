@@ -29,8 +29,12 @@ def _path(invocation: Invocation, name: str = "") -> str:
 
 
 def _add(invocation: Invocation) -> int:
+    from pathlib import Path
+
     from wireguard_tools import WireguardKey
 
+    if invocation["file"] and Path(invocation["file"]).exists():
+        raise CoderError("wireguard_file", f"{invocation['file']} is there already", "Choose another file.")
     key = WireguardKey.generate()
     body: dict[str, Any] = {"name": invocation.args[0], "public_key": str(key.public_key())}
     if invocation.given("expires"):
@@ -46,12 +50,30 @@ def _add(invocation: Invocation) -> int:
     if invocation["output"] == "json":
         print_json({**made, "config": text})
         return 0
-    sys.stdout.write(text)
-    sys.stdout.flush()
-    if not invocation["no_qr"]:
-        _show_qr(text)
+    if invocation["file"]:
+        _write_private(invocation["file"], text)
+        say(f"Wrote {invocation['file']}.")
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        if not invocation["no_qr"]:
+            _show_qr(text)
     _explain(made)
     return 0
+
+
+def _write_private(path: str, text: str) -> None:
+    """A new file only its owner may read. Raises CoderError; the client exists by then and is named."""
+    import os
+
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as error:
+        raise CoderError(
+            "wireguard_file", f"cannot write {path}", "Remove the client just made and add it again with another file."
+        ) from error
 
 
 def _workspace_id(client: Any, name: str) -> str:
@@ -99,8 +121,10 @@ def _show_qr(text: str) -> None:
 
 def _explain(made: dict[str, Any]) -> None:
     client = made["client"]
-    say(f"Scan the code with a WireGuard app, or save the text above as a file for wg-quick. Client {client['name']!r}")
-    say(f"reaches {_count(len(client['targets']), 'workspace agent')} now; addresses stay the same over builds.")
+    say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
+    say(
+        f"Client {client['name']!r} reaches {_count(len(client['targets']), 'workspace agent')} now; addresses stay the same over builds."
+    )
     if client["expires_at"]:
         say(f"It stops working at {client['expires_at']}.")
     say(f"Cut it off with: coder wireguard remove {client['name']}")
@@ -166,6 +190,7 @@ ADD = Command(
             default=timedelta(),
             help="Lifetime, such as 12h, 7d or 1y; the default is until it is removed.",
         ),
+        Option("file", "file", short="f", help="New file to write the configuration to, readable by you only."),
         Option("no_qr", "no-qr", kind="bool", default=False, help="Print no QR code."),
         USER,
         output_option(("text", "json"), "text"),

@@ -450,6 +450,18 @@ export interface CreateUserSkillRequest {
   content: string;
 }
 
+export interface CreateWireguardClientRequest {
+  name: string;
+  public_key: string;
+  lifetime_seconds?: number;
+  workspace_ids?: string[];
+}
+
+export interface CreateWireguardClientResponse {
+  client: WireguardClient;
+  server: WireguardServer;
+}
+
 export interface CreateWorkspaceBuildOnSuccessRequest {
   transition: "delete" | "start" | "stop";
   rich_parameter_values?: WorkspaceBuildParameter[];
@@ -496,12 +508,12 @@ export interface CryptoKey {
 }
 
 export interface CustomNotificationContent {
-  title: string;
-  message: string;
+  title?: string;
+  message?: string;
 }
 
 export interface CustomNotificationRequest {
-  content: CustomNotificationContent | null;
+  content?: CustomNotificationContent | null;
 }
 
 export interface CustomRoleRequest {
@@ -640,8 +652,8 @@ export interface DiagnosticExtra {
 }
 
 export interface DynamicParametersRequest {
-  id: number;
-  inputs: unknown;
+  id?: number;
+  inputs?: unknown;
   owner_id?: string;
 }
 
@@ -676,6 +688,12 @@ export interface Entitlements {
   trial: boolean;
   require_telemetry: boolean;
   refreshed_at: string;
+}
+
+export interface ExpectedStart {
+  earliest: string;
+  latest: string;
+  samples: number;
 }
 
 export interface ExternalAPIKeyScopes {
@@ -922,7 +940,7 @@ export interface InboxNotification {
   id: string;
   user_id: string;
   template_id: string;
-  targets: string[];
+  targets: string[] | null;
   title: string;
   content: string;
   icon: string;
@@ -1468,6 +1486,10 @@ export interface Pagination {
   offset?: number;
 }
 
+export interface ParkProvisionerJobRequest {
+  parked?: boolean;
+}
+
 export interface PatchGroupIDPSyncConfigRequest {
   field: string;
   regex_filter: string | null;
@@ -1739,6 +1761,24 @@ export interface ProvisionerJobMetadata {
   workspace_build_transition?: "delete" | "start" | "stop";
   workspace_id?: string;
   workspace_name?: string;
+}
+
+export interface ProvisionerJobWhy {
+  job_id: string;
+  status: "canceled" | "canceling" | "failed" | "pending" | "running" | "succeeded" | "unknown";
+  verdict: string;
+  summary: string;
+  provisioner: string;
+  tags: Record<string, string>;
+  parked: boolean;
+  queue_position: number;
+  queue_size: number;
+  daemons: WaitingDaemon[];
+  expected_start: ExpectedStart | null;
+  no_expected_start: string;
+  remedy: WaitingRemedy | null;
+  worker_id?: string;
+  worker_name?: string;
 }
 
 export interface ProvisionerKey {
@@ -2399,7 +2439,7 @@ export interface UpdateUserAppearanceSettingsRequest {
 }
 
 export interface UpdateUserNotificationPreferences {
-  template_disabled_map: unknown;
+  template_disabled_map?: Record<string, boolean>;
 }
 
 export interface UpdateUserPasswordRequest {
@@ -2668,6 +2708,28 @@ export interface VariableValue {
   value: string;
 }
 
+export interface WaitingDaemon {
+  daemon_id: string;
+  daemon_name: string;
+  organization_id: string;
+  code: string;
+  message: string;
+  may_take: boolean;
+  last_seen_at?: string | null;
+  tag?: string;
+  wanted?: string;
+  found?: string;
+  busy_with?: string;
+  busy_since?: string;
+}
+
+export interface WaitingRemedy {
+  tags: Record<string, string>;
+  command: string;
+  nearest: string;
+  notes: string[];
+}
+
 export interface WebpushMessage {
   icon: string;
   title: string;
@@ -2696,6 +2758,42 @@ export interface WebsocketReport {
   severity: "error" | "ok" | "warning";
   warnings: HealthMessage[];
   error?: string;
+}
+
+export interface WireguardClient {
+  id: string;
+  user_id: string;
+  username: string;
+  name: string;
+  public_key: string;
+  address: string;
+  created_at: string;
+  expires_at: string | null;
+  workspace_ids: string[] | null;
+  status: "active" | "expired";
+  last_handshake_at: string | null;
+  endpoint: string;
+  rx_bytes: number;
+  tx_bytes: number;
+  targets: WireguardTarget[];
+}
+
+export interface WireguardServer {
+  enabled: boolean;
+  endpoint: string;
+  public_key: string;
+  allowed_ips: string[];
+  mtu: number;
+  persistent_keepalive: number;
+}
+
+export interface WireguardTarget {
+  workspace_id: string;
+  workspace_name: string;
+  owner_name: string;
+  agent_id: string;
+  agent_name: string;
+  address: string;
 }
 
 export interface Workspace {
