@@ -39,8 +39,14 @@ _ALSO_GOOD: dict[str, tuple[int, ...]] = {
     "GET /api/v2/workspaceagents/{workspaceagent}/pty": (404, 426),
     "GET /api/v2/workspaceagents/me/reinit": (SILENT,),
     "GET /api/experimental/watch-all-workspacebuilds": (403,),
-    "PUT /api/v2/notifications/inbox/{id}/read-status": (404,),
+    "PUT /api/v2/notifications/inbox/{id}/read-status": (404, 500),
+    "PUT /api/v2/notifications/templates/{notification_template}/method": (404,),
+    "POST /api/v2/notifications/test": (204,),
+    "DELETE /api/v2/organizations/{organization}": (400,),
+    "DELETE /api/v2/organizations/{organization}/members/roles/{roleName}": (204,),
+    "PUT /api/v2/users/{user}/status/suspend": (400,),
     "GET /api/v2/users/oidc-claims": (404,),
+    "POST /api/v2/organizations/{organization}/members/{user}": (400,),
     "POST /api/v2/workspaceagents/aws-instance-identity": (401,),
     "POST /api/v2/workspaceagents/azure-instance-identity": (401,),
     "POST /api/v2/workspaceagents/google-instance-identity": (401,),
@@ -73,7 +79,19 @@ _BY_ANOTHER = frozenset(
      "POST /api/v2/organizations/{organization}/members/{user}"}
 )  # fmt: skip
 """Nobody may do these to oneself."""
-_SELF_SHAPED = frozenset({"GET /api/v2/users/{user}/roles", "GET /api/v2/workspacebuilds/{workspacebuild}/state"})
+_SELF_SHAPED = frozenset(
+    {"GET /api/v2/users/{user}/roles", "GET /api/v2/workspacebuilds/{workspacebuild}/state",
+     "GET /api/v2/experiments/available", "DELETE /api/v2/groups/{group}",
+     "GET /api/v2/notifications/dispatch-methods", "POST /api/v2/organizations/{organization}/members/roles",
+     "PUT /api/v2/organizations/{organization}/members/roles",
+     "GET /api/v2/organizations/{organization}/paginated-members", "GET /api/v2/templates/{template}/acl/available",
+     "POST /api/v2/templates/{template}/versions/archive",
+     "GET /api/v2/templates/{template}/versions/{templateversionname}",
+     "POST /api/v2/templateversions/{templateversion}/archive",
+     "POST /api/v2/templateversions/{templateversion}/unarchive", "GET /api/v2/users/{user}/quiet-hours",
+     "PUT /api/v2/users/{user}/quiet-hours", "GET /api/v2/notifications/inbox", "GET /api/v2/external-auth",
+     "GET /api/v2/deployment/config"}
+)  # fmt: skip
 """The recorded server answers another shape than the document says; the recordings win (tests/kit/replay.py)."""
 _PUBLIC = frozenset(
     {"POST /api/v2/csp/reports", "GET /api/v2/derp-map", "GET /api/v2/entitlements", "GET /api/v2/users/authmethods",
@@ -155,6 +173,8 @@ async def _query(world: Populated, operation: Operation, who: str) -> str:
 async def _credential(world: Populated, operation: Operation, who: str) -> str:
     if operation.path.startswith(_AGENT):
         return await world.agent_token(who)
+    if operation.path.startswith("/api/v2/provisionerkeys/"):
+        return await world.thing("site", "provisionerkey_secret")
     if operation.name in _BY_ANOTHER:
         return world.world.token
     return await world.token(who)

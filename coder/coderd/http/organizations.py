@@ -6,10 +6,14 @@ from uuid import UUID
 
 from quart import Blueprint, Response
 
-from coder.api.organizations import PaginatedMembersResponse
+from coder.api.organizations import (
+    CreateOrganizationRequest,
+    PaginatedMembersResponse,
+    UpdateOrganizationRequest,
+)
 from coder.api.users import UpdateRoles
 from coder.coderd.http.auth import authenticated, context, subject
-from coder.coderd.http.json import no_content, read_body, reply
+from coder.coderd.http.json import message, no_content, read_body, reply
 from coder.coderd.http.query import Query
 from coder.coderd.services import organizations, users
 from coder.coderd.services.authorization import may
@@ -29,10 +33,34 @@ async def get_organizations() -> Response:
     return reply([organizations.organization_view(row) for row in found])
 
 
+@blueprint.post("")
+@authenticated
+async def post_organization() -> Response:
+    body = await read_body(CreateOrganizationRequest)
+    row = await organizations.create_organization(context(), subject(), body)
+    return reply(organizations.organization_view(row), 201)
+
+
 @blueprint.get("/<organization>")
 @authenticated
 async def get_organization(organization: str) -> Response:
     return reply(organizations.organization_view(await _organization(organization)))
+
+
+@blueprint.patch("/<organization>")
+@authenticated
+async def patch_organization(organization: str) -> Response:
+    row = await _organization(organization)
+    body = await read_body(UpdateOrganizationRequest)
+    changed = await organizations.update_organization(context(), subject(), row, body)
+    return reply(organizations.organization_view(changed))
+
+
+@blueprint.delete("/<organization>")
+@authenticated
+async def delete_organization(organization: str) -> Response:
+    await organizations.delete_organization(context(), subject(), await _organization(organization))
+    return message("Organization has been deleted.")
 
 
 @blueprint.get("/<organization>/members")
@@ -41,7 +69,8 @@ async def get_members(organization: str) -> Response:
     row = await _organization(organization)
     user_id, system = _member_query(Query().text("q"))
     members, _ = await organizations.list_members(context(), subject(), row, user_id=user_id, system=system)
-    return reply([organizations.member_with_user_view(member) for member in members])
+    titles = await organizations.role_titles(context(), row.id, members)
+    return reply([organizations.member_with_user_view(member, titles) for member in members])
 
 
 @blueprint.get("/<organization>/paginated-members")
@@ -54,9 +83,10 @@ async def get_paginated_members(organization: str) -> Response:
     members, count = await organizations.list_members(
         context(), subject(), row, search=query.text("q").lower(), offset=offset, limit=limit
     )
+    titles = await organizations.role_titles(context(), row.id, members)
     return reply(
         PaginatedMembersResponse(
-            members=[organizations.member_with_user_view(member) for member in members], count=count
+            members=[organizations.member_with_user_view(member, titles) for member in members], count=count
         )
     )
 
@@ -79,7 +109,8 @@ async def get_member(organization: str, user: str) -> Response:
     row = await _organization(organization)
     person = await users.find_user(context(), subject(), user)
     member = await organizations.get_member(context(), subject(), row, person)
-    return reply(organizations.member_with_user_view(member))
+    titles = await organizations.role_titles(context(), row.id, [member])
+    return reply(organizations.member_with_user_view(member, titles))
 
 
 @blueprint.post("/<organization>/members/<user>")

@@ -11,9 +11,10 @@ from quart import Blueprint, Response
 
 from coder.api.users import AuthorizationRequest
 from coder.coderd.http.auth import authenticated, context, subject
-from coder.coderd.http.json import read_body, reply
-from coder.coderd.services import organizations, roles, users
+from coder.coderd.http.json import no_content, read_body, reply
+from coder.coderd.services import custom_roles, organizations, roles, users
 from coder.coderd.services.authorization import may, require
+from coder.coderd.services.custom_roles import RoleWish
 from coder.coderd.services.errors import Invalid
 from coder.domain.policy import Resource, Subject
 
@@ -41,9 +42,33 @@ async def get_organization_roles(organization: str) -> Response:
     asker = subject()
     row = await organizations.resolve_organization(context(), asker, organization)
     require(asker, "read", Resource("assign_org_role", organization_id=row.id))
-    return reply(
-        roles.assignable_organization_roles(row.id, lambda name: organizations.may_assign(asker, row.id, name))
-    )
+    built_in = roles.assignable_organization_roles(row.id, lambda name: organizations.may_assign(asker, row.id, name))
+    own = await custom_roles.list_assignable(context(), row, organizations.may_assign(asker, row.id, "custom"))
+    return reply([*built_in, *own])
+
+
+@blueprint.post("/organizations/<organization>/members/roles")
+@authenticated
+async def post_custom_role(organization: str) -> Response:
+    row = await organizations.resolve_organization(context(), subject(), organization)
+    body = await read_body(RoleWish)
+    return reply(await custom_roles.create_role(context(), subject(), row, body))
+
+
+@blueprint.put("/organizations/<organization>/members/roles")
+@authenticated
+async def put_custom_role(organization: str) -> Response:
+    row = await organizations.resolve_organization(context(), subject(), organization)
+    body = await read_body(RoleWish)
+    return reply(await custom_roles.update_role(context(), subject(), row, body))
+
+
+@blueprint.delete("/organizations/<organization>/members/roles/<name>")
+@authenticated
+async def delete_custom_role(organization: str, name: str) -> Response:
+    row = await organizations.resolve_organization(context(), subject(), organization)
+    await custom_roles.delete_role(context(), subject(), row, name)
+    return no_content()
 
 
 @blueprint.post("/authcheck")

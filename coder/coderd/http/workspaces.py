@@ -21,7 +21,7 @@ from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.json import message, no_content, read_body, reply
 from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.http.streams import events_over_websocket, needs_upgrade, sse
-from coder.coderd.services import builds, external_agents, users, watching, workspace_settings, workspaces
+from coder.coderd.services import builds, external_agents, quotas, users, watching, workspace_settings, workspaces
 from coder.coderd.services.errors import Invalid, NotFound
 from coder.coderd.store import names as name_store
 from coder.coderd.store.workspaces import PortShareRow
@@ -256,13 +256,12 @@ async def get_external_credentials(workspace: str, agent: str) -> Response:
 @blueprint.get("/workspace-quota/<user>")
 @authenticated
 async def get_quota(user: str) -> Response:
-    await users.resolve_user(context(), subject(), user)
-    return reply(WorkspaceQuota(credits_consumed=0, budget=-1))
+    found = await quotas.quota_of(context(), subject(), "default", user)
+    return reply(WorkspaceQuota(credits_consumed=found.consumed, budget=found.budget))
 
 
 @blueprint.get("/organizations/<organization>/members/<user>/workspace-quota")
 @authenticated
 async def get_member_quota(organization: str, user: str) -> Response:
-    if await context().db.read(name_store.find_organization, organization) is None:
-        raise NotFound
-    return await get_quota(user)
+    found = await quotas.quota_of(context(), subject(), organization, user)
+    return reply(WorkspaceQuota(credits_consumed=found.consumed, budget=found.budget))

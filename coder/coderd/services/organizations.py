@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.organizations import Organization, OrganizationMember, OrganizationMemberWithUserData
+from coder.api.organizations import (
+    CreateOrganizationRequest,
+    Organization,
+    OrganizationMember,
+    OrganizationMemberWithUserData,
+    UpdateOrganizationRequest,
+)
+from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may, require
-from coder.coderd.services.errors import Forbidden, Invalid, NotFound
+from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.users import slim_roles
+from coder.coderd.store import custom_roles as role_store
+from coder.coderd.store import groups as group_store
 from coder.coderd.store import organizations as store
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.organizations import MemberRow, OrganizationRow
+from coder.domain.names import is_display_name, is_name
 from coder.domain.policy import Resource, Subject, allowed_organizations
 from coder.domain.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from coder.api.enums import LoginType, UserStatus
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
@@ -68,6 +80,119 @@ async def organizations_of(ctx: Context, subject: Subject, user: UserRow) -> lis
     """Those of `user` which the caller may read."""
     found = await ctx.db.read(store.list_organizations_of, user.id)
     return [row for row in found if may(subject, "read", organization_resource(row.id))]
+
+
+# ---- made, changed, deleted
+
+_RESERVED = "default"
+"""What paths call the default organization by."""
+
+
+async def create_organization(ctx: Context, subject: Subject, wanted: CreateOrganizationRequest) -> OrganizationRow:
+    """With its Everyone group; its maker becomes its administrator. Raises Forbidden, InvalidFields, Conflict."""
+    require(subject, "create", Resource("organization"), hidden=False)
+    display_name = wanted.name if wanted.display_name in (UNSET, "") else str(wanted.display_name)
+    _check_names(wanted.name, display_name)
+    now = ctx.clock.now()
+    values = {
+        "id": new_uuid(),
+        "name": wanted.name,
+        "display_name": display_name,
+        "description": wanted.description or "",
+        "icon": wanted.icon or "",
+        "created_at": now,
+        "updated_at": now,
+    }
+    maker = subject.user_id if subject.kind == "user" else None
+    try:
+        return await ctx.db.run(_insert, values, maker)
+    except IntegrityError as error:
+        raise _taken() from error
+
+
+async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> OrganizationRow:
+    await store.insert_organization(tx, values)
+    if maker is not None:
+        await store.insert_member(tx, values["id"], maker, values["created_at"], ["organization-admin"])
+    row = await store.get_organization(tx, values["id"])
+    if row is None:  # inserted above, in this transaction
+        raise NotFound
+    return row
+
+
+async def update_organization(
+    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateOrganizationRequest
+) -> OrganizationRow:
+    """Absent fields stay. Raises Forbidden, InvalidFields, Conflict."""
+    require(subject, "update", organization_resource(organization.id))
+    values: dict[str, Any] = {
+        name: getattr(wanted, name)
+        for name in ("name", "display_name", "description", "icon")
+        if getattr(wanted, name) is not UNSET and (getattr(wanted, name) or name in {"description", "icon"})
+    }
+    if isinstance(wanted.default_org_member_roles, list):
+        values["default_member_roles"] = await _default_roles(ctx, organization, wanted.default_org_member_roles)
+    _check_names(values.get("name", organization.name), values.get("display_name", ""))
+    try:
+        await ctx.db.run(_update, organization.id, values | {"updated_at": ctx.clock.now()})
+    except IntegrityError as error:
+        raise _taken() from error
+    return await resolve_organization(ctx, subject, str(organization.id))
+
+
+async def _update(tx: Tx, organization_id: UUID, values: dict[str, Any]) -> None:
+    await store.update_organization(tx, organization_id, **values)
+
+
+async def _default_roles(ctx: Context, organization: OrganizationRow, names: Sequence[str]) -> list[str]:
+    wanted = sorted(set(names))
+    own = {role.name for role in await ctx.db.read(role_store.list_roles, organization.id, wanted)}
+    for name in wanted:
+        if name not in ORGANIZATION_ROLES and name not in own:
+            raise InvalidFields(("default_org_member_roles", f'"{name}" is not a role of this organization'))
+    return wanted
+
+
+async def delete_organization(ctx: Context, subject: Subject, organization: OrganizationRow) -> None:
+    """Only when nothing is left in it. Raises Forbidden, Invalid."""
+    require(subject, "delete", organization_resource(organization.id))
+    if organization.is_default:
+        raise Invalid("Default organization cannot be deleted.")
+    await ctx.db.run(_delete, organization.id, ctx.clock.now())
+
+
+async def _delete(tx: Tx, organization_id: UUID, now: datetime) -> None:
+    left = {name: count for name, count in (await store.count_contents(tx, organization_id)).items() if count}
+    if left:
+        listed = ", ".join(f"{count} {name}" for name, count in left.items())
+        raise Invalid(
+            "Unable to delete organization.",
+            f"cannot delete organization: organization has {listed} that must be deleted first",
+        )
+    await store.update_organization(tx, organization_id, deleted=True, updated_at=now)
+
+
+def _check_names(name: str, display_name: str) -> None:
+    wrong = []
+    if not name:
+        wrong.append(("name", 'Validation failed for tag "required" with value: ""'))
+    elif not is_name(name):
+        wrong.append(("name", f'Validation failed for tag "organization_name" with value: "{name}"'))
+    if not is_display_name(display_name):
+        wrong.append(
+            ("display_name", f'Validation failed for tag "organization_display_name" with value: "{display_name}"')
+        )
+    if wrong:
+        raise InvalidFields(*wrong)
+    if name == _RESERVED:
+        raise Invalid(f'Organization name "{name}" is reserved.')
+
+
+def _taken() -> Conflict:
+    return Conflict(
+        "Organization already exists with that name.",
+        validations=[("name", "This value is already in use and should be unique.")],
+    )
 
 
 # ---- members
@@ -126,8 +251,15 @@ async def add_member(
 async def remove_member(ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow) -> None:
     if user.id == subject.user_id:
         raise Invalid("cannot remove self from an organization")
-    await get_member(ctx, subject, organization, user, "delete")
-    await ctx.db.run(store.delete_member, organization.id, user.id)
+    await get_member(ctx, subject, organization, user)
+    if not may(subject, "delete", member_resource(organization.id, user.id)):
+        raise NotFound  # recorded: not 403, though members see each other
+    await ctx.db.run(_remove_member, organization.id, user.id)
+
+
+async def _remove_member(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    await group_store.leave_groups(tx, organization_id, user_id)
+    await store.delete_member(tx, organization_id, user_id)
 
 
 async def set_member_roles(
@@ -143,8 +275,9 @@ async def set_member_roles(
     if not may(subject, "assign", Resource("assign_org_role", organization_id=organization.id)):
         raise Forbidden
     wanted = sorted(set(roles))
+    own = {role.name for role in await ctx.db.read(role_store.list_roles, organization.id, wanted)}
     for name in wanted:
-        if name not in ORGANIZATION_ROLES:
+        if name not in ORGANIZATION_ROLES and name not in own:
             raise Invalid(f'"{name}:{organization.id}" is not a supported role')
     for name in sorted(set(wanted).symmetric_difference(member.roles)):
         if not may_assign(subject, organization.id, name):
@@ -153,7 +286,7 @@ async def set_member_roles(
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
-    return member_view(row)
+    return member_view(row, await role_titles(ctx, organization.id, [row]))
 
 
 def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:
@@ -181,23 +314,31 @@ def organization_view(row: OrganizationRow) -> Organization:
     )
 
 
-def member_view(row: MemberRow) -> OrganizationMember:
+async def role_titles(ctx: Context, organization_id: UUID, rows: Sequence[MemberRow]) -> dict[str, str]:
+    """Display names of the organization's own roles among these members' roles; no query when there are none."""
+    own = sorted({name for row in rows for name in row.roles if name not in ORGANIZATION_ROLES})
+    if not own:
+        return {}
+    return {role.name: role.display_name for role in await ctx.db.read(role_store.list_roles, organization_id, own)}
+
+
+def member_view(row: MemberRow, titles: Mapping[str, str] = {}) -> OrganizationMember:
     return OrganizationMember(
         user_id=row.user_id,
         organization_id=row.organization_id,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        roles=slim_roles(row.roles, row.organization_id),
+        roles=slim_roles(row.roles, row.organization_id, titles),
     )
 
 
-def member_with_user_view(row: MemberRow) -> OrganizationMemberWithUserData:
+def member_with_user_view(row: MemberRow, titles: Mapping[str, str] = {}) -> OrganizationMemberWithUserData:
     return OrganizationMemberWithUserData(
         user_id=row.user_id,
         organization_id=row.organization_id,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        roles=slim_roles(row.roles, row.organization_id),
+        roles=slim_roles(row.roles, row.organization_id, titles),
         username=row.username,
         name=row.name or UNSET,
         avatar_url=row.avatar_url or UNSET,

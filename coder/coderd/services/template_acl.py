@@ -120,9 +120,8 @@ async def list_available(ctx: Context, subject: Subject, template_id: UUID) -> A
 
 async def _available(tx: Tx, organization_id: UUID) -> tuple[list[UserRow], list[AclGroup]]:
     people, _count = await user_store.list_users(tx, UserFilter())
-    # Only the organization's Everyone is known here; other groups are found by their names.
-    _, groups = await acl_store.load_actors(tx, [], [str(organization_id)])
-    return [person for person in people if organization_id in person.organization_ids], list(groups)
+    groups = await acl_store.available_groups(tx, organization_id)
+    return [person for person in people if organization_id in person.organization_ids], groups
 
 
 def _reduced(user: UserRow) -> ReducedUser:

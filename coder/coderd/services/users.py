@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -223,18 +223,19 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, username
 
 async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str) -> UserRow:
     """Suspends or activates. Raises Invalid for an owner or oneself."""
-    require(subject, "update", user_resource(user.id))
     if status == "suspended":
         if user.id == subject.user_id:
             raise Invalid("You cannot suspend yourself.")
         if "owner" in user.rbac_roles:
             raise Invalid('You cannot suspend a user with the "owner" role. You must remove the role first.')
+    require(subject, "update", user_resource(user.id))
     return await _change(ctx, user, status=status)
 
 
 async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, new: str) -> None:
-    """Ends every session of the user. Raises Invalid."""
-    require(subject, "update_personal", user_resource(user.id))
+    """Ends every session of the user. Raises Invalid, NotFound."""
+    if not may(subject, "update_personal", user_resource(user.id)):
+        raise NotFound
     if user.login_type != "password":
         raise Invalid(
             "Users without password login type cannot change their password.",
@@ -347,11 +348,14 @@ def user_view(row: UserRow | key_store.KeyUser) -> User:
     )
 
 
-def slim_roles(names: Sequence[str], organization_id: UUID | None = None) -> list[SlimRole]:
+def slim_roles(
+    names: Sequence[str], organization_id: UUID | None = None, titles: Mapping[str, str] = {}
+) -> list[SlimRole]:
+    """Roles as lists show them; `titles` names those an organization made for itself."""
     return [
         SlimRole(
             name=name,
-            display_name=display_name(name),
+            display_name=titles.get(name) or display_name(name),
             organization_id=UNSET if organization_id is None else organization_id,
         )
         for name in names

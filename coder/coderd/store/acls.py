@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from coder.coderd.store.names import as_uuid
 from coder.coderd.store.tables.identity import (
@@ -17,6 +17,7 @@ from coder.coderd.store.tables.identity import (
     organizations,
     users,
 )
+from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
@@ -105,3 +106,18 @@ def _uuids(ids: Sequence[str]) -> list[UUID]:
 
 def _missing(ids: Sequence[str], found: set[UUID]) -> list[str]:
     return [key for key in ids if as_uuid(key) not in found]
+
+
+async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bool) -> None:
+    """Takes back what was shared in an organization; `people_only` leaves the service accounts' workspaces alone."""
+    statement = update(workspaces).where(workspaces.c.organization_id == organization_id)
+    if people_only:
+        accounts = select(users.c.id).where(users.c.is_service_account)
+        statement = statement.where(workspaces.c.owner_id.not_in(accounts))
+    await tx.execute(statement.values(user_acl={}, group_acl={}))
+
+
+async def available_groups(tx: Tx, organization_id: UUID) -> list[AclGroup]:
+    """Every group of an organization, by name."""
+    ids = select(groups.c.id).where(groups.c.organization_id == organization_id)
+    return await _groups(tx, [row[0] for row in await tx.execute(ids)])

@@ -115,6 +115,26 @@ async def update_organization(tx: Tx, organization_id: UUID, **values: Any) -> N
     await tx.execute(update(organizations).where(organizations.c.id == organization_id).values(**values))
 
 
+async def count_contents(tx: Tx, organization_id: UUID) -> dict[str, int]:
+    """What keeps an organization from being deleted, by name. Its Everyone group does not count."""
+    from coder.coderd.store.tables.provisioners import provisioner_keys
+    from coder.coderd.store.tables.templates import templates
+    from coder.coderd.store.tables.workspaces import workspaces
+
+    def count(table: Any, *conditions: Any) -> Any:
+        query = select(func.count()).select_from(table).where(table.c.organization_id == organization_id, *conditions)
+        return query.scalar_subquery()
+
+    counted = {
+        "workspaces": count(workspaces, ~workspaces.c.deleted),
+        "templates": count(templates, ~templates.c.deleted),
+        "groups": count(groups, groups.c.id != organization_id),
+        "provisioner keys": count(provisioner_keys),
+    }
+    row = (await tx.execute(select(*counted.values()))).one()
+    return dict(zip(counted, row, strict=True))
+
+
 async def insert_member(tx: Tx, organization_id: UUID, user_id: UUID, now: datetime, roles: Sequence[str] = ()) -> None:
     await tx.execute(
         insert(organization_members).values(

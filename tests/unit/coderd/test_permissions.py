@@ -33,7 +33,8 @@ def _rows() -> list[dict[str, str]]:
 
 def _path(row: dict[str, str]) -> str:
     who = {"self": "me", "other": "victim", "owner": "admin"}.get(row["object_owner"], "me")
-    return row["path"].replace("{user}", who).replace("{organization}", "default")
+    path = row["path"].replace("{user}", who).replace("{organization}", "default")
+    return path + ("?claimField=groups" if path.endswith("/field-values") else "")
 
 
 async def _tokens(world: World, callers: list[str]) -> dict[str, str]:
