@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from random import Random
 
@@ -27,8 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from coder.mesh.core.stack.interface import Stack, TcpSocket, UdpSocket
 from coder.mesh.core.wire.batch import TxBuf
 
-OURS = IPv6Address("fd00::2")
-KERNEL = IPv6Address("fd00::1")
+OURS: IPv4Address | IPv6Address = IPv6Address("fd00::2")
+KERNEL: IPv4Address | IPv6Address = IPv6Address("fd00::1")
+FAMILY = socket.AF_INET6
 PORT = 7000
 SIZE = 8_000_000
 
@@ -40,14 +41,21 @@ def open_tun(mtu: int) -> int:
     for command in (
         ["ip", "link", "set", "lo", "up"],
         ["ip", "link", "set", "tun0", "mtu", str(mtu), "txqueuelen", "10000", "up"],
-        ["ip", "addr", "add", f"{KERNEL}/64", "dev", "tun0", "nodad"],
+        ["ip", "addr", "add", f"{KERNEL}/24", "dev", "tun0", *(["nodad"] if KERNEL.version == 6 else [])],
     ):
         subprocess.run(command, check=True)
-    await_local_route(KERNEL)
+    if KERNEL.version == 6:
+        await_local_route(KERNEL)
     return fd
 
 
-def await_local_route(address: IPv6Address, limit: float = 10.0) -> None:
+def use_ipv4() -> None:
+    """The same scenarios over IPv4."""
+    global OURS, KERNEL, FAMILY
+    OURS, KERNEL, FAMILY = IPv4Address("10.98.0.2"), IPv4Address("10.98.0.1"), socket.AF_INET
+
+
+def await_local_route(address: IPv4Address | IPv6Address, limit: float = 10.0) -> None:
     """The kernel takes a new address in later, on a work queue; packets to it are dropped until then."""
     end = time.monotonic() + limit
     wanted = f"{address.packed.hex()} 80 "  # a route to the one address: table "local"
@@ -181,7 +189,7 @@ def transfer(driver: Driver, active: bool, up: int, down: int) -> dict[str, obje
     pumps: list[Pump] = []
     begun = time.monotonic()
     if active:
-        server = socket.create_server((str(KERNEL), PORT), family=socket.AF_INET6)
+        server = socket.create_server((str(KERNEL), PORT), family=FAMILY)
         driver.call(
             lambda: pumps.append(Pump(driver.stack.tcp_connect(KERNEL.packed, PORT, time.monotonic()), data_up))
         )
@@ -233,7 +241,7 @@ def refused(driver: Driver) -> dict[str, object]:
     held = threading.Event()
     pending = []
     driver.stack.set_tcp_fallback(lambda syn: (pending.append(syn), held.set())[0])
-    client = socket.socket(socket.AF_INET6)
+    client = socket.socket(FAMILY)
     client.setblocking(False)
     client.connect_ex((str(OURS), 4444))
     held.wait(5)
@@ -256,14 +264,14 @@ def datagrams(driver: Driver) -> dict[str, object]:
         udp.send_nowait(datagram.payload, datagram.source, datagram.source_port)
 
     echo.on_event = answer
-    client = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    client = socket.socket(FAMILY, socket.SOCK_DGRAM)
     client.settimeout(5)
     client.connect((str(OURS), 5353))
     client.send(b"hello" * 200)
     answers: dict[str, object] = {"echo": client.recv(4000) == b"hello" * 200}
     client.send(b"large" * 2000)
     answers["fragments"] = client.recv(20_000) == b"large" * 2000
-    other = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    other = socket.socket(FAMILY, socket.SOCK_DGRAM)
     other.settimeout(5)
     other.connect((str(OURS), 5354))
     other.send(b"x")
@@ -299,4 +307,6 @@ def start(harm: float = 0.0, seed: int = 1, mtu: int = 1280) -> Driver:
 
 
 if __name__ == "__main__":
+    if "ipv4" in sys.argv:
+        use_ipv4()
     print(json.dumps(SCENARIOS[sys.argv[1]]()))

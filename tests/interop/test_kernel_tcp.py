@@ -29,13 +29,16 @@ pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(why_not()), reason=why
 
 
 def run(scenario: str) -> dict[str, object]:
-    command = ["unshare", "--net", sys.executable, str(HELPER), scenario]
+    command = ["unshare", "--net", sys.executable, str(HELPER), *scenario.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("scenario", ["upload", "download", "both", "both-active", "harmed", "harmed-passive", "jumbo"])
+@pytest.mark.parametrize(
+    "scenario",
+    ["upload", "download", "both", "both-active", "harmed", "harmed-passive", "jumbo", "both ipv4", "harmed ipv4"],
+)
 def test_transfer(scenario: str) -> None:
     result = run(scenario)
     assert result["up_ok"], result
@@ -44,7 +47,7 @@ def test_transfer(scenario: str) -> None:
     assert result["error"] == "None", result
 
 
-@pytest.mark.parametrize("scenario", ["refused", "datagrams"])
+@pytest.mark.parametrize("scenario", ["refused", "datagrams", "refused ipv4", "datagrams ipv4"])
 def test_answers(scenario: str) -> None:
     result = run(scenario)
     assert result, result
