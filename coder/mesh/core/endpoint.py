@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
@@ -44,8 +44,38 @@ _TRANSPORT = 4
 _MAX_STAGED_CALLS = 1024
 
 
-if TYPE_CHECKING:
-    from coder.mesh.core.stack.interface import Stack
+class Host(Protocol):
+    """The TCP/IP stack as the endpoint sees it; `stack.interface.Stack` is one."""
+
+    def input_batch(self, packets: list[bytes], now: float) -> None:
+        """Take inner packets that arrived."""
+
+    def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
+        """Fill the superbuffer with data for one peer."""
+
+    def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
+        """All other packets, per destination."""
+
+    def next_wake(self) -> float | None:
+        """When `on_timer` wants to be called."""
+
+    def on_timer(self, now: float) -> None:
+        """Run what is due."""
+
+    def pause(self, destination: bytes) -> None:
+        """No bulk data to this peer until `resume`."""
+
+    def resume(self, destination: bytes) -> None:
+        """Undo `pause`."""
+
+    def set_mtu_to(self, destination: bytes, mtu: int | None) -> None:
+        """Size packets to this peer differently; None: as usual."""
+
+    def path_changed(self, destination: bytes, now: float) -> None:
+        """What was sent to the peer lately may be lost."""
+
+    def reset_peer(self, destination: bytes, now: float) -> None:
+        """The peer is gone."""
 
 
 class Sink(Protocol):
@@ -121,7 +151,7 @@ class Endpoint:
         self,
         private_key: PrivateKey,
         disco_key: PrivateKey,
-        stack: Stack,
+        stack: Host,
         sink: Sink,
         random: Random,
         *,

@@ -30,7 +30,7 @@ RECEIVE_SIZE: Final = 65_536
 MAX_SEGMENTS: Final = 44
 MAX_GSO_BYTES: Final = 65_487
 _BUFFER_STEPS: Final = (8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10)
-_DRAIN_READS: Final = 8
+_DRAIN_READS: Final = 32
 _DRAIN_DATAGRAMS: Final = 128
 """Enough to amortise one wake-up, little enough that acknowledgements stay timely."""
 
