@@ -104,7 +104,8 @@ def _convert(option: Option, raw: Any, source: Source) -> Any:
         where = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
         shown = "***" if option.secret else repr(raw)
         raise CoderError("bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help) from error
-    if option.choices and value not in option.choices:
+    chosen = [str(item).lower() for item in value] if option.kind == "string-array" else [value]
+    if option.choices and any(item not in option.choices for item in chosen):
         raise CoderError("bad_option", f"--{option.flag}: {value!r} is not one of {', '.join(option.choices)}")
     return value
 

@@ -145,8 +145,8 @@ def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
         short="c",
         kind="string-array",
         default=tuple(default),
-        choices=(),
-        help=f"Columns to display in table output. Available: {', '.join(columns)}.",
+        choices=tuple(columns),
+        help="Columns to display in table output.",
     )
 
 
@@ -232,13 +232,15 @@ def _flag(
 
 
 def _store(command: Command, argv: Sequence[str], flags: dict[str, Any], option: Option, value: str) -> None:
-    if option.choices and value not in option.choices:
+    words = [word.strip().lower() for word in value.split(",")] if option.kind == "string-array" else [value]
+    wrong = [word for word in words if word not in option.choices]
+    if option.choices and wrong:
         label = f"-{option.short}, --{option.flag}" if option.short else f"--{option.flag}"
         listed = " ".join(option.choices)
         raise _usage(
             command,
             argv,
-            f'invalid argument "{value}" for "{label}" flag: invalid choice: {value}, should be one of [{listed}]',
+            f'invalid argument "{value}" for "{label}" flag: invalid choice: {wrong[0]}, should be one of [{listed}]',
         )
     fault = _fault(option, value)
     if fault:
@@ -298,6 +300,7 @@ def help_text(command: Command, children: Sequence[tuple[str, str]] = ()) -> str
 def _option_lines(option: Option) -> list[str]:
     short = f"-{option.short}, " if option.short else "    "
     kind = "|".join(option.choices) if option.choices else option.kind
+    kind = f"[{kind}]" if option.choices and option.kind == "string-array" else kind
     env = f", ${option.env}" if option.env else ""
     default = option.default
     shown = ",".join(default) if isinstance(default, tuple) else default

@@ -64,11 +64,8 @@ def _owner_and_name(invocation: Invocation) -> tuple[str, str]:
     if not slash:
         owner, name = "me", given
     if not NAME.fullmatch(name) or len(name) > 32:
-        raise CoderError(
-            "bad_name",
-            f'workspace name "{name}" is invalid: must be alphanumeric with hyphens',
-            "At most 32 letters, digits and single hyphens.",
-        )
+        what = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
+        raise CoderError("bad_name", f'workspace name "{name}" is invalid: {what}')
     return owner, name
 
 
@@ -79,7 +76,7 @@ def _refuse_taken(client: BlockingClient, owner: str, name: str) -> None:
         if error.status == 404:
             return
         raise
-    raise CoderError("name_taken", f'a workspace already exists named "{name}"', "Choose another name.")
+    raise CoderError("name_taken", f'a workspace already exists named "{name}"')
 
 
 def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -96,7 +93,7 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dic
         wanted = templates[0]["name"] if len(templates) == 1 else ask(f"Select a template ({names}):")
     found = [item for item in templates if item["name"] == wanted]
     if not found:
-        raise CoderError("no_template", f'no template found with the name "{wanted}"', "See `coder templates list`.")
+        raise CoderError("no_template", f'no template found with the name "{wanted}"')
     if len(found) > 1:
         raise CoderError("ambiguous", f'several organizations have a template "{wanted}"', "Choose one with --org.")
     template = found[0]

@@ -5,14 +5,27 @@ from __future__ import annotations
 import io
 import tarfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import coder.coderd
 from coder.base.errors import CoderError
-from coder.coderd.services.examples import Example
-from coder.coderd.services.examples import examples as bundled
+
+if TYPE_CHECKING:
+    from coder.coderd.services.examples import Example
+
+
+_FOLDER = Path(coder.coderd.__file__).parent / "examples"
+
+
+def example_ids() -> tuple[str, ...]:
+    """Names of the bundled examples, without reading them."""
+    return tuple(sorted(path.parent.name for path in _FOLDER.glob("*/README.md")))
 
 
 def examples() -> dict[str, Example]:
     """By id."""
+    from coder.coderd.services.examples import examples as bundled
+
     return {example.id: example for example in bundled()}
 
 

@@ -15,6 +15,7 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.archive import pack_directory
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.examples import example_ids
 from coder.cli.output import ask, confirm, print_rows, say
 from coder.cli.parameters import pairs
 from coder.cli.progress import watch_job
@@ -85,7 +86,7 @@ def _init(invocation: Invocation) -> int:
         for name, example in known.items():
             sys.stdout.write(f"  {name}\n      {example.description}\n")
         ident = ask("Choose a template:", default=next(iter(known)))
-    if ident not in known:
+    if ident not in known:  # what was typed at the prompt
         raise CoderError("no_example", f"template {ident!r} not found", f"Known: {', '.join(known)}")
     directory = target or Path(ident)
     unpack_example(ident, directory)
@@ -124,7 +125,8 @@ def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> by
         said = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
         raise CoderError("no_directory", said)
     if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
-        say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
+        sys.stdout.write("No .terraform.lock.hcl file found: provider versions are not pinned for this template.\n")
+    sys.stdout.write(f"Packing {directory}\n")
     try:
         archive, skipped = pack_directory(directory)
     except CoderError as error:
@@ -332,7 +334,7 @@ INIT = Command(
     usage="[directory]",
     run=_init,
     max_args=1,
-    options=(Option("id", "id", help="Example to start from."),),
+    options=(Option("id", "id", choices=example_ids(), help="Example to start from."),),
 )
 DELETE = Command(
     words="templates delete",

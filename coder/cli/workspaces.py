@@ -10,6 +10,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
 from coder.cli.output import print_rows, say, since
 from coder.net.blocking import BlockingClient
 
@@ -123,7 +124,8 @@ def fetch(client: BlockingClient, query: str) -> list[dict[str, Any]]:
 
 def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
     client = session.client(invocation)
-    workspaces = fetch(client, search(invocation, extra))
+    with doing("query workspaces"):
+        workspaces = fetch(client, search(invocation, extra))
     if not workspaces and invocation["output"] != "json":
         say(f"No workspaces found! Create one:\n\n  {empty_hint}\n")
         return 0
@@ -144,7 +146,8 @@ def find_workspace(client: BlockingClient, name: str) -> dict[str, Any]:
 
 def _show(invocation: Invocation) -> int:
     client = session.client(invocation)
-    workspace = find_workspace(client, invocation.args[0])
+    with doing("get workspace"):
+        workspace = find_workspace(client, invocation.args[0])
     build = workspace["latest_build"]
     owner = f"{workspace['owner_name']}/{workspace['name']}"
     sys.stdout.write(f"{owner}  {status_word(build)}  template {workspace['template_name']} ")
