@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.stack import arrival, fragments, handshake
+from coder.mesh.core.stack import arrival, fragments, handshake, recovery
 from coder.mesh.core.stack.connection import HALF, MASK, TcpSocket
 from coder.mesh.core.stack.datagrams import UdpDatagram
+from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.listening import PendingConnection
 from coder.mesh.core.stack.notices import EchoReply, TooBig, TsmpPong, Unreachable
 from coder.mesh.core.stack.states import State
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from coder.mesh.core.stack.interface import Stack
 
 _PORT_AT = ip.HEADER_SIZE + 2
+_QUOTED_SEQUENCE_END = ip.HEADER_SIZE + 8
+_HARD_CODES = (icmp.CODE_PROHIBITED, icmp.CODE_PORT_UNREACHABLE)
 
 
 def on_packet(stack: Stack, packet: bytes, socket: TcpSocket | None, now: float) -> None:
@@ -111,7 +114,7 @@ def _accept(stack: Stack, source: bytes, destination: bytes, syn: Segment, now: 
     return socket
 
 
-def _on_udp(stack: Stack, packet: ip.Packet, raw: bytes, _now: float) -> None:
+def _on_udp(stack: Stack, packet: ip.Packet, raw: bytes, now: float) -> None:
     datagram = udp.parse_untrusted(packet.payload)
     arrived = UdpDatagram(packet.source, datagram.source_port, packet.destination, datagram.port, datagram.payload)
     socket = stack.udp_sockets.get(datagram.port)
@@ -120,23 +123,44 @@ def _on_udp(stack: Stack, packet: ip.Packet, raw: bytes, _now: float) -> None:
             stack.make_touched(socket)
     elif stack.udp_fallback is not None:
         stack.udp_fallback(arrived)
-    else:
+    elif stack.may_complain(now):
         stack.send_control(packet.source, icmp.port_unreachable(raw, packet.destination, packet.source))
 
 
-def _on_icmp(stack: Stack, packet: ip.Packet, _raw: bytes, _now: float) -> None:
+def _on_icmp(stack: Stack, packet: ip.Packet, _raw: bytes, now: float) -> None:
     message = icmp.parse_untrusted(packet.payload)
     if message.type == icmp.ECHO_REQUEST:
         reply = icmp.Message(icmp.ECHO_REPLY, 0, message.parameter, message.body)
         stack.send_large(packet.source, reply.encode(packet.destination, packet.source))
     elif message.type == icmp.ECHO_REPLY:
         stack.on_notice(EchoReply(packet.source, message.identifier, message.sequence, message.body))
-    elif message.type in (icmp.UNREACHABLE, icmp.TOO_BIG) and len(message.body) >= _PORT_AT + 2:
-        destination = bytes(message.body[24:40])
-        if message.type == icmp.TOO_BIG:
-            stack.on_notice(TooBig(destination, message.parameter))
-        else:
-            stack.on_notice(Unreachable(destination, int.from_bytes(message.body[_PORT_AT : _PORT_AT + 2], "big")))
+    elif message.type in (icmp.UNREACHABLE, icmp.TOO_BIG) and len(message.body) >= _QUOTED_SEQUENCE_END:
+        _on_error(stack, message, now)
+
+
+def _on_error(stack: Stack, message: icmp.Message, now: float) -> None:
+    """Somebody on the way could not deliver a packet of ours, whose beginning is quoted."""
+    quoted = bytes(message.body)
+    source, destination = quoted[8:24], quoted[24:40]
+    is_too_big = message.type == icmp.TOO_BIG
+    if quoted[6] == ip.PROTOCOL_TCP:
+        # Our ports stand the other way round in the key. RFC 5927 section 4.1: only what is under way can have failed.
+        key = destination + source + quoted[_PORT_AT : _PORT_AT + 2] + quoted[_PORT_AT - 2 : _PORT_AT]
+        socket = stack.sockets.get(key)
+        number = int.from_bytes(quoted[_PORT_AT + 2 : _QUOTED_SEQUENCE_END], "big")
+        if socket is None or (number - socket.snd_una) & MASK >= max(socket.snd_nxt - socket.snd_una, 1):
+            return
+        if is_too_big:
+            if stack.narrow(destination, message.parameter, now):
+                recovery.on_too_big(socket, now)
+        elif socket.state is State.SYN_SENT and message.code in _HARD_CODES:
+            socket.die(StackError("refused"))  # nobody to ask again: RFC 5461 section 4 leaves it to us
+    elif is_too_big:
+        stack.narrow(destination, message.parameter, now)
+    if is_too_big:
+        stack.on_notice(TooBig(destination, message.parameter))
+    else:
+        stack.on_notice(Unreachable(destination, int.from_bytes(quoted[_PORT_AT : _PORT_AT + 2], "big")))
 
 
 def _on_tsmp(stack: Stack, packet: ip.Packet, _raw: bytes, _now: float) -> None:

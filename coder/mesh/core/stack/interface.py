@@ -38,6 +38,11 @@ throughput from 0.4 to 4 MB)."""
 
 _LEAST_MTU = 256
 """Ours: below it a packet would be mostly headers."""
+_NARROW_LIFE = 600.0
+"""RFC 8201 section 4: seconds after which a larger size may be tried again."""
+_MAX_NARROWED = 1024
+_MAX_COMPLAINTS = 100
+"""Ours: ICMP errors a second."""
 
 Socket = TcpSocket | UdpSocket | Listener
 TcpFallback = Callable[[PendingConnection], None]
@@ -91,6 +96,9 @@ class Stack:
         self._busy = False
         self._awake = False
         self._mtu_to: dict[bytes, int] = {}
+        self._narrowed: dict[bytes, tuple[int, float]] = {}
+        "What a router beyond the peer said about its link, and when."
+        self._complaints = (0.0, 0)
         self._unchecked: set[bytes] = set()
         self._spare: TxBuf | None = None
 
@@ -281,7 +289,7 @@ class Stack:
 
     def send_large(self, destination: bytes, packet: bytes) -> None:
         """Queue a packet, in fragments if it is larger than the tunnel's MTU."""
-        mtu = self._mtu_to.get(destination, self.mtu)
+        mtu = self._limit_to(destination)
         if len(packet) <= mtu:
             self.send_control(destination, packet)
             return
@@ -309,9 +317,40 @@ class Stack:
     def segment_limit(self, socket: TcpSocket) -> int:
         """Bytes behind the fixed TCP header that path and peer take."""
         special = self._mtu_to.get(socket.remote, 0)
-        if self.mtu < special <= socket.peer_packet:
+        if self.mtu < special <= socket.peer_packet and socket.remote not in self._narrowed:
             return special - _FIXED_HEADERS
-        return min(min(special or self.mtu, self.mtu) - _FIXED_HEADERS, socket.peer_mss)
+        return min(min(self._limit_to(socket.remote), self.mtu) - _FIXED_HEADERS, socket.peer_mss)
+
+    def narrow(self, destination: bytes, mtu: int, now: float) -> bool:
+        """A router on the way takes packets of at most `mtu` bytes (RFC 8201); whether that is news. Believed ten minutes."""
+        self.now = now
+        for address, (_, since) in list(self._narrowed.items()):
+            if now - since >= _NARROW_LIFE:
+                del self._narrowed[address]
+        if not _LEAST_MTU <= mtu < self._limit_to(destination) or len(self._narrowed) >= _MAX_NARROWED:
+            return False
+        self._narrowed[destination] = (mtu, now)
+        for socket in self.sockets.values():
+            if socket.remote == destination:
+                emission.retune(socket, self.segment_limit(socket))
+        return True
+
+    def _limit_to(self, destination: bytes) -> int:
+        """The largest inner packet for a destination, whatever its kind."""
+        limit = self._mtu_to.get(destination, self.mtu)
+        if self._narrowed and destination in self._narrowed:
+            mtu, since = self._narrowed[destination]
+            if self.now - since < _NARROW_LIFE:
+                return min(limit, mtu)
+        return limit
+
+    def may_complain(self, now: float) -> bool:
+        """Whether one more ICMP error may be sent now (RFC 4443 2.4 f: their rate is bounded)."""
+        since, count = self._complaints
+        if now - since >= 1.0:
+            since, count = now, 0
+        self._complaints = (since, count + 1)
+        return count < _MAX_COMPLAINTS
 
     def own_limit(self, destination: bytes) -> int:
         """The MSS to announce: larger packets than usual are announced by NEIGHBOUR_PACKET instead.

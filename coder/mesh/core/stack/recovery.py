@@ -179,6 +179,18 @@ def _undo_if_spurious(c: TcpSocket, tsecr: int) -> None:
     c.flight.reordered = True
 
 
+def on_too_big(c: TcpSocket, now: float) -> None:
+    """A router says our packets are too large for it, and the size has been changed: send again what it dropped.
+
+    No sign of congestion (RFC 8201 section 5.4), so the window stays.
+    """
+    c.flight.lose(c.snd_una, c.snd_nxt)
+    c.flight.again += 1
+    c.extra = max(c.extra, c.mss)
+    c.rto_at = now + backed_off(c)
+    c.host.make_ready(c)
+
+
 def on_timeout(c: TcpSocket, now: float) -> None:
     """The retransmission timer: silence. Begin again from the oldest byte."""
     # Retries count too: after the clock jumped (a laptop slept) silence of an hour proves nothing.

@@ -1,11 +1,15 @@
 """UDP, ICMPv6 and TSMP."""
 
+import pytest
+
 from coder.mesh.core.stack import fragments
 from coder.mesh.core.stack.datagrams import UdpDatagram
-from coder.mesh.core.stack.interface import Stack
+from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.stack.notices import EchoReply, TooBig, TsmpPong, Unreachable
-from coder.mesh.core.wire import icmp, ip, udp
-from tests.kit.tcpnet import A, B, Link, World
+from coder.mesh.core.wire import icmp, ip, tcp, udp
+from tests.kit.tcpnet import A, B, Link, Transfer, World
+
+ROUTER = bytes.fromhex("fd7a" + 27 * "0" + "9")
 
 
 def valid(packet: bytes) -> bool:
@@ -100,13 +104,80 @@ def test_ping_is_answered_and_reported():
     assert sorted(notices, key=repr) == [EchoReply(B, 7, 1, b"payload"), TsmpPong(B, b"8 bytes!")]
 
 
-def test_packet_too_big_is_reported():
-    stack = Stack([A], bytes)
+def too_big(packet, mtu, from_=ROUTER):
+    """What a router says about a packet of A's."""
+    return icmp.Message(icmp.TOO_BIG, 0, mtu, packet[:1000]).encode(from_, A)
+
+
+def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minutes():
+    stack = Stack([A], bytes, mtu=1420)
     notices = []
     stack.on_notice = notices.append
-    original = ip.header(ip.PROTOCOL_TCP, A, B, 20) + bytes(20)
-    stack.input_batch([icmp.Message(icmp.TOO_BIG, 0, 1280, original).encode(B, A)], 1.0)
+    socket = stack.udp_bind(5)
+
+    def sizes():
+        socket.send_nowait(bytes(1300), B, 6)
+        return [len(packet) for _, packets in stack.take_output(1.0) for packet in packets]
+
+    assert sizes() == [1348]
+    packet = udp.Datagram(5, 6, bytes(1300)).encode(A, B)
+    stack.input_batch([too_big(packet, 1280)], 1.0)
     assert notices == [TooBig(B, 1280)]
+    assert len(sizes()) == 2 and max(sizes()) <= 1280
+    stack.input_batch([too_big(packet, 60)], 1.0)
+    assert max(sizes()) > 1000, "nonsense is not believed"
+    stack.on_timer(700.0)
+    assert sizes() == [1348]
+
+
+def test_a_transfer_shrinks_to_what_a_router_takes():
+    world = World(mtu=1420, settings=TcpSettings(skip_checksums=False))
+    mine, theirs = world.connect()
+    transfer = Transfer(mine, theirs, bytes(300_000), world.random)
+
+    def route(sender, packet):
+        if sender is world.a and len(packet) > 1300:
+            world.a.input_batch([too_big(packet, 1300)], world.now)
+            return False
+        return True
+
+    world.filter = route
+    world.on_step = transfer.step
+    world.run(lambda: transfer.done)
+    assert mine.mss == 1300 - 40 - 20 - 12
+    assert mine.stats.timeouts == 0
+
+
+def test_errors_about_packets_that_are_not_under_way_are_ignored():
+    """RFC 5927: whoever does not see our packets cannot quote a number that is outstanding."""
+    world = World(mtu=1420)
+    mine, _ = world.connect()
+    before = mine.mss
+    fake = tcp.Segment(mine.local_port, mine.remote_port, mine.snd_una + 70_000, 0, tcp.ACK, 1).encode()
+    packet = ip.header(ip.PROTOCOL_TCP, A, B, len(fake)) + fake
+    world.a.input_batch([too_big(packet, 1280)], world.now)
+    assert mine.mss == before
+    unreachable = icmp.Message(icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE, 0, packet).encode(ROUTER, A)
+    world.a.input_batch([unreachable], world.now)
+    assert mine.error is None
+
+
+@pytest.mark.parametrize(("code", "refused"), [(0, False), (1, True), (3, False), (4, True)])
+def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code, refused):
+    stack = Stack([A], bytes)
+    socket = stack.tcp_connect(B, 80, 1.0)
+    [(_, [syn])] = stack.take_output(1.0)
+    stack.input_batch([icmp.Message(icmp.UNREACHABLE, code, 0, syn).encode(ROUTER, A)], 1.1)
+    assert (socket.error is not None and socket.error.code == "refused") == refused
+
+
+def test_errors_we_send_are_bounded():
+    stack = Stack([A], bytes)
+    packet = udp.Datagram(1, 4444, b"").encode(B, A)
+    stack.input_batch([packet] * 500, 1.0)
+    assert sum(len(packets) for _, packets in stack.take_output(1.0)) == 100
+    stack.input_batch([packet], 2.5)
+    assert sum(len(packets) for _, packets in stack.take_output(2.5)) == 1
 
 
 def test_packets_to_others_are_ignored():
