@@ -17,6 +17,7 @@ from coder.cli.progress import watch_build
 from coder.cli.unmatched import WAIT, settle_build
 from coder.cli.workspaces import find_workspace
 from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
 
 
 def build(
@@ -109,11 +110,33 @@ def _delete(invocation: Invocation) -> int:
     days = (datetime.now(UTC) - used).days if used else 0
     owner = f"{workspace['owner_name']}/{workspace['name']}"
     say(f"{owner} was last used {days} days ago")
+    if invocation["abandon"] or invocation["orphan"]:
+        _show_remains(client, workspace)
     confirm(invocation, "Confirm delete workspace?")
+    if invocation["abandon"]:
+        client.request("POST", f"/api/v2/workspaces/{workspace['id']}/abandon")
+        sys.stdout.write(f"\n{workspace['name']} has been abandoned at {_now()}!\n")
+        return 0
     extra = {"orphan": True} if invocation["orphan"] else {}
     build(invocation, client, workspace, "delete", **extra)
     sys.stdout.write(f"\n{workspace['name']} has been deleted at {_now()}!\n")
     return 0
+
+
+def _show_remains(client: BlockingClient, workspace: dict[str, Any]) -> None:
+    """What nobody will remove: the person has to."""
+    try:
+        found = client.request("GET", f"/api/v2/workspaces/{workspace['id']}/inventory").json()
+    except HttpError:
+        return  # an older server
+    if not found["readable"]:
+        say("The workspace has a Terraform state that cannot be read: nobody can say what remains.")
+    elif not found["resources"]:
+        say("The Terraform state knows of nothing that would remain.")
+    else:
+        say("These are not removed and may remain:")
+    for one in found["resources"]:
+        say(f"  {one['address']}" + (f" ({one['id']})" if one["id"] else ""))
 
 
 def _now() -> str:
@@ -177,6 +200,13 @@ DELETE = Command(
             kind="bool",
             default=False,
             help="Delete a workspace without deleting its resources. This can delete a workspace in a broken state.",
+        ),
+        Option(
+            "abandon",
+            "abandon",
+            kind="bool",
+            default=False,
+            help="Give the workspace up without a provisioner daemon: lists what may remain, removes nothing.",
         ),
         WAIT,
         YES,

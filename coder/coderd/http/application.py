@@ -44,6 +44,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "template_versions",
     "provisioners",
     "workspaces",
+    "workspace_inventory",
     "builds",
     "agents",
     "terminals",

@@ -100,6 +100,7 @@ AUDITED: dict[tuple[str, str], Audited] = {
     ("POST", "/users/{}/workspaces"): Audited("workspace", "create", "body:id"),
     ("POST", "/organizations/{}/members/{}/workspaces"): Audited("workspace", "create", "body:id"),
     ("PATCH", "/workspaces/{}"): _WORKSPACE,
+    ("POST", "/workspaces/{}/abandon"): Audited("workspace", "delete"),
     ("PUT", "/workspaces/{}/autostart"): _WORKSPACE,
     ("PUT", "/workspaces/{}/ttl"): _WORKSPACE,
     ("PUT", "/workspaces/{}/dormant"): _WORKSPACE,

@@ -39,6 +39,7 @@ from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.builds import BuildView
 from coder.domain.builds import REASONS_FOR_CLIENTS, TRANSITIONS, is_active
 from coder.domain.policy import Resource, Subject
+from coder.domain.ways_out import is_silent, may_cancel
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.jobs import JobRow
 
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
+_NO_CANCEL = "User is not allowed to cancel workspace builds. Owner role is required."
 _UNKNOWN_BUILD = 'Workspace "{name}" Build {number} does not exist.'
 
 
@@ -256,16 +258,26 @@ async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: s
         )
     view = await load_build(ctx, subject, build_id)
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
-    if not workspace.template.allow_user_cancel_workspace_jobs and not subject.is_owner:
-        raise Forbidden("User is not allowed to cancel workspace builds. Owner role is required.")
+    allowed = workspace.template.allow_user_cancel_workspace_jobs or subject.is_owner
+    if not allowed and not _may_cancel(view.job, ctx.clock.now()):
+        raise Forbidden(_NO_CANCEL)
     require(subject, "update", workspace_resource(workspace.workspace))
-    await ctx.db.run(_cancel, view.job.id, expect, ctx.clock.now())
+    await ctx.db.run(_cancel, view.job.id, expect, ctx.clock.now(), allowed)
 
 
-async def _cancel(tx: Tx, job_id: UUID, expect: str, now: datetime) -> None:
+def _may_cancel(job: JobRow, now: datetime) -> bool:
+    """Against the template's wish: nothing is interrupted that is not over already."""
+    over = job.completed_at is not None
+    return not over and may_cancel(job.status, silent=is_silent(job.updated_at, now), template_allows=False)
+
+
+async def _cancel(tx: Tx, job_id: UUID, expect: str, now: datetime, allowed: bool) -> None:
     job = await job_store.get_job(tx, job_id, lock=True)
     if expect and job is not None and job.status != expect:
         raise Precondition(f'Job is not in the expected state. Expected: "{expect}", actual: "{job.status}".')
+    # Asked again of the locked row: a daemon may have taken the job meanwhile.
+    if job is not None and job.completed_at is None and not allowed and not _may_cancel(job, now):
+        raise Forbidden(_NO_CANCEL)
     changed = await job_service.cancel_job(tx, job_id, now)
     if changed.completed_at is not None:
         await build_ended(tx, job_id, now)

@@ -1,0 +1,58 @@
+"""What may remain when a workspace is given up without destroying it: the resources its Terraform state knows.
+
+Only what helps somebody to find them: address, type and id. Attributes stay where they are, for a state holds secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_PROVIDER = re.compile(r'"([^"]*)"')
+_BOOKKEEPING = "coder_"
+"Types that exist in the server only."
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """One thing that may be left somewhere."""
+
+    address: str
+    type: str
+    name: str
+    provider: str
+    "Source address, e.g. registry.terraform.io/kreuzwerker/docker."
+    id: str
+
+
+def read_inventory(state: bytes) -> list[Remainder] | None:
+    """The managed resources of a state in its order; None when the state cannot be read."""
+    if not state:
+        return []
+    try:
+        resources = json.loads(state)["resources"]
+        return [
+            found
+            for resource in resources
+            if resource.get("mode") == "managed" and not resource["type"].startswith(_BOOKKEEPING)
+            for found in (_remainder(resource, instance) for instance in resource.get("instances") or [])
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _remainder(resource: dict[str, Any], instance: dict[str, Any]) -> Remainder:
+    parts = [resource.get("module", ""), resource["type"], resource["name"]]
+    key = instance.get("index_key")
+    index = "" if key is None else f"[{json.dumps(key)}]"
+    named = _PROVIDER.search(resource.get("provider", ""))
+    ident = (instance.get("attributes") or {}).get("id")
+    return Remainder(
+        address=".".join(filter(None, parts)) + index,
+        type=resource["type"],
+        name=resource["name"],
+        provider=named.group(1) if named else "",
+        id=ident if isinstance(ident, str) else "",
+    )
