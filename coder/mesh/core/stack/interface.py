@@ -322,7 +322,7 @@ class Stack:
         return min(min(self._limit_to(socket.remote), self.mtu) - _FIXED_HEADERS, socket.peer_mss)
 
     def narrow(self, destination: bytes, mtu: int, now: float) -> bool:
-        """A router on the way takes packets of at most `mtu` bytes (RFC 8201); whether that is news. Believed ten minutes."""
+        """A router takes packets of at most `mtu` bytes (RFC 8201): whether that is news. Believed for ten minutes."""
         self.now = now
         for address, (_, since) in list(self._narrowed.items()):
             if now - since >= _NARROW_LIFE:
