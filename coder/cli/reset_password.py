@@ -1,0 +1,85 @@
+"""`coder reset-password`: for administrators at the database, when nobody can sign in any more."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.output import ask
+
+
+def _reset(invocation: Invocation) -> int:
+    import trio
+
+    password = ask("Enter new password:", secret=True)
+    if ask("Confirm password:", secret=True) != password:
+        raise CoderError("password", "Passwords do not match", "Nothing was changed.")
+    trio.run(_write, invocation, invocation.args[0], password)
+    sys.stdout.write(f"\nPassword has been reset for user {invocation.args[0]}!\n")
+    return 0
+
+
+async def _write(invocation: Invocation, username: str, password: str) -> None:
+    from datetime import UTC, datetime
+
+    from coder.coderd.services.passwords import check_strength, hash_password
+    from coder.coderd.store import keys as key_store
+    from coder.coderd.store import users as user_store
+    from coder.coderd.store.database import open_database
+
+    check_strength(password)
+    hashed = await hash_password(password)
+    now = datetime.now(UTC)
+
+    async def write(tx: Any) -> bool:
+        user = await user_store.get_user_by_name(tx, username)
+        if user is None:
+            return False
+        await user_store.update_user(tx, user.id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)
+        # Whoever signed in with the old password is out.
+        await key_store.delete_keys_of(tx, user.id)
+        return True
+
+    async with _database_url(invocation) as url, open_database(url) as database:
+        if not await database.run(write):
+            raise CoderError("no_user", f'there is no user "{username}"', "Names are those people sign in with.")
+
+
+@contextlib.asynccontextmanager
+async def _database_url(invocation: Invocation) -> AsyncIterator[str]:
+    """The URL given, else the built-in database, which no server may hold meanwhile."""
+    if invocation["postgres_url"]:
+        yield invocation["postgres_url"]
+        return
+    from coder.base.config import Inputs
+    from coder.coderd.config import server_config
+    from coder.coderd.store.postgres import run_postgres
+
+    config = server_config(Inputs(env=invocation.env), session.config_dir(invocation))
+    async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
+        yield url
+
+
+RESET_PASSWORD = Command(
+    words="reset-password",
+    summary="Directly connect to the database to reset a user's password",
+    usage="<username>",
+    run=_reset,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option(
+            "postgres_url",
+            "postgres-url",
+            "CODER_PG_CONNECTION_URL",
+            secret=True,
+            help="URL of the database; the built-in one (with its server stopped) if left out.",
+        ),
+    ),
+)

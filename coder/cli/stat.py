@@ -1,0 +1,197 @@
+"""`coder stat`: CPU, memory and disk of the machine or container it runs in, as agents show them to their owners."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.output import print_json, print_table
+
+COLUMNS = ("host cpu", "host memory", "home disk", "container cpu", "container memory")
+_SAMPLE = 0.2
+"""Seconds between two readings of the CPU counters: long enough for ten ticks of the kernel."""
+_PREFIXES = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How much of something is used."""
+
+    used: float
+    total: float | None
+    "None: there is no limit."
+    unit: str
+
+    def text(self, divisor: float = 1.0, prefix: str = "") -> str:
+        """`1.2/7.8 GiB (15%)`."""
+        used = f"{self.used / divisor:.3g}"
+        if self.total is None:
+            return f"{used} {prefix}{self.unit}"
+        share = f" ({100 * self.used / self.total:.0f}%)" if self.total else ""
+        return f"{used}/{self.total / divisor:.3g} {prefix}{self.unit}{share}"
+
+    def json(self) -> dict[str, Any]:
+        return {"used": self.used, "total": self.total, "unit": self.unit}
+
+
+def host_memory() -> Measure:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError as error:
+        raise _unsupported("memory") from error
+    values = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line}
+    return Measure(values["MemTotal"] - values["MemAvailable"], values["MemTotal"], "B")
+
+
+def host_cpu() -> Measure:
+    """Busy cores over a short while."""
+    first = _cpu_ticks()
+    time.sleep(_SAMPLE)
+    second = _cpu_ticks()
+    cores = os.cpu_count() or 1
+    spent = second[1] - first[1]
+    busy = spent - (second[0] - first[0])
+    return Measure(round(cores * busy / spent, 3) if spent else 0.0, cores, "cores")
+
+
+def _cpu_ticks() -> tuple[int, int]:
+    """(idle, all) since boot."""
+    try:
+        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    except OSError as error:
+        raise _unsupported("CPU") from error
+    return fields[3] + fields[4], sum(fields)
+
+
+def disk(path: str) -> Measure:
+    try:
+        found = os.statvfs(path)
+    except OSError as error:
+        raise CoderError("disk", f"cannot look at the disk of {path}") from error
+    total = found.f_blocks * found.f_frsize
+    return Measure(total - found.f_bfree * found.f_frsize, total, "B")
+
+
+def container_cpu() -> Measure | None:
+    """None outside of a container (cgroup version 2)."""
+    if not _is_container():
+        return None
+    first = _cpu_usage()
+    began = time.monotonic()
+    time.sleep(_SAMPLE)
+    used = (_cpu_usage() - first) / (time.monotonic() - began)
+    quota, period = (_CGROUP / "cpu.max").read_text().split()
+    limit = None if quota == "max" else int(quota) / int(period)
+    return Measure(round(used, 3), limit, "cores")
+
+
+def _cpu_usage() -> float:
+    """Seconds."""
+    for line in (_CGROUP / "cpu.stat").read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name == "usage_usec":
+            return int(value) / 1e6
+    return 0.0
+
+
+def container_memory() -> Measure | None:
+    if not _is_container():
+        return None
+    used = int((_CGROUP / "memory.current").read_text())
+    cached = 0
+    for line in (_CGROUP / "memory.stat").read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name == "inactive_file":
+            cached = int(value)  # given back as soon as anybody needs it
+    limit = (_CGROUP / "memory.max").read_text().strip()
+    return Measure(max(used - cached, 0), None if limit == "max" else int(limit), "B")
+
+
+def _is_container() -> bool:
+    return all((_CGROUP / name).is_file() for name in ("cpu.stat", "cpu.max", "memory.current", "memory.max"))
+
+
+def _unsupported(what: str) -> CoderError:
+    return CoderError("unsupported", f"{what} cannot be measured on this system", "Linux with /proc is needed.")
+
+
+# ---- commands
+
+
+def _all(invocation: Invocation) -> int:
+    measures: dict[str, tuple[Callable[[], Measure | None], float, str]] = {
+        "host cpu": (host_cpu, 1, ""),
+        "host memory": (host_memory, _PREFIXES["Gi"], "Gi"),
+        "home disk": (lambda: disk(str(Path.home())), _PREFIXES["Gi"], "Gi"),
+        "container cpu": (container_cpu, 1, ""),
+        "container memory": (container_memory, _PREFIXES["Gi"], "Gi"),
+    }
+    chosen = [column.strip().lower() for column in invocation["column"]]
+    if invocation["output"] == "json":
+        taken = {column: measure() for column, (measure, _, _) in measures.items()}
+        print_json([{column.replace(" ", "_"): one.json() if one else None for column, one in taken.items()}])
+        return 0
+    row = {}
+    for column in chosen:
+        measure, divisor, prefix = measures[column]
+        found = measure()
+        row[column] = found.text(divisor, prefix) if found else ""
+    print_table([column for column in chosen if row[column]], [row])
+    return 0
+
+
+def _print(invocation: Invocation, measure: Measure, prefix: str = "") -> int:
+    if invocation["output"] == "json":
+        print_json(measure.json())
+    else:
+        sys.stdout.write(measure.text(_PREFIXES.get(prefix, 1), prefix) + "\n")
+    return 0
+
+
+def _cpu(invocation: Invocation) -> int:
+    return _print(invocation, (None if invocation["host"] else container_cpu()) or host_cpu())
+
+
+def _mem(invocation: Invocation) -> int:
+    measure = (None if invocation["host"] else container_memory()) or host_memory()
+    return _print(invocation, measure, invocation["prefix"])
+
+
+def _disk(invocation: Invocation) -> int:
+    return _print(invocation, disk(invocation["path"]), invocation["prefix"])
+
+
+_HOST = Option("host", "host", kind="bool", default=False, help="Of the machine, even inside a container.")
+_PREFIX = Option("prefix", "prefix", default="Gi", choices=tuple(_PREFIXES), help="Unit of what is printed.")
+_TEXT = output_option(("text", "json"), "text")
+STAT = Command(
+    words="stat",
+    summary="Show resource usage for the current workspace.",
+    run=_all,
+    max_args=0,
+    options=(column_option(COLUMNS, COLUMNS), output_option()),
+)
+CPU = Command(words="stat cpu", summary="Show CPU usage, in cores.", run=_cpu, max_args=0, options=(_HOST, _TEXT))
+MEM = Command(
+    words="stat mem",
+    summary="Show memory usage, in gigabytes.",
+    run=_mem,
+    max_args=0,
+    options=(_HOST, _TEXT, _PREFIX),
+)
+DISK = Command(
+    words="stat disk",
+    summary="Show disk usage, in gigabytes.",
+    run=_disk,
+    max_args=0,
+    options=(_TEXT, Option("path", "path", default="/", help="Directory on the disk to look at."), _PREFIX),
+)
