@@ -64,7 +64,8 @@ def _config(invocation: Invocation) -> Any:
     if not url:
         raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")
     token = Secret(_token(invocation))
-    policy = DialPolicy(session.normal_url(url), token=token, headers=tuple(_headers(invocation)))
+    headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
+    policy = session.with_tls_files(DialPolicy(session.normal_url(url), token=token, headers=headers), invocation)
     return AgentConfig(
         policy=policy,
         token=token,
@@ -95,16 +96,6 @@ def _token(invocation: Invocation) -> str:
     return token
 
 
-def _headers(invocation: Invocation) -> list[tuple[str, str]]:
-    found = []
-    for line in invocation["agent_header"]:
-        name, equals, value = line.partition("=")
-        if not equals:
-            raise CoderError("bad_header", f"header {name!r} needs the form key=value")
-        found.append((name, value))
-    return found
-
-
 AGENT = Command(
     words="agent",
     summary="Run the workspace agent",
@@ -119,7 +110,12 @@ AGENT = Command(
         Option(
             "agent_header", "agent-header", "CODER_AGENT_HEADER", kind="string-array", default=(), help="HTTP header."
         ),
-        Option("agent_header_command", "agent-header-command", "CODER_AGENT_HEADER_COMMAND", hidden=True),
+        Option(
+            "agent_header_command",
+            "agent-header-command",
+            "CODER_AGENT_HEADER_COMMAND",
+            help="A command that prints additional HTTP headers, one key=value a line.",
+        ),
         Option("log_dir", "log-dir", "CODER_AGENT_LOG_DIR", help="Directory of script logs (default: temporary)."),
         Option("script_data_dir", "script-data-dir", "CODER_AGENT_SCRIPT_DATA_DIR", help="Where scripts keep files."),
         Option(

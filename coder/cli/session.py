@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,11 +81,16 @@ def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = No
         token = invocation.globals["token"] or read_file(directory, "session")
         if not token:
             raise not_logged_in()
+    headers = read_headers(invocation.globals["header"], invocation.globals["header_command"])
+    policy = DialPolicy(url=normal_url(address), token=Secret(token) if token else None, headers=headers)
+    return with_tls_files(policy, invocation)
+
+
+def with_tls_files(policy: DialPolicy, invocation: Invocation) -> DialPolicy:
+    """The policy with the files of `--client-tls-…`."""
     glob = invocation.globals
-    return DialPolicy(
-        url=normal_url(address),
-        token=Secret(token) if token else None,
-        headers=tuple(_headers(invocation)),
+    return replace(
+        policy,
         ca_file=glob["client_tls_ca_file"],
         client_cert=glob["client_tls_cert_file"],
         client_key=glob["client_tls_key_file"],
@@ -106,9 +113,9 @@ def normal_url(text: str) -> str:
     return address
 
 
-def _headers(invocation: Invocation) -> list[tuple[str, str]]:
-    lines = list(invocation.globals["header"])
-    command = invocation.globals["header_command"]
+def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], ...]:
+    """Headers of `key=value` lines and of a command that prints such lines. Raises CoderError."""
+    lines = list(given)
     if command:
         import subprocess
 
@@ -124,7 +131,7 @@ def _headers(invocation: Invocation) -> list[tuple[str, str]]:
         if not equals:
             raise CoderError("bad_header", f"header {name!r} needs the form key=value")
         found.append((name.strip(), value.strip()))
-    return found
+    return tuple(found)
 
 
 def client(invocation: Invocation) -> BlockingClient:

@@ -40,6 +40,8 @@ class ServerConfig:
     tls_cert_file: tuple[str, ...] = ()
     tls_key_file: tuple[str, ...] = ()
     tls_min_version: str = "tls12"
+    tls_client_auth: str = "none"
+    tls_client_ca_file: str = ""
     strict_transport_security: int = 0
     strict_transport_security_options: tuple[str, ...] = ()
     additional_csp_policy: tuple[str, ...] = ()
@@ -187,12 +189,24 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     return config
 
 
+CLIENT_AUTH = ("none", "request", "require-any", "verify-if-given", "require-and-verify")
+"""Upstream's words. A certificate that is shown is always verified: accepting any would only look like a check."""
+
+
 def _check(config: ServerConfig) -> None:
     if config.tls_enable and (not config.tls_cert_file or len(config.tls_cert_file) != len(config.tls_key_file)):
         raise CoderError(
             "bad_option",
             "TLS is on but --tls-cert-file and --tls-key-file do not pair up",
             "Give one key file for each certificate file.",
+        )
+    if config.tls_client_auth not in CLIENT_AUTH:
+        raise CoderError("bad_option", f"--tls-client-auth must be one of {', '.join(CLIENT_AUTH)}")
+    if config.tls_enable and config.tls_client_auth not in {"none", "request"} and not config.tls_client_ca_file:
+        raise CoderError(
+            "bad_option",
+            f"--tls-client-auth={config.tls_client_auth} has nothing to check certificates against",
+            "Give the authority of the clients by --tls-client-ca-file.",
         )
     if not config.http_address and not config.tls_enable:
         raise CoderError(

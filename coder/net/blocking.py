@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from coder.net.errors import NetError, error_from_body
+from coder.net.errors import NetError, error_from_body, proxy_refusal, tls_failure
 from coder.net.policy import DialPolicy, common_headers, default_port, proxy_for, tls_context
 
 REQUEST_TIMEOUT = 60.0
@@ -62,6 +62,8 @@ class BlockingClient:
         return answer
 
     def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> Answer:
+        if proxy_for(self.policy, self.policy.origin.hostname or "", self.policy.origin.scheme).startswith("https:"):
+            return self._exchange_patiently(method, target, body, fields)
         fresh = self._connection is None
         connection = self._connection = self._connection or self._open()
         try:
@@ -97,19 +99,45 @@ class BlockingClient:
             connection.set_tunnel(host, port, headers=extra)
         return connection
 
+    def _exchange_patiently(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> Answer:
+        """Through a proxy that itself speaks TLS: http.client cannot do TLS inside of TLS, our own client can."""
+        import trio
+
+        from coder.net.http1 import HttpClient
+
+        common = {name for name, _ in common_headers(self.policy)}
+        own = [(name, value) for name, value in fields.items() if name not in common]
+        path = target.removeprefix(self.policy.origin.path.rstrip("/"))
+
+        async def once() -> Answer:
+            async with HttpClient(self.policy) as client:
+                every = tuple(range(200, 600))
+                answer = await client.request(method, path, body=body, headers=own, expect=every)
+                return Answer(answer.status, dict(answer.headers), answer.body)
+
+        return trio.run(once)
+
 
 def _failure(policy: DialPolicy, error: Exception) -> NetError:
-    import ssl
-
-    host = policy.origin.netloc
-    if isinstance(error, ssl.SSLError):
-        return NetError(
-            "tls",
-            f"no secure connection to {host}",
-            "Is this an HTTPS address? For a private authority set SSL_CERT_FILE to its certificate.",
-        )
+    host, origin = policy.origin.netloc, policy.origin
+    failure = tls_failure(host, error)
+    if failure is not None:
+        return failure
     if isinstance(error, TimeoutError):
         return NetError("timeout", f"{host} did not answer in time", "Check the network and any firewall between.")
+    said = str(error)
+    proxy = urlsplit(proxy_for(policy, origin.hostname or "", origin.scheme))
+    if proxy.hostname and said.startswith(_TUNNEL_REFUSED):
+        return proxy_refusal(proxy.hostname, host, said.removeprefix(_TUNNEL_REFUSED).strip())
     if isinstance(error, OSError):
+        if proxy.hostname:
+            where = f"{proxy.hostname}:{proxy.port or default_port(proxy.scheme)}"
+            return NetError(
+                "proxy", f"cannot connect to the proxy {where}", "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
+            )
         return NetError("unreachable", f"cannot connect to {host}", "Is the server running, and is the URL right?")
     return NetError("protocol", f"{host} did not answer as an HTTP server")
+
+
+_TUNNEL_REFUSED = "Tunnel connection failed: "
+"How http.client begins what it raises then."

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import trio
 
-from coder.net.errors import NetError
+from coder.net.errors import NetError, proxy_refusal, tls_failure
 from coder.net.policy import DialPolicy, default_port, proxy_for, tls_context
 
 __all__ = ["DialPolicy", "connect"]
@@ -41,7 +41,12 @@ async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.
     if not proxy:
         return await _tcp(host, port)
     parts = urlsplit(proxy)
-    stream: trio.abc.Stream = await _tcp(parts.hostname or "", parts.port or default_port(parts.scheme))
+    try:
+        stream: trio.abc.Stream = await _tcp(parts.hostname or "", parts.port or default_port(parts.scheme))
+    except NetError as error:
+        where = f"{parts.hostname}:{parts.port or default_port(parts.scheme)}"
+        hint = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
+        raise NetError("proxy", f"cannot connect to the proxy {where}", hint) from error
     if parts.scheme == "https":
         stream = await _secure(policy, stream, parts.hostname or "")
     try:
@@ -81,24 +86,24 @@ async def _tunnel(stream: trio.abc.Stream, host: str, port: int, proxy: SplitRes
     status = head.split(b"\r\n", 1)[0].split(b" ")
     if len(status) < 2 or status[1] != b"200":
         said = head.split(b"\r\n", 1)[0].decode("latin-1")
-        hint = "Put user and password into the proxy URL." if b"407" in status else "Check HTTPS_PROXY and NO_PROXY."
-        raise NetError("proxy", f"the proxy {proxy.hostname} refused the connection to {target} ({said})", hint)
+        raise proxy_refusal(proxy.hostname or "", target, said)
 
 
 async def _secure(policy: DialPolicy, stream: trio.abc.Stream, host: str) -> trio.SSLStream[trio.abc.Stream]:
-    context = tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
+    try:
+        context = tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
+    except NetError:
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(stream)
+        raise
     tls = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
     try:
         await tls.do_handshake()
     except (trio.BrokenResourceError, ssl.SSLError) as error:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(tls)
-        cause = error.__cause__ or error
-        raise NetError(
-            "tls",
-            f"no secure connection to {host}",
-            "Is this an HTTPS address? For a private authority set SSL_CERT_FILE to its certificate.",
-        ) from cause
+        plain = NetError("tls", f"{host} ended the TLS handshake", "Is this an HTTPS address and port?")
+        raise (tls_failure(host, error) or plain) from (error.__cause__ or error)
     except BaseException:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(tls)

@@ -8,7 +8,46 @@ from coder.base.errors import CoderError
 
 
 class NetError(CoderError):
-    """No usable connection. Codes: `unreachable`, `tls`, `proxy`, `timeout`, `protocol`."""
+    """No usable connection. Codes: `unreachable`, `tls`, `tls_files`, `proxy`, `timeout`, `protocol`."""
+
+
+def proxy_refusal(proxy: str, target: str, said: str) -> NetError:
+    """A proxy that answered CONNECT with anything but success; `said` is its status line."""
+    wants_login = " 407" in f" {said}"
+    hint = (
+        "Put user and password into the proxy URL: http://user:password@proxy:port, special characters as %40."
+        if wants_login
+        else "Ask who runs the proxy to allow CONNECT there, or name the host in NO_PROXY if it is reached without."
+    )
+    return NetError("proxy", f"the proxy {proxy} refused the connection to {target} ({said})", hint)
+
+
+def tls_failure(host: str, error: BaseException) -> NetError | None:
+    """What went wrong with TLS, in words; None when none of the causes of `error` is about TLS."""
+    import ssl
+
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        return None
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return NetError(
+            "tls",
+            f"the certificate of {host} is not trusted ({cause.verify_message})",
+            "For an authority of your own give its certificate by --client-tls-ca-file or SSL_CERT_FILE; "
+            "a proxy that inspects TLS has one too.",
+        )
+    reason = (cause.reason or "").upper()
+    if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
+        return NetError(
+            "tls",
+            f"{host} wants a client certificate it accepts",
+            "Give one by --client-tls-cert-file and --client-tls-key-file.",
+        )
+    if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason:
+        return NetError("tls", f"{host} does not speak TLS there", "Is this an HTTPS address and port?")
+    return NetError("tls", f"no secure connection to {host}", "Is this an HTTPS address and port?")
 
 
 _NEXT_STEPS = {

@@ -16,7 +16,7 @@ import h11
 import trio
 
 from coder.net.dial import connect
-from coder.net.errors import NetError, error_from_body
+from coder.net.errors import NetError, error_from_body, tls_failure
 from coder.net.policy import DialPolicy, common_headers
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class HttpClient:
             return connection, await self._send(connection, method, path, body, headers)
         except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
             await _drop(connection)
-            raise NetError("protocol", f"{self.policy.url} did not answer as an HTTP server") from error
+            raise _no_answer(self.policy, error) from error
         except BaseException:
             await _drop(connection)
             raise
@@ -256,10 +256,16 @@ async def _upgraded(
         raise error_from_body(answer.status, body)
     except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
         await _drop(connection)
-        raise NetError("protocol", f"{policy.url} did not answer as an HTTP server") from error
+        raise _no_answer(policy, error) from error
     except BaseException:
         await _drop(connection)
         raise
+
+
+def _no_answer(policy: DialPolicy, error: BaseException) -> NetError:
+    # With TLS 1.3 a server says only after the handshake that it wants a client certificate.
+    failure = tls_failure(policy.origin.netloc, error)
+    return failure or NetError("protocol", f"{policy.url} did not answer as an HTTP server")
 
 
 async def _drop(connection: _Connection) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from coder.base.config import process_environment
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
+from coder.net.errors import NetError
 
 STRIPPED_FOR = 300.0
 "Seconds after which upgrades are tried again where they were stripped: laptops change networks."
@@ -155,7 +156,13 @@ def common_headers(policy: DialPolicy) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=8)
 def tls_context(ca_file: str, cert: str, key: str, insecure: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=ca_file or None)
+    """The client's TLS settings. Raises NetError `tls_files` when a file cannot be used."""
+    try:
+        context = ssl.create_default_context(cafile=ca_file or None)
+    except (OSError, ssl.SSLError) as error:
+        raise NetError(
+            "tls_files", f"no certificate authority can be read from {ca_file}", "It must be a PEM file."
+        ) from error
     if ca_file:
         context.load_default_certs()
     # WebSockets and upgrades live on HTTP/1.1 only.
@@ -163,6 +170,13 @@ def tls_context(ca_file: str, cert: str, key: str, insecure: bool) -> ssl.SSLCon
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if cert:
-        context.load_cert_chain(cert, key or None)
+    if cert or key:
+        try:
+            context.load_cert_chain(cert, key or None)
+        except (OSError, ssl.SSLError) as error:
+            raise NetError(
+                "tls_files",
+                f"the client certificate {cert or '(none)'} with key {key or '(in the same file)'} cannot be used",
+                "Give a pair of PEM files with --client-tls-cert-file and --client-tls-key-file.",
+            ) from error
     return context

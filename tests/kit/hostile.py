@@ -10,6 +10,7 @@ it saw. They are meant to be as rude as the real ones, not as complete.
 from __future__ import annotations
 
 import base64
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,10 +23,14 @@ Handler = Callable[[trio.SocketStream], Awaitable[None]]
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError, OSError, h11.RemoteProtocolError, h11.LocalProtocolError)
 
 
-async def serve_box(box: Handler, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
-    """Serves a box for ever; starts with its port."""
+async def serve_box(
+    box: Handler, tls: ssl.SSLContext | None = None, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Serves a box for ever, behind TLS if wanted; starts with its port."""
 
-    async def handle(stream: trio.SocketStream) -> None:
+    async def handle(stream: Any) -> None:
+        if tls is not None:
+            stream = trio.SSLStream(stream, tls, server_side=True, https_compatible=True)
         try:
             await box(stream)
         except* _GONE:

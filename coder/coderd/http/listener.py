@@ -74,6 +74,7 @@ class Connection(PatientServer):
         try:
             remote, secure = await self._open()
         except (OSError, trio.BrokenResourceError, trio.TooSlowError, ssl.SSLError):
+            await _send_alert(self.stream)
             await trio.aclose_forcefully(self.stream)
             return
         try:
@@ -111,6 +112,16 @@ class Connection(PatientServer):
         )
         protocol.is_link = self._door.is_link
         return protocol
+
+
+async def _send_alert(stream: Any) -> None:
+    """What OpenSSL has to say about a failed handshake: trio keeps it, and the client would only see an end."""
+    alert = stream._outgoing.read() if isinstance(stream, trio.SSLStream) else b""
+    if alert:
+        with contextlib.suppress(OSError, trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(1.0):
+            await stream.transport_stream.send_all(alert)
+            await stream.transport_stream.send_eof()
+            await stream.transport_stream.receive_some(1 << 16)  # or what it sent unread would reset the alert away
 
 
 class FrontDoor:
@@ -233,11 +244,29 @@ def tls_context(config: ServerConfig) -> ssl.SSLContext:
                 f"the TLS certificate {certificate} with key {key} cannot be loaded",
                 "Check that both are PEM files of one pair.",
             ) from error
+        _ask_clients(context, config)
         contexts.append((_names(Path(certificate)), context))
     first = contexts[0][1]
     if len(contexts) > 1:
         first.sni_callback = _chooser(contexts)
     return first
+
+
+def _ask_clients(context: ssl.SSLContext, config: ServerConfig) -> None:
+    """Whether clients may or must show a certificate of the configured authority."""
+    if not config.tls_client_ca_file:
+        return
+    required = config.tls_client_auth in {"require-any", "require-and-verify"}
+    if required or config.tls_client_auth == "verify-if-given":
+        try:
+            context.load_verify_locations(config.tls_client_ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise CoderError(
+                "bad_certificate",
+                f"no authority can be read from {config.tls_client_ca_file}",
+                "--tls-client-ca-file wants a PEM file.",
+            ) from error
+        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
 
 
 def _chooser(contexts: list[tuple[set[str], ssl.SSLContext]]) -> Callable[[ssl.SSLObject, str, ssl.SSLContext], None]:

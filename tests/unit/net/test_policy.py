@@ -1,0 +1,130 @@
+"""Which way a policy dials: proxies and their exceptions, own authorities, client certificates; and what errors say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from coder.base.errors import CoderError
+from coder.cli.session import read_headers
+from coder.net.blocking import BlockingClient
+from coder.net.errors import NetError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy, environment_proxies, proxy_for
+from tests.kit.certificates import Authority
+from tests.kit.coderd import running_coderd
+from tests.kit.hostile import AuthProxy, serve_box
+
+
+@pytest.mark.parametrize(
+    ("url", "no_proxy", "proxied"),
+    [
+        ("https://coder.example.com", "", True),
+        ("https://coder.example.com", "example.com", False),
+        ("https://coder.example.com", ".example.com", False),
+        ("https://coder.example.com", "ample.com", True),
+        ("https://coder.example.com", "other.test, coder.example.com:443", False),
+        ("https://coder.example.com", "*", False),
+        ("https://10.1.2.3", "10.0.0.0/8", False),
+        ("https://11.1.2.3", "10.0.0.0/8", True),
+        ("https://localhost:3000", "", False),
+        ("https://127.0.0.1:3000", "", False),
+        ("https://[::1]:3000", "", False),
+    ],
+)
+def test_no_proxy(url: str, no_proxy: str, proxied: bool) -> None:
+    policy = DialPolicy(url, proxies={"https": "http://box:3128", "no": no_proxy})
+    assert bool(proxy_for(policy, policy.origin.hostname or "", "https")) is proxied
+
+
+def test_the_environment() -> None:
+    env = {"https_proxy": "http://low:1", "HTTPS_PROXY": "http://up:1", "ALL_PROXY": "box:2", "NO_PROXY": "a,b"}
+    assert environment_proxies(env) == {"https": "http://low:1", "http": "box:2", "no": "a,b"}
+    assert proxy_for(DialPolicy("http://x.test", proxies={"http": "box:2"}), "x.test", "http") == "http://box:2"
+
+
+def test_headers_of_a_command() -> None:
+    assert read_headers(("a=1",), "echo b=2=3; echo; echo ' c = 4 '") == (("a", "1"), ("b", "2=3"), ("c", "4"))
+    with pytest.raises(CoderError, match="needs the form key=value"):
+        read_headers(("nonsense",), "")
+    with pytest.raises(CoderError, match="ended with code 3"):
+        read_headers((), "exit 3")
+
+
+async def failure(policy: DialPolicy) -> tuple[NetError, NetError]:
+    """How the same request fails from trio and from a short command."""
+    with pytest.raises(NetError) as patient:
+        async with HttpClient(policy) as http:
+            await http.request("GET", "/healthz")
+    with pytest.raises(NetError) as blocking:
+        await trio.to_thread.run_sync(ask, policy)
+    return patient.value, blocking.value
+
+
+def ask(policy: DialPolicy) -> bytes:
+    client = BlockingClient(policy)
+    try:
+        return client.request("GET", "/healthz").body
+    finally:
+        client.close()
+
+
+async def answers(policy: DialPolicy) -> bool:
+    async with HttpClient(policy) as http:
+        patient = (await http.request("GET", "/healthz")).body
+    return bool(patient == await trio.to_thread.run_sync(ask, policy))
+
+
+async def test_an_own_authority_a_client_certificate_and_a_proxy(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.issue("coder.test")
+    mine = authority.issue("ana")
+    async with (
+        running_coderd(
+            http_address="", tls_enable=True, tls_address="127.0.0.1:0", tls_cert_file=(cert,), tls_key_file=(key,),
+            tls_client_auth="require-and-verify", tls_client_ca_file=authority.file,
+        ) as world,
+        trio.open_nursery() as nursery,
+    ):  # fmt: skip
+        box = AuthProxy(("127.0.0.1", int(world.url.rsplit(":", 1)[1])), "ana", "secret")
+        port = await nursery.start(serve_box, box)
+        through = {"https": f"http://ana:secret@127.0.0.1:{port}"}
+        policy = DialPolicy("https://coder.test", ca_file=authority.file, proxies=through)
+        assert await answers(DialPolicy(policy.url, ca_file=authority.file, client_cert=mine[0], client_key=mine[1],
+                                        proxies=through))  # fmt: skip
+        for error in await failure(policy):
+            assert error.code == "tls"
+            assert "--client-tls-cert-file" in error.hint
+        for error in await failure(DialPolicy(policy.url, proxies=through)):
+            assert error.code == "tls"
+            assert "not trusted" in error.message
+            assert "--client-tls-ca-file" in error.hint
+        for error in await failure(DialPolicy(policy.url, proxies={"https": f"http://127.0.0.1:{port}"})):
+            assert error.code == "proxy"
+            assert "407" in error.message
+            assert "user:password@" in error.hint
+        for error in await failure(DialPolicy(policy.url, proxies={"https": "http://127.0.0.1:9"})):
+            assert error.message == "cannot connect to the proxy 127.0.0.1:9"
+        for error in await failure(DialPolicy(policy.url, ca_file="/nonexistent", proxies=through)):
+            assert error.code == "tls_files"
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_proxy_that_speaks_tls_itself(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.issue("coder.test")
+    async with (
+        running_coderd(
+            http_address="", tls_enable=True, tls_address="127.0.0.1:0", tls_cert_file=(cert,), tls_key_file=(key,)
+        ) as world,
+        trio.open_nursery() as nursery,
+    ):
+        box = AuthProxy(("127.0.0.1", int(world.url.rsplit(":", 1)[1])), "ana", "secret")
+        port = await nursery.start(serve_box, box, authority.server_context("localhost"))
+        policy = DialPolicy(
+            "https://coder.test", ca_file=authority.file, proxies={"https": f"https://ana:secret@localhost:{port}"}
+        )
+        assert await answers(policy)
+        nursery.cancel_scope.cancel()
