@@ -1,0 +1,443 @@
+"""One harness for every `*_untrusted` function: how to call it with bytes, what it may raise, what a genuine input is.
+
+Lives here: the table. tests/fuzz/test_every_parser.py feeds it, and fails for a parser that has no line here.
+Keys are `path:name` as in the source.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from coder.base.errors import CoderError
+from coder.mesh.core.crypto.box import SharedBox
+from coder.mesh.core.crypto.box import open_untrusted as open_box
+from coder.mesh.core.crypto.cookie import CookieJar
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.crypto.noise import (
+    NO_PSK,
+    read_initiation_untrusted,
+    read_response_untrusted,
+    read_timestamp_untrusted,
+    write_initiation,
+)
+from coder.mesh.core.errors import CryptoError, WireError
+from coder.mesh.core.tunnel.handshake import Handshaker
+from coder.mesh.core.wire import address, derp, disco, icmp, ip, ip4, stun, tcp, tsmp, udp, wireguard
+from coder.rpc import drpc, yamux
+
+Call = Callable[[bytes], object]
+
+
+@dataclass(frozen=True)
+class Harness:
+    """How to feed one function."""
+
+    call: Call
+    errors: tuple[type[Exception], ...] = ()
+    """What it may raise; nothing else, and nothing at all when empty."""
+    seeds: Sequence[bytes] = (b"",)
+    """Genuine inputs, from which the fuzzer makes damaged ones."""
+
+
+OURS, THEIRS = PrivateKey(bytes(range(32))), PrivateKey(bytes(range(32, 64)))
+BOX = SharedBox(OURS, THEIRS.public)
+NONCE = bytes(24)
+TX = bytes(12)
+A, B = bytes.fromhex("fd7a" + 28 * "1"), bytes.fromhex("fd7a" + 28 * "2")
+
+
+def _cut(data: bytes, *sizes: int) -> list[bytes]:
+    """Fixed-size fields out of any bytes: what is missing is zero."""
+    fields, at = [], 0
+    for size in sizes:
+        fields.append(data[at : at + size].ljust(size, b"\0"))
+        at += size
+    return fields
+
+
+def _text(parse: Callable[[str], object]) -> Call:
+    return lambda data: parse(data.decode("utf-8", "surrogateescape"))
+
+
+# -- the mesh -------------------------------------------------------------------------------------------------------
+
+
+def _noise() -> tuple[Any, Any, Any]:
+    """(fields of an initiation, what its sender remembers, what its receiver heard)."""
+    shared = OURS.exchange(THEIRS.public)
+    fields, initiated = write_initiation(OURS.public, THEIRS.public, shared, PrivateKey(bytes(32)), bytes(12))
+    return fields, initiated, read_initiation_untrusted(THEIRS, fields.ephemeral, fields.static)
+
+
+FIELDS, INITIATED, HEARD = _noise()
+HANDSHAKER = Handshaker(THEIRS, OURS.public, NO_PSK, bytes)
+JAR = CookieJar(THEIRS.public)
+JAR.sign(b"message", 0.0)
+
+
+def _response(data: bytes) -> wireguard.Response:
+    return wireguard.Response(1, HANDSHAKER.pending_index or 0, *_cut(data, 32, 16))
+
+
+def _initiation(data: bytes) -> wireguard.Initiation:
+    return wireguard.Initiation(1, *_cut(data, 32, 48, 28))
+
+
+def _accept_response(data: bytes) -> object:
+    HANDSHAKER.initiate(7, 1.8e9, 0.0)
+    return HANDSHAKER.accept_response_untrusted(_response(data))
+
+
+def _tunnel_call(name: str) -> Call:
+    from tests.kit.wireguard_pair import Pair
+
+    pair = Pair()
+
+    def call(data: bytes) -> object:
+        pair.a.tunnel.start_handshake(pair.now)
+        if name == "initiation":
+            message = _initiation(data)
+            return pair.a.tunnel.accept_initiation_untrusted(HEARD, message, ("192.0.2.1", 1), pair.now, [])
+        if name == "response":
+            return pair.a.tunnel.accept_response_untrusted(_response(data), ("192.0.2.1", 1), pair.now, [])
+        return pair.a.tunnel.accept_cookie_untrusted(wireguard.CookieReply(1, *_cut(data, 24, 32)), pair.now)
+
+    return call
+
+
+def _device(data: bytes) -> object:
+    from tests.kit.wireguard_pair import Pair
+
+    pair = Pair()
+    pair.a.device.receive_untrusted(data, ("192.0.2.1", 1), 0.0)
+    return pair.a.device.receive_batch_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0)
+
+
+def _frames(data: bytes) -> None:
+    for kind, body in derp.FrameReader().feed_untrusted(data):
+        derp.parse_untrusted(kind, body)
+
+
+def _stun_round(data: bytes) -> object:
+    from coder.mesh.drivers.stun import StunRound
+
+    return StunRound.on_answer_untrusted(_Asked(), data)  # type: ignore[arg-type]
+
+
+class _Asked:
+    """What a round of questions needs to take an answer; nothing was asked."""
+
+    def __init__(self) -> None:
+        self._asked: dict[bytes, object] = {}
+
+
+class _Listening:
+    """What a netcheck needs to take a STUN message."""
+
+    class _round:  # noqa: N801 - the attribute's name
+        on_answer_untrusted = staticmethod(_stun_round)
+
+
+def _netcheck(data: bytes) -> None:
+    from coder.mesh.drivers.netcheck import Netcheck
+
+    Netcheck.on_stun_untrusted(_Listening(), data)  # type: ignore[arg-type]
+
+
+INFO = derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, b'{"version":2}'))
+RESPONSE = stun.BindingResponse(TX, address.Endpoint("192.0.2.1", 9)).encode()
+SEGMENT = tcp.Segment(1, 2, 3, 4, tcp.ACK, 5, tcp.Options(1220, 7, True, (1, 2), ((3, 4),)), b"data").encode()
+PACKET = ip.header(6, A, B, len(SEGMENT)) + SEGMENT
+DATAGRAM = udp.Datagram(1, 2, b"data").encode(A, B)[ip.HEADER_SIZE :]
+ECHO = icmp.Message(icmp.ECHO_REQUEST, 0, 1, b"data").body_bytes()
+QUOTE = (
+    ip4._header(1, b"\x0a\0\0\1", b"\x0a\0\0\2", 56, 0, 0) + icmp.Message(3, 4, 1280, b"\x45" + bytes(47)).body_bytes()
+)
+PING = disco.Ping(TX, OURS.public, 44)
+
+MESH = {
+    "core/crypto/box.py:SharedBox.open_untrusted": Harness(
+        lambda d: BOX.open_untrusted(d[:24], d[24:]), (CryptoError,), [NONCE + BOX.seal(NONCE, b"text")]
+    ),
+    "core/crypto/box.py:open_untrusted": Harness(
+        lambda d: open_box(OURS, THEIRS.public, d[:24], d[24:]), (CryptoError,), [NONCE + BOX.seal(NONCE, b"text")]
+    ),
+    "core/crypto/cookie.py:CookieJar.accept_reply_untrusted": Harness(
+        lambda d: JAR.accept_reply_untrusted(*_cut(d, 24, 32), 0.0), (CryptoError,), [bytes(56)]
+    ),
+    "core/crypto/keys.py:PublicKey.from_binary_untrusted": Harness(
+        PublicKey.from_binary_untrusted, (CryptoError,), [OURS.public.binary]
+    ),
+    "core/crypto/noise.py:read_initiation_untrusted": Harness(
+        lambda d: read_initiation_untrusted(THEIRS, *_cut(d, 32, 48)),
+        (CryptoError,),
+        [FIELDS.ephemeral + FIELDS.static],
+    ),
+    "core/crypto/noise.py:read_timestamp_untrusted": Harness(
+        lambda d: read_timestamp_untrusted(HEARD, THEIRS.exchange(OURS.public), d), (CryptoError,), [FIELDS.timestamp]
+    ),
+    "core/crypto/noise.py:read_response_untrusted": Harness(
+        lambda d: read_response_untrusted(INITIATED, OURS, *_cut(d, 32, 16), NO_PSK), (CryptoError,), [bytes(48)]
+    ),
+    "core/tunnel/device.py:Device.receive_untrusted": Harness(_device, (), [bytes((1, 0, 0, 0)) + bytes(144)]),
+    "core/tunnel/device.py:Device.receive_batch_untrusted": Harness(_device, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
+    "core/tunnel/handshake.py:Handshaker.accept_initiation_untrusted": Harness(
+        lambda d: HANDSHAKER.accept_initiation_untrusted(HEARD, _initiation(d), 0.0),
+        (CryptoError,),
+        [FIELDS.ephemeral + FIELDS.static + FIELDS.timestamp],
+    ),
+    "core/tunnel/handshake.py:Handshaker.accept_response_untrusted": Harness(
+        _accept_response, (CryptoError,), [bytes(48)]
+    ),
+    "core/tunnel/peer.py:Tunnel.accept_initiation_untrusted": Harness(
+        _tunnel_call("initiation"), (CryptoError,), [FIELDS.ephemeral + FIELDS.static + FIELDS.timestamp]
+    ),
+    "core/tunnel/peer.py:Tunnel.accept_response_untrusted": Harness(
+        _tunnel_call("response"), (CryptoError,), [bytes(48)]
+    ),
+    "core/tunnel/peer.py:Tunnel.accept_cookie_untrusted": Harness(_tunnel_call("cookie"), (CryptoError,), [bytes(56)]),
+    "core/wire/address.py:parse_endpoint_untrusted": Harness(
+        _text(address.parse_endpoint_untrusted), (WireError,), [b"192.0.2.1:80", b"[2001:db8::1]:80"]
+    ),
+    "core/wire/derp.py:FrameReader.feed_untrusted": Harness(
+        _frames, (WireError,), [derp.encode_send_packet(OURS.public, b"data"), derp.Pong(bytes(8)).encode()]
+    ),
+    "core/wire/derp.py:parse_untrusted": Harness(
+        lambda d: derp.parse_untrusted(d[0] if d else 0, d[1:]), (WireError,), [b"\x08" + bytes(33)]
+    ),
+    "core/wire/derp.py:open_client_info_untrusted": Harness(
+        lambda d: derp.open_client_info_untrusted(BOX, derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, d))),
+        (WireError,),
+        [b'{"version":2,"CanAckPings":true}'],
+    ),
+    "core/wire/derp.py:open_server_info_untrusted": Harness(
+        lambda d: derp.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, d))),
+        (WireError,),
+        [b'{"version":2,"TokenBucketBytesPerSecond":1}'],
+    ),
+    "core/wire/disco.py:sender_untrusted": Harness(
+        disco.sender_untrusted, (WireError,), [disco.seal(BOX, OURS.public, NONCE, PING)]
+    ),
+    "core/wire/disco.py:open_untrusted": Harness(
+        lambda d: disco.open_untrusted(BOX, d), (WireError,), [disco.seal(BOX, OURS.public, NONCE, PING)]
+    ),
+    "core/wire/disco.py:parse_untrusted": Harness(
+        disco.parse_untrusted, (WireError,), [PING.encode(), disco.CallMeMaybe((address.Endpoint("::1", 1),)).encode()]
+    ),
+    "core/wire/icmp.py:parse_untrusted": Harness(icmp.parse_untrusted, (WireError,), [ECHO]),
+    "core/wire/ip.py:parse_untrusted": Harness(ip.parse_untrusted, (WireError,), [PACKET]),
+    "core/wire/ip4.py:to_ipv6_untrusted": Harness(ip4.to_ipv6_untrusted, (WireError,), [QUOTE]),
+    "core/wire/stun.py:parse_request_untrusted": Harness(
+        stun.parse_request_untrusted, (WireError,), [stun.BindingRequest(TX).encode()]
+    ),
+    "core/wire/stun.py:parse_response_untrusted": Harness(stun.parse_response_untrusted, (WireError,), [RESPONSE]),
+    "core/wire/tcp.py:parse_untrusted": Harness(tcp.parse_untrusted, (WireError,), [SEGMENT]),
+    "core/wire/tcp.py:parse_options_untrusted": Harness(tcp.parse_options_untrusted, (WireError,), [SEGMENT[20:48]]),
+    "core/wire/tsmp.py:parse_untrusted": Harness(
+        tsmp.parse_untrusted, (WireError,), [b"p" + bytes(8), b"!" + bytes(8)]
+    ),
+    "core/wire/udp.py:parse_untrusted": Harness(udp.parse_untrusted, (WireError,), [DATAGRAM]),
+    "core/wire/wireguard.py:parse_untrusted": Harness(
+        wireguard.parse_untrusted, (WireError,), [bytes((1, 0, 0, 0)) + bytes(144), bytes((4, 0, 0, 0)) + bytes(28)]
+    ),
+    "drivers/netcheck.py:Netcheck.on_stun_untrusted": Harness(_netcheck, (), [RESPONSE]),
+    "drivers/stun.py:StunRound.on_answer_untrusted": Harness(_stun_round, (WireError,), [RESPONSE]),
+}
+
+# -- RPC and coordination ---------------------------------------------------------------------------------------------
+
+
+def _yamux(data: bytes) -> None:
+    machine = yamux.Yamux(client=False)
+    machine.receive_untrusted(data)
+
+
+def _drpc(data: bytes) -> None:
+    list(drpc.Call().receive_untrusted(data))
+
+
+def _node(data: bytes) -> object:
+    from coder.rpc.proto import tailnet_pb2
+    from coder.tailnet.controller import node_from_proto_untrusted
+
+    key, disco_text = data[:34], data[34:].decode("utf-8", "replace")
+    return node_from_proto_untrusted(tailnet_pb2.Node(key=key, disco=disco_text))
+
+
+def _coordinate(data: bytes) -> object:
+    from coder.coderd.services.coordinator import request_from_proto_untrusted
+    from coder.rpc.proto import tailnet_pb2
+
+    request = tailnet_pb2.CoordinateRequest()
+    request.add_tunnel.id = data
+    return request_from_proto_untrusted(request)
+
+
+def _raw_uuid(data: bytes) -> object:
+    from coder.coderd.services.coordinator import _uuid_untrusted
+
+    return _uuid_untrusted(data)
+
+
+FRAME = yamux.encode_frame(yamux.Frame(yamux.FrameType.DATA, yamux.Flag(1), 1, 4, b"data"))
+CALL = drpc.encode_packet(drpc.Packet(drpc.Kind.INVOKE, 1, 1, b"/name"))
+
+LINKS = {
+    "rpc/drpc.py:PacketReader.receive_untrusted": Harness(
+        lambda d: list(drpc.PacketReader().receive_untrusted(d)), (drpc.DrpcError,), [CALL]
+    ),
+    "rpc/drpc.py:Call.receive_untrusted": Harness(_drpc, (drpc.DrpcError,), [CALL]),
+    "rpc/yamux.py:FrameReader.receive_untrusted": Harness(
+        lambda d: list(yamux.FrameReader().receive_untrusted(d)), (yamux.YamuxError,), [FRAME]
+    ),
+    "rpc/yamux.py:Yamux.receive_untrusted": Harness(_yamux, (yamux.YamuxError,), [FRAME]),
+    "tailnet/controller.py:node_from_proto_untrusted": Harness(
+        _node, (), [OURS.public.binary + b"discokey:" + bytes(OURS.public).hex().encode()]
+    ),
+    "coderd/services/coordinator.py:request_from_proto_untrusted": Harness(_coordinate, (ValueError,), [bytes(16)]),
+    "coderd/services/coordinator.py:_uuid_untrusted": Harness(_raw_uuid, (ValueError,), [bytes(16)]),
+}
+
+# -- the server and the provisioner ----------------------------------------------------------------------------------
+
+
+def _agent_uuid(data: bytes) -> object:
+    from coder.coderd.services.agent_reports import uuid_untrusted
+
+    return uuid_untrusted(data)
+
+
+def _agent_address(text: str) -> object:
+    from coder.coderd.services.agent_reports import address_untrusted
+
+    return address_untrusted(text)
+
+
+def _safe_name(text: str) -> object:
+    from coder.coderd.services import archives
+
+    try:
+        return archives.safe_name_untrusted(text)
+    except archives.ArchiveError:
+        return None
+
+
+def _token(name: str) -> Call:
+    def call(text: str) -> object:
+        from coder.coderd.services import signing_keys
+
+        try:
+            return getattr(signing_keys, name)(text)
+        except signing_keys.TokenRefused:
+            return None
+
+    return _text(call)
+
+
+def _resume(text: str) -> object:
+    """Without a database: the key is the part's answer, and the coroutine never waits."""
+    from coder.coderd.services import resume_tokens
+    from coder.coderd.services.errors import Unauthenticated
+    from coder.coderd.services.signing_keys import SigningKey
+
+    class Keys:
+        async def get(self, _feature: str) -> SigningKey:
+            return SigningKey("1", bytes(64))
+
+    class Context:
+        class clock:  # noqa: N801 - the attribute's name
+            now = staticmethod(lambda: datetime(2030, 1, 1, tzinfo=UTC))
+
+        def part(self, _kind: object) -> Keys:
+            return Keys()
+
+    coroutine = resume_tokens.read_untrusted(Context(), text)  # type: ignore[arg-type]
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    except Unauthenticated:
+        return None
+    raise AssertionError("it waited")
+
+
+def _hcl(name: str) -> Call:
+    def call(text: str) -> object:
+        from coder.domain.hcl import parser
+
+        return getattr(parser, name)(text)
+
+    return lambda data: call(data.decode("utf-8", "replace"))
+
+
+def _grpc(data: bytes) -> None:
+    from coder.provisionerd.terraform.grpc import GrpcServer
+
+    server = GrpcServer(lambda _path, _body: b"")
+    server.take_output()
+    server.receive_untrusted(data)
+    server.take_output()
+
+
+def _unpack(data: bytes) -> object:
+    from coder.provisionerd.archive import unpack_untrusted
+
+    with tempfile.TemporaryDirectory() as folder:
+        return unpack_untrusted(data, Path(folder))
+
+
+def _template_files(data: bytes) -> object:
+    from coder.coderd.services.template_files import unpack_untrusted
+
+    return unpack_untrusted(data)
+
+
+@cache
+def _tar() -> bytes:
+    import io
+    import tarfile
+
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        entry = tarfile.TarInfo("main.tf")
+        entry.size = 5
+        tar.addfile(entry, io.BytesIO(b"a = 1"))
+    return out.getvalue()[:2048]
+
+
+def _base64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+HEAD = _base64(json.dumps({"alg": "HS512", "kid": "1"}).encode())
+TOKEN = HEAD + b"." + _base64(b'{"sub":"x","exp":1}') + b"." + _base64(bytes(64))
+HCL = (
+    b'resource "a" "b" {\n  x = "${y[0].z}-%{ if a }b%{ endif }"\n  y = { for k, v in m : k => v... if v != null }\n}\n'
+)
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+
+REST = {
+    "coderd/services/agent_reports.py:uuid_untrusted": Harness(_agent_uuid, (CoderError,), [bytes(16)]),
+    "coderd/services/agent_reports.py:address_untrusted": Harness(_text(_agent_address), (), [b"192.0.2.1", b"::1"]),
+    "coderd/services/archives.py:safe_name_untrusted": Harness(_text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]),
+    "coderd/services/template_files.py:unpack_untrusted": Harness(_template_files, (), [_tar()]),
+    "coderd/services/signing_keys.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
+    "coderd/services/signing_keys.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
+    "coderd/services/resume_tokens.py:read_untrusted": Harness(_text(_resume), (), [TOKEN]),
+    "domain/hcl/parser.py:parse_file_untrusted": Harness(_hcl("parse_file_untrusted"), (CoderError,), [HCL]),
+    "domain/hcl/parser.py:parse_expression_untrusted": Harness(
+        _hcl("parse_expression_untrusted"), (CoderError,), [b'[for x in y : upper("${x}")]', b"a ? b : c[*].d"]
+    ),
+    "provisionerd/terraform/grpc.py:GrpcServer.receive_untrusted": Harness(_grpc, (CoderError,), [HTTP2]),
+    "provisionerd/archive.py:unpack_untrusted": Harness(_unpack, (CoderError,), [_tar()]),
+}
+
+HARNESSES = {f"mesh/{key}": harness for key, harness in MESH.items()} | LINKS | REST
