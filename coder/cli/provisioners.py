@@ -253,7 +253,7 @@ async def builtin_daemons(context: Context) -> None:
     import trio
 
     from coder.coderd.links.provisioners import connect_built_in
-    from coder.provisionerd.config import DaemonConfig
+    from coder.provisionerd.config import DaemonConfig, Shutdown
     from coder.provisionerd.daemon import run_daemon
 
     config = context.config
@@ -261,7 +261,14 @@ async def builtin_daemons(context: Context) -> None:
     cache = _cache(str(config.cache_dir))
     executors = _executors(cache)
     patience = config.provisioner_force_cancel_interval.total_seconds()
-    async with trio.open_nursery() as nursery:
+    shutdown = Shutdown()
+
+    async def drain_on_stop() -> None:
+        await context.stopping.wait()
+        shutdown.drain()
+
+    async with trio.open_nursery() as watching, trio.open_nursery() as nursery:
+        watching.start_soon(drain_on_stop)
         for index in range(config.provisioner_daemons):
             name = f"{host}-{index}"
             connect = partial(connect_built_in, context, name, list(config.provisioner_types))
@@ -271,7 +278,7 @@ async def builtin_daemons(context: Context) -> None:
                 force_cancel=patience,
                 job_timeout=config.provisioner_job_timeout.total_seconds(),
             )
-            nursery.start_soon(partial(run_daemon, connect, work, executors))
+            nursery.start_soon(partial(run_daemon, connect, work, executors, shutdown))
 
 
 _START_OPTIONS = (

@@ -38,7 +38,12 @@ from coder.coderd.store.postgres import run_postgres
 _log = get_logger("coderd")
 
 ProvisionerFactory = Callable[[Context], Awaitable[None]]
-"""Runs the built-in provisioner daemons until cancelled; comes from the CLI, so that the wings stay apart."""
+"""Runs the built-in provisioner daemons until they have drained after `Context.stopping`, or are cancelled; comes from
+the CLI, so that the wings stay apart."""
+
+DRAIN_TIME = 10.0
+"""Seconds the built-in daemons' running jobs may take to end once the server stops; then they are interrupted and fail
+with the state they have. Ours: service managers kill after 90 s, and people wait for Ctrl-C."""
 
 PART_MODULES: tuple[str, ...] = (
     "coder.coderd.services.relay",
@@ -141,15 +146,27 @@ async def _serving(
             await nursery.start(door.serve, [listener for _, listener in listeners], context.stopping)
             for name in LOOP_MODULES:
                 nursery.start_soon(import_module(name).run, context)
+            daemons_left = trio.Event()
             if provisioner_factory is not None and config.provisioner_daemons > 0:
-                nursery.start_soon(provisioner_factory, context)
+                nursery.start_soon(_run_daemons, provisioner_factory, context, daemons_left)
+            else:
+                daemons_left.set()
             try:
                 yield RunningServer(urls[0], context.access_url, urls, context)
             finally:
                 context.stopping.set()
                 with trio.CancelScope(shield=True):
                     await door.drained()
+                    with trio.move_on_after(DRAIN_TIME):
+                        await daemons_left.wait()
                 nursery.cancel_scope.cancel()
+
+
+async def _run_daemons(factory: ProvisionerFactory, context: Context, left: trio.Event) -> None:
+    try:
+        await factory(context)
+    finally:
+        left.set()
 
 
 async def new_context(
