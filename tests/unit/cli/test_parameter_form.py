@@ -1,0 +1,148 @@
+"""Which values a build is sent, and which questions are asked for them."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from coder.base.errors import CoderError
+from coder.cli.command import parse
+from coder.cli.main import load
+from coder.cli.parameter_form import CREATE, START, UPDATE, Wishes, resolve_values
+from coder.cli.parameters import pairs
+
+
+def parameter(name: str, **rest: Any) -> dict[str, Any]:
+    base = {
+        "name": name, "display_name": "", "description_plaintext": "", "type": "string", "mutable": True,
+        "ephemeral": False, "required": False, "default_value": "d", "options": [], "value": "d", "problems": [],
+    }  # fmt: skip
+    return base | rest
+
+
+class FakeForm:
+    """A form that is a function of its inputs; remembers what it was asked."""
+
+    def __init__(self, *fixed: dict[str, Any], swap: bool = False) -> None:
+        self.fixed, self.swap = fixed, swap
+        self.asked: list[dict[str, str]] = []
+
+    def read(self, inputs: Mapping[str, str]) -> list[dict[str, Any]]:
+        self.asked.append(dict(inputs))
+        found = [{**one, "value": inputs.get(one["name"], one["value"])} for one in self.fixed]
+        if self.swap and inputs.get("more") == "true":
+            found.append(parameter("swap", required=True))
+        for one in found:
+            one["problems"] = ["bad"] if one["value"] == "wrong" else []
+        return found
+
+
+def resolve(
+    form: FakeForm, words: str = "", answers: str = "", command: str = "create", **wishes: Any
+) -> dict[str, str]:
+    before = sys.stdin
+    sys.stdin = io.StringIO(answers)
+    try:
+        action = {"create": CREATE, "start": START, "update": UPDATE}[command]
+        invocation = parse(load(command), ["ws", *words.split()], {})
+        found = resolve_values(invocation, form, Wishes(action, **wishes))  # type: ignore[arg-type]
+    finally:
+        sys.stdin = before
+    return {one["name"]: one["value"] for one in found}
+
+
+def test_flags_beat_questions_and_defaults_are_left_to_the_server() -> None:
+    form = FakeForm(parameter("a"), parameter("b", required=True))
+    assert resolve(form, "-y --parameter b=1") == {"b": "1"}
+    assert resolve(form, "--use-parameter-defaults --parameter b=1") == {"b": "1"}
+    assert resolve(form, "--parameter b=1", answers="typed\n") == {"a": "typed", "b": "1"}
+    assert resolve(form, "--parameter b=1", answers="\n") == {"a": "d", "b": "1"}
+    assert resolve(form, "--parameter b=1 --parameter-default a=offered", answers="\n")["a"] == "offered"
+
+
+def test_answers_change_what_is_asked_next() -> None:
+    form = FakeForm(parameter("more", type="bool", default_value="false"), swap=True)
+    assert resolve(form, answers="yes\n4\n") == {"more": "true", "swap": "4"}
+    assert resolve(form, answers="no\n") == {"more": "false"}
+
+
+def test_a_refused_answer_is_asked_for_again() -> None:
+    assert resolve(FakeForm(parameter("a")), answers="wrong\nright\n") == {"a": "right"}
+    with pytest.raises(CoderError, match="EOF"):
+        resolve(FakeForm(parameter("a")), answers="wrong\n")
+
+
+def test_options_by_value_name_or_place() -> None:
+    options = [{"name": "Europe", "value": "eu"}, {"name": "America", "value": "us", "description": "far"}]
+    form = FakeForm(parameter("region", options=options))
+    for answer in ("us", "America", "2"):
+        assert resolve(form, answers=f"{answer}\n") == {"region": "us"}
+    many = FakeForm(parameter("tools", type="list(string)", options=options))
+    assert resolve(many, answers="1, us\n") == {"tools": '["eu", "us"]'}
+    assert resolve(many, answers='["x"]\n') == {"tools": '["x"]'}
+
+
+def test_presets_are_the_servers_and_nobody_is_asked_for_them() -> None:
+    form = FakeForm(parameter("a", required=True))
+    assert resolve(form, preset={"a": "p"}) == {}
+    assert form.asked[-1] == {"a": "p"}
+    assert resolve(form, "--parameter a=mine", preset={"a": "p"}) == {"a": "mine"}
+    assert form.asked[-1] == {"a": "p"}
+
+
+def test_values_of_another_workspace_are_taken_where_they_still_fit() -> None:
+    form = FakeForm(parameter("a"), parameter("eph", ephemeral=True))
+    assert resolve(form, copied={"a": "c", "gone": "x", "eph": "old"}) == {"a": "c"}
+
+
+def test_ephemeral_ones_only_when_meant() -> None:
+    form = FakeForm(parameter("eph", ephemeral=True))
+    assert resolve(form, "-y") == {}
+    assert resolve(form, "-y --ephemeral-parameter eph=1") == {"eph": "1"}
+    assert resolve(form, "-y --build-option eph=1") == {"eph": "1"}
+    assert resolve(form, "--prompt-ephemeral-parameters", answers="2\n") == {"eph": "2"}
+    with pytest.raises(CoderError, match="can be used only with --prompt-ephemeral-parameters"):
+        resolve(form, "-y --parameter eph=1")
+
+
+def test_later_builds_keep_what_they_have() -> None:
+    form = FakeForm(parameter("a"), parameter("fixed", mutable=False))
+    had = {"a": "1", "fixed": "f"}
+    assert resolve(form, command="start", previous=had) == {}
+    assert resolve(form, "--always-prompt", "2\n", command="start", previous=had) == {"a": "2"}
+    assert resolve(form, "--parameter fixed=f", command="start", previous=had) == {"fixed": "f"}
+    with pytest.raises(CoderError, match='parameter "fixed" is immutable and cannot be updated'):
+        resolve(form, "--parameter fixed=g", command="start", previous=had)
+    new = FakeForm(parameter("a"), parameter("new", mutable=False), parameter("also", required=True))
+    assert resolve(new, answers="n\nx\n", command="update", previous={"a": "1"}) == {"new": "n", "also": "x"}
+
+
+def test_names_the_template_does_not_have() -> None:
+    form = FakeForm(parameter("region"))
+    with pytest.raises(CoderError, match='parameter "regio" is not present') as caught:
+        resolve(form, "-y --parameter regio=1")
+    assert caught.value.hint == "Did you mean region?"
+    with pytest.raises(CoderError, match="needs the form name=value"):
+        resolve(form, "-y --parameter region")
+
+
+def test_lists_keep_their_commas() -> None:
+    for words in ('--parameter=tools=["a","b"]', '--parameter="tools=[""a"",""b""]"'):
+        given = parse(load("create"), [words], {})["parameter"]
+        assert pairs(given, "parameter") == {"tools": '["a","b"]'}
+    assert pairs(parse(load("create"), ["--parameter", "a=1,b=2"], {})["parameter"], "parameter") == {
+        "a": "1",
+        "b": "2",
+    }
+
+
+def test_values_from_a_file(tmp_path: Any) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("a: text\nnumber: 4\nlist: [x, y]\n")
+    form = FakeForm(parameter("a"), parameter("number"), parameter("list"))
+    found = resolve(form, f"-y --rich-parameter-file {path} --parameter a=flag")
+    assert found == {"a": "flag", "number": "4", "list": '["x", "y"]'}
