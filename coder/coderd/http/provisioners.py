@@ -41,7 +41,7 @@ async def get_jobs(organization: str) -> Response:
     initiator = terms.one("initiator")
     which = JobFilter(
         ids=terms.uuids("ids"),
-        statuses=_choices(terms, "status", STATUSES),
+        statuses=_choices(terms, "status", (*STATUSES, "unknown")),
         tags=_tags(terms),
         limit=_limit(terms),
     )

@@ -22,6 +22,7 @@ from coder.coderd.services import job_work, provisioners
 from coder.coderd.services.errors import Invalid, InvalidFields, Refusal
 from coder.coderd.services.job_queue import JobQueue
 from coder.coderd.services.job_work import ModuleFiles, Worker
+from coder.coderd.services.open_sessions import OpenSessions, SessionEndedError
 from coder.coderd.services.provisioners import KEY_DELETED, Admission, Application, Introduction
 from coder.coderd.store.jobs import JobRow
 from coder.domain.jobs import CANCELED_BY_BREAK, LOST_AFTER
@@ -34,12 +35,15 @@ from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
     from coder.coderd.links.door import LinkRequest, LinkTable, Upgrade
+    from coder.coderd.services.authentication import Caller
     from coder.coderd.services.context import Context
 
 MAX_MESSAGE = 256 * 1024
 """Bytes of one WebSocket message on this link (rpc-framing, section 1)."""
 MAX_FILE = 100 << 20
 MAX_PIECE = 2 << 20
+REVOKED_GRACE = 10.0
+"""Seconds a daemon whose key was deleted gets to end its job (ours): what it made must not be forgotten."""
 _LONG_POLL = 5.0
 # Seconds the deprecated AcquireJob waits for work.
 _SERVICE = "/provisionerd.ProvisionerDaemon/"
@@ -142,12 +146,24 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
                 # A built-in daemon is stopped by its own task, after it has said how its job ended.
                 nursery.start_soon(_leave_on_stop, ctx, nursery.cancel_scope)
             if admission.key_id.int > BUILT_IN_KEY.int + 2:
-                nursery.start_soon(_leave_on_key_deleted, ctx, str(admission.key_id), nursery.cancel_scope)
+                nursery.start_soon(_leave_on_key_deleted, ctx, link, str(admission.key_id), nursery.cancel_scope)
+            if admission.caller is not None:
+                nursery.start_soon(_leave_when_signed_out, ctx, admission.caller, nursery.cancel_scope)
             async with open_session(stream, role="server") as session:
                 await session.serve(link.handlers())
             nursery.cancel_scope.cancel()
     finally:
         _log.info("a provisioner daemon left", daemon=worker.name, id=worker.id)
+
+
+async def _leave_when_signed_out(ctx: Context, caller: Caller, scope: trio.CancelScope) -> None:
+    sessions: OpenSessions = ctx.part(OpenSessions)
+    with sessions.opened(caller) as opened:
+        await sessions.confirm(opened)
+        try:
+            await opened.run(trio.sleep_forever)
+        except SessionEndedError:
+            scope.cancel()
 
 
 async def _keep_seen(ctx: Context, worker: Worker) -> None:
@@ -175,11 +191,20 @@ async def _leave_on_stop(ctx: Context, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _leave_on_key_deleted(ctx: Context, key_id: str, scope: trio.CancelScope) -> None:
+async def _leave_on_key_deleted(ctx: Context, link: DaemonLink, key_id: str, scope: trio.CancelScope) -> None:
+    """Shows the daemon out. One that works on a job gets a moment to end it and to hand over the state it has."""
     async with ctx.db.listen(KEY_DELETED) as notices:
         async for _channel, payload in notices:
             if payload == key_id:
-                scope.cancel()
+                break
+    try:
+        if await job_work.cancel_revoked(ctx, link.worker):
+            with trio.move_on_after(REVOKED_GRACE):
+                await link.job_ended.wait()
+            await job_work.end_revoked(ctx, link.worker)
+    except Exception as error:
+        _log.warn("jobs of a daemon whose key was deleted were not ended", daemon=link.worker.name, error=error)
+    scope.cancel()
 
 
 class DaemonLink:
@@ -191,6 +216,12 @@ class DaemonLink:
         self._queue: JobQueue = ctx.part(JobQueue)
         self.asked = trio.Event()
         "Set by the first request for work."
+        self.job_ended = trio.Event()
+        "Set by the first report that ends a job."
+
+    @property
+    def worker(self) -> Worker:
+        return self._worker
 
     def handlers(self) -> Handlers:
         """By full RPC name."""
@@ -200,17 +231,21 @@ class DaemonLink:
             f"{_SERVICE}AcquireJobWithCancel": Bidi(self._acquire_with_cancel, pb.CancelAcquire),
             f"{_SERVICE}CommitQuota": self._report(job_work.commit_quota, pb.CommitQuotaRequest),
             f"{_SERVICE}UpdateJob": self._report(job_work.update_job, pb.UpdateJobRequest),
-            f"{_SERVICE}FailJob": self._report(job_work.fail_job, pb.FailedJob),
-            f"{_SERVICE}CompleteJob": self._report(job_work.complete_job, pb.CompletedJob),
+            f"{_SERVICE}FailJob": self._report(job_work.fail_job, pb.FailedJob, ends=True),
+            f"{_SERVICE}CompleteJob": self._report(job_work.complete_job, pb.CompletedJob, ends=True),
             f"{_SERVICE}UploadFile": Bidi(self._upload, provisioner_pb2.FileUpload),
             f"{_SERVICE}DownloadFile": ServerStream(self._download, pb.FileRequest),
         }
 
-    def _report(self, service: Callable[[Context, Worker, Any], Awaitable[Any]], request: type[Message]) -> Unary:
+    def _report(
+        self, service: Callable[[Context, Worker, Any], Awaitable[Any]], request: type[Message], *, ends: bool = False
+    ) -> Unary:
         async def answer(message: Message) -> Message:
             # Shielded: a report that arrived is recorded, even when the connection breaks meanwhile.
             with trio.CancelScope(shield=True):
                 reply = await service(self._ctx, self._worker, message)
+            if ends:
+                self.job_ended.set()
             return reply if isinstance(reply, Message) else provisionerd_pb2.Empty()
 
         return Unary(answer, request)

@@ -21,7 +21,16 @@ from coder.coderd.store import files as file_store
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store import users as user_store
 from coder.coderd.store.jobs import JobRow, TimingRow
-from coder.domain.jobs import LOST_AFTER, LOST_ERROR, LogLevel, LogLine, clean_text, error_code
+from coder.domain.jobs import (
+    LOST_AFTER,
+    LOST_ERROR,
+    REVOKED_ERROR,
+    REVOKED_LINE,
+    LogLevel,
+    LogLine,
+    clean_text,
+    error_code,
+)
 from coder.domain.queue import Offer
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
@@ -230,6 +239,30 @@ async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
     for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
         if now - job.updated_at >= LOST_AFTER:
             await abandon_job(ctx, job.id, LOST_ERROR)
+
+
+async def cancel_revoked(ctx: Context, worker: Worker) -> bool:
+    """Asks a daemon whose key was deleted to stop, and says so in the log; whether it holds a job."""
+    return await ctx.db.run(_cancel_revoked, worker.id, ctx.clock.now())
+
+
+async def _cancel_revoked(tx: Tx, worker_id: UUID, now: datetime) -> bool:
+    jobs = await job_store.list_worker_jobs(tx, worker_id)
+    for found in jobs:
+        job = await job_store.get_job(tx, found.id, lock=True)
+        if job is None or job.completed_at is not None:
+            continue
+        await append_logs(tx, job, [LogLine(now, "provisioner_daemon", "error", "", REVOKED_LINE)])
+        if job.canceled_at is None:
+            await job_store.update_job(tx, job.id, canceled_at=now)
+        await tell(tx, job)
+    return bool(jobs)
+
+
+async def end_revoked(ctx: Context, worker: Worker) -> None:
+    """Fails what a daemon whose key was deleted did not end in time."""
+    for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
+        await abandon_job(ctx, job.id, REVOKED_ERROR)
 
 
 async def _insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.Timing]) -> None:

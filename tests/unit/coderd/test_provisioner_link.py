@@ -10,7 +10,9 @@ import trio
 import trio.testing
 
 from coder.base.secret import Secret
+from coder.coderd.links import provisioners as links
 from coder.coderd.links.provisioners import connect_built_in
+from coder.domain.jobs import REVOKED_ERROR, REVOKED_LINE
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
@@ -116,6 +118,30 @@ async def test_provisioner_keys_from_creation_to_deletion():
                 await daemon.session.wait_closed()
         assert (await refusal(world, token="", headers=headers)).status == 403
         assert (await world.delete(f"{KEYS}/k1")).status_code == 404
+
+
+async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(links, "REVOKED_GRACE", 0.3)
+    async with running_coderd(first_user=True) as world:
+        secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
+        headers = {"Coder-Provisioner-Daemon-Key": secret}
+        for obeys in (True, False):
+            version = await new_version(world)
+            path = f"/api/v2/templateversions/{version['id']}"
+            async with connected_daemon(world, token="", headers=headers) as daemon:
+                job = await daemon.acquire()
+                assert (await world.delete(f"{KEYS}/k1")).status_code == 204
+                while not (await daemon.update(job)).canceled:
+                    await trio.lowlevel.checkpoint()
+                if obeys:
+                    await daemon.fail(job, "interrupted")
+                with trio.fail_after(5):
+                    await daemon.session.wait_closed()
+            found = (await world.get(path)).json()["job"]
+            assert (found["status"], found["error"]) == ("failed", "interrupted" if obeys else REVOKED_ERROR)
+            assert REVOKED_LINE in [one["output"] for one in (await world.get(f"{path}/logs")).json()]
+            secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
+            headers = {"Coder-Provisioner-Daemon-Key": secret}
 
 
 async def test_a_daemon_that_comes_back_is_the_same():
