@@ -40,6 +40,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "inbox",
     "notifications",
     "audit",
+    "insights",
     "templates",
     "template_versions",
     "provisioners",
@@ -52,6 +53,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "binaries",
     "experiments",
     "wireguard_clients",
+    "oauth2",
     # last: takes what nobody else wants
     "site",
 )

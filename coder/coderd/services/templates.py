@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.insights import DAUEntry, DAUsResponse
+from coder.api.insights import DAUsResponse
 from coder.api.templates import (
     CreateTemplateRequest,
     Template,
@@ -25,6 +25,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.build_times import BuildTimes, Times
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
+from coder.coderd.services.insights import count_daily_users
 from coder.coderd.services.template_schedules import read_schedule, write_changes
 from coder.coderd.services.workspace_access import template_resource
 from coder.coderd.store import jobs as job_store
@@ -55,7 +56,6 @@ _EDITABLE = (
     "disable_module_cache",
     "agents_allowed",
 )
-_DAU_DAYS = 60
 _TAKEN = "ix_templates_organization_id_name_living"
 
 
@@ -105,11 +105,9 @@ async def show_template(ctx: Context, template_id: UUID) -> Template:
 
 
 async def get_daily_users(ctx: Context, subject: Subject, template_id: UUID) -> DAUsResponse:
-    """People who used workspaces of the template, per day. Nothing counts them yet: zeros for 60 days and today."""
+    """People who used workspaces of the template, per day."""
     await load_template(ctx, subject, template_id)
-    today = ctx.clock.now().date()
-    days = [today - timedelta(days=back) for back in range(_DAU_DAYS, -1, -1)]
-    return DAUsResponse(entries=[DAUEntry(date=day.isoformat(), amount=0) for day in days], tz_hour_offset=0)
+    return await count_daily_users(ctx, template_id=template_id)
 
 
 # ---- making

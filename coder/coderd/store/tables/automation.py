@@ -6,7 +6,7 @@ migration, so that no service can forget it.
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Identity, Index, Integer, Table, Text, text
 
 from coder.coderd.store.metadata import Json, TextArray, Timestamp, Uuid, metadata
 
@@ -103,9 +103,10 @@ notification_methods = Table(
 user_status_changes = Table(
     "user_status_changes",
     metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
     Column("status", Text, nullable=False),
     Column("changed_at", Timestamp, nullable=False),
     Index("ix_user_status_changes_user_id", "user_id", "changed_at"),
 )
-"""`status` is a user's new status, or `deleted`."""
+"""`status` is a user's new status, or `deleted`. The id orders changes of one moment."""

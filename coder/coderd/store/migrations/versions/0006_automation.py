@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alembic import op
-from sqlalchemy import Boolean, Column, ForeignKey, Integer, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Identity, Integer, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP, UUID
 
 revision = "0006"
@@ -28,11 +28,12 @@ BEGIN
     IF NEW.is_system THEN
         RETURN NEW;
     ELSIF TG_OP = 'INSERT' THEN
-        INSERT INTO user_status_changes VALUES (NEW.id, NEW.status, NEW.created_at);
+        INSERT INTO user_status_changes (user_id, status, changed_at) VALUES (NEW.id, NEW.status, NEW.created_at);
     ELSIF NEW.deleted AND NOT OLD.deleted THEN
-        INSERT INTO user_status_changes VALUES (NEW.id, 'deleted', NEW.updated_at);
+        INSERT INTO user_status_changes (user_id, status, changed_at) VALUES (NEW.id, 'deleted', NEW.updated_at);
     ELSIF NEW.status <> OLD.status THEN
-        INSERT INTO user_status_changes VALUES (NEW.id, NEW.status, GREATEST(NEW.updated_at, NEW.last_seen_at));
+        INSERT INTO user_status_changes (user_id, status, changed_at)
+            VALUES (NEW.id, NEW.status, GREATEST(NEW.updated_at, NEW.last_seen_at));
     END IF;
     RETURN NEW;
 END $$
@@ -45,6 +46,7 @@ def upgrade() -> None:
     _notifications()
     op.create_table(
         "user_status_changes",
+        Column("id", BigInteger, Identity(), primary_key=True),
         Column(
             "user_id",
             _UUID,
@@ -56,7 +58,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_user_status_changes_user_id", "user_status_changes", ["user_id", "changed_at"])
     op.execute(
-        "INSERT INTO user_status_changes SELECT id, CASE WHEN deleted THEN 'deleted' ELSE status END, "
+        "INSERT INTO user_status_changes (user_id, status, changed_at) SELECT id, CASE WHEN deleted THEN 'deleted' ELSE status END, "
         "CASE WHEN deleted THEN updated_at ELSE created_at END FROM users WHERE NOT is_system"
     )
     op.execute(_RECORD_STATUS)
