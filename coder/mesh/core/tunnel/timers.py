@@ -26,18 +26,18 @@ from coder.mesh.core.tunnel.constants import (
 class Timer(IntEnum):
     """What may become due; also the slot of its deadline, and the order in which several are served."""
 
-    RETRY = 0
-    "Our initiation was not answered."
-    PASSIVE_KEEPALIVE = 1
-    "Data came in and nothing went out."
-    NEW_HANDSHAKE = 2
-    "Data went out and nothing came in."
-    PERSISTENT_KEEPALIVE = 3
-    "Nothing at all went either way."
-    DROP_KEYS = 4
+    DROP_KEYS = 0
     "Some keys are past use."
-    ZERO_KEYS = 5
-    "No handshake for very long."
+    ZERO_KEYS = 1
+    "No handshake for very long. Before whatever begins one: after a machine slept, all of these are due at once."
+    RETRY = 2
+    "Our initiation was not answered."
+    PASSIVE_KEEPALIVE = 3
+    "Data came in and nothing went out."
+    NEW_HANDSHAKE = 4
+    "Data went out and nothing came in."
+    PERSISTENT_KEEPALIVE = 5
+    "Nothing at all went either way."
 
 
 _ARM: Final = 0  # unless it is armed already
