@@ -1,0 +1,108 @@
+"""`coder features`, `coder licenses` and `coder notifications`: what concerns the deployment as a whole."""
+
+from __future__ import annotations
+
+import sys
+
+from coder.cli import session
+from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import print_rows, say
+
+FEATURE_COLUMNS = ("name", "entitlement", "enabled", "limit", "actual")
+LICENSE_COLUMNS = ("id", "uuid", "uploaded at", "features", "expires at", "trial")
+
+
+def _features(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    with doing("fetch entitlements"):
+        found = client.request("GET", "/api/v2/entitlements").json()
+    print_rows(
+        invocation,
+        FEATURE_COLUMNS,
+        lambda: [{"name": name, **one} for name, one in sorted(found["features"].items())],
+        lambda: found,
+    )
+    return 0
+
+
+def _licenses(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    with doing("list licenses"):
+        found = client.request("GET", "/api/v2/licenses").json() or []
+    if not found and invocation["output"] != "json":
+        say("No licenses found! Every feature is there without one.")
+        return 0
+    print_rows(
+        invocation,
+        LICENSE_COLUMNS,
+        lambda: [{**one, "uploaded at": one.get("uploaded_at", "")} for one in found],
+        lambda: found,
+    )
+    return 0
+
+
+def _set_paused(invocation: Invocation, *, paused: bool) -> int:
+    client = session.client(invocation)
+    with doing(f"unable to {'pause' if paused else 'resume'} notifications"):
+        body = {"notifier_paused": paused}
+        client.request("PUT", "/api/v2/notifications/settings", json=body, expect=(200, 204, 304))
+    say(f"Notifications are now {'paused' if paused else 'resumed'}.")
+    return 0
+
+
+def _test(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    with doing("unable to post test notification"):
+        client.request("POST", "/api/v2/notifications/test")
+    say("A test notification has been sent. If you don't receive the notification, check Coder's logs for any errors.")
+    return 0
+
+
+def _custom(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    title, text = invocation.args
+    with doing("unable to post custom notification"):
+        client.request("POST", "/api/v2/notifications/custom", json={"content": {"title": title, "message": text}})
+    sys.stdout.write("Custom notification sent successfully.\n")
+    return 0
+
+
+FEATURES = Command(
+    words="features list",
+    summary="List features",
+    run=_features,
+    max_args=0,
+    options=(column_option(FEATURE_COLUMNS, FEATURE_COLUMNS), output_option()),
+)
+LICENSES = Command(
+    words="licenses list",
+    summary="List licenses (including expired)",
+    run=_licenses,
+    max_args=0,
+    options=(
+        column_option(LICENSE_COLUMNS, ("id", "uuid", "expires at", "uploaded at", "features")),
+        output_option(),
+    ),
+)
+PAUSE = Command(
+    words="notifications pause",
+    summary="Pause notifications",
+    run=lambda invocation: _set_paused(invocation, paused=True),
+    max_args=0,
+)
+RESUME = Command(
+    words="notifications resume",
+    summary="Resume notifications",
+    run=lambda invocation: _set_paused(invocation, paused=False),
+    max_args=0,
+)
+TEST = Command(words="notifications test", summary="Send a test notification", run=_test, max_args=0)
+CUSTOM = Command(
+    words="notifications custom",
+    summary="Send a custom notification",
+    usage="<title> <message>",
+    run=_custom,
+    min_args=2,
+    max_args=2,
+)
