@@ -52,6 +52,8 @@ COLUMNS = (
 )
 DEFAULT_COLUMNS = ("created at", "last seen at", "key name", "name", "version", "status", "tags")
 MAX_MESSAGE = 256 << 10
+PROVIDERS = ("builtin", "upstream")
+"""Who serves the coder/coder provider: this process, or what terraform installs."""
 
 
 def _list(invocation: Invocation) -> int:
@@ -259,7 +261,10 @@ async def builtin_daemons(context: Context) -> None:
     config = context.config
     host = socket.gethostname().split(".")[0]
     cache = _cache(str(config.cache_dir))
-    executors = _executors(cache)
+    if config.terraform_provider not in PROVIDERS:
+        chosen = config.terraform_provider
+        raise CoderError("bad_option", f"--terraform-provider {chosen!r}", f"One of: {', '.join(PROVIDERS)}.")
+    executors = _executors(cache, config.terraform_path, config.terraform_provider)
     patience = config.provisioner_force_cancel_interval.total_seconds()
     shutdown = Shutdown()
 
@@ -299,7 +304,7 @@ _START_OPTIONS = (
         "terraform-provider",
         "CODER_PROVISIONER_TERRAFORM_PROVIDER",
         default="builtin",
-        choices=("builtin", "upstream"),
+        choices=PROVIDERS,
         help="Serve the coder/coder provider in this process, or let terraform install upstream's.",
     ),
     Option(

@@ -76,6 +76,8 @@ class ServerConfig:
     provisioner_job_timeout: timedelta = timedelta(hours=4)
     provisioner_daemon_psk: Secret = field(default_factory=lambda: Secret(""))
     provisioner_strict_tags: bool = False
+    terraform_path: str = "terraform"
+    terraform_provider: str = "builtin"
     job_hang_detector_interval: timedelta = timedelta(minutes=1)
     metrics_cache_refresh_interval: timedelta = timedelta(minutes=4)
     autobuild_poll_interval: timedelta = timedelta(minutes=1)

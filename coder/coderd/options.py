@@ -145,6 +145,8 @@ provisioner-force-cancel-interval | duration | 10m | forceCancelInterval | A can
 provisioner-job-timeout | duration | 4h | jobTimeout | A job of a built-in daemon that runs longer is interrupted and failed; 0 never.
 provisioner-daemon-psk | string | | | Key shared with external daemons. | secret
 provisioner-strict-tags | bool | false | strictTags | Untagged jobs run on untagged daemons only.
+terraform-path | string | terraform | terraformPath | terraform or tofu the built-in daemons run: a path, or a name on PATH.
+terraform-provider | string | builtin | terraformProvider | "upstream" lets terraform install the coder/coder provider.
 ## Workspace Prebuilds | workspace_prebuilds
 workspace-prebuilds-reconciliation-interval | duration | 1m | reconciliation_interval | How often prebuilt workspaces are counted.
 ## Retention | retention
