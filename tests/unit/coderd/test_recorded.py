@@ -15,7 +15,18 @@ from tests.kit.coderd import FIRST_USER, running_coderd
 from tests.kit.replay import replay_area, server_settings
 
 KNOWN = Path(__file__).resolve().parents[2] / "data" / "api" / "replay_mismatches.json"
-AREAS = ("first_user", "auth", "users", "tokens", "files", "http", "organizations", "deployment", "ratelimit")
+AREAS = (
+    "first_user",
+    "auth",
+    "users",
+    "tokens",
+    "files",
+    "http",
+    "organizations",
+    "deployment",
+    "ratelimit",
+    "oauth2_provider",
+)
 
 
 # httpx leaves the body of an upload unfinished when the server answers early (the 100 MiB line)

@@ -18,6 +18,7 @@ MODULES = (
     "agents",
     "automation",
     "wireguard",
+    "oauth2",
 )
 
 

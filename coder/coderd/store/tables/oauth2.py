@@ -1,0 +1,67 @@
+"""Tables of the OAuth2 provider: applications, their secrets, authorization codes and refresh tokens.
+
+Secrets are stored as hashes beside a short prefix to find them by. An access token is an ordinary API key; its row in
+`oauth2_provider_app_tokens` says which application it was given to and which refresh token renews it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, ForeignKey, Table, Text, text
+
+from coder.coderd.store.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
+
+_APP = "oauth2_provider_apps.id"
+
+oauth2_provider_apps = Table(
+    "oauth2_provider_apps",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("icon", Text, nullable=False, server_default=""),
+    Column("callback_url", Text, nullable=False),
+    Column("redirect_uris", TextArray, nullable=False, server_default="{}"),
+    Column("public_client", Boolean, nullable=False, server_default=text("false")),
+    Column("registration", Json),
+    Column("registration_token_hash", Bytes),
+)
+"`registration` (RFC 7591 metadata) and its token's hash exist only where a client registered itself."
+
+oauth2_provider_app_secrets = Table(
+    "oauth2_provider_app_secrets",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("app_id", Uuid, ForeignKey(_APP, ondelete="CASCADE"), nullable=False, index=True),
+    Column("created_at", Timestamp, nullable=False),
+    Column("last_used_at", Timestamp),
+    Column("prefix", Text, nullable=False, unique=True),
+    Column("hashed_secret", Bytes, nullable=False),
+    Column("display_secret", Text, nullable=False),
+)
+
+oauth2_provider_app_codes = Table(
+    "oauth2_provider_app_codes",
+    metadata,
+    Column("prefix", Text, primary_key=True),
+    Column("hashed_secret", Bytes, nullable=False),
+    Column("app_id", Uuid, ForeignKey(_APP, ondelete="CASCADE"), nullable=False),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("redirect_uri", Text, nullable=False),
+    Column("code_challenge", Text, nullable=False, server_default=""),
+    Column("scopes", TextArray, nullable=False, server_default="{}"),
+)
+
+oauth2_provider_app_tokens = Table(
+    "oauth2_provider_app_tokens",
+    metadata,
+    Column("prefix", Text, primary_key=True),
+    Column("hashed_secret", Bytes, nullable=False),
+    Column("app_id", Uuid, ForeignKey(_APP, ondelete="CASCADE"), nullable=False, index=True),
+    Column("api_key_id", Text, ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("scopes", TextArray, nullable=False, server_default="{}"),
+)
+"A row is one refresh token and the API key it renews."
