@@ -111,10 +111,10 @@ def test_each_role_loads_only_what_it_needs(statement: str, forbidden: set[str])
 
 def test_every_command_in_the_table_exists() -> None:
     from coder.cli.command import Command
-    from coder.cli.main import ALIASES, COMMANDS, load
+    from coder.cli.main import ALIASES, COMMANDS, GROUPS, load
 
     for name in COMMANDS:
         command = load(name)
         assert isinstance(command, Command)
         assert command.words == name
-    assert set(ALIASES.values()) <= set(COMMANDS)
+    assert set(ALIASES.values()) <= {*COMMANDS, *GROUPS}

@@ -1849,6 +1849,14 @@ export interface Region {
   wildcard_hostname: string;
 }
 
+export interface RemainingResource {
+  address: string;
+  type: string;
+  name: string;
+  provider: string;
+  id: string;
+}
+
 export interface Replica {
   id: string;
   hostname: string;
@@ -3141,6 +3149,12 @@ export interface WorkspaceGroup {
 export interface WorkspaceHealth {
   healthy: boolean;
   failing_agents: string[];
+}
+
+export interface WorkspaceInventory {
+  workspace_id: string;
+  readable: boolean;
+  resources: RemainingResource[];
 }
 
 export interface WorkspaceOptions {
