@@ -47,14 +47,16 @@ class Scope:
 
     name: str
     grants: Grants
-    ids: frozenset[str] | None = None
-    "Object ids it is limited to; None means any. Creating is allowed where the grant is."
+    allow: frozenset[tuple[str, str]] | None = None
+    "Objects it is limited to, as (type, id), either of which may be `*`; None means any."
 
 
 ALL = Scope("all", {"*": frozenset({"*"})})
 APPLICATION_CONNECT = Scope("application_connect", {"workspace": frozenset({"application_connect"})})
 NO_USER_DATA = Scope("no_user_data", {"user": frozenset()})
 
+_ALSO_LISTED_AS = {"workspace_dormant": "workspace", "prebuilt_workspace": "workspace"}
+"A workspace that sleeps is still the one that was listed."
 _ENTERING = frozenset({"ssh", "application_connect"})
 OTHERS_WORKSPACES: Grants = {"workspace": _ENTERING, "workspace_dormant": _ENTERING}
 """What `--disable-owner-workspace-access` takes from site roles: entering workspaces that are not one's own."""
@@ -124,25 +126,25 @@ def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
     organizations = _organizations(subject, resource)
     for organization in organizations:
         roles = _organization_roles(subject, organization)
-        if any(_granted(role.organization_denied, action, kind) for role in roles):
+        if any(granted(role.organization_denied, action, kind) for role in roles):
             continue
-        if any(_granted(role.organization, action, kind) for role in roles):
+        if any(granted(role.organization, action, kind) for role in roles):
             return True
-        if owns and any(_granted(role.member, action, kind) for role in roles):
+        if owns and any(granted(role.member, action, kind) for role in roles):
             return True
-        if owns and any(_granted(role.user, action, kind) for role in _site_roles(subject)):
+        if owns and any(granted(role.user, action, kind) for role in _site_roles(subject)):
             return True
         if _acl_allows(subject, action, resource):
             return True
     if resource.organization_id is None and not resource.any_organization:
-        return owns and any(_granted(role.user, action, kind) for role in _site_roles(subject))
+        return owns and any(granted(role.user, action, kind) for role in _site_roles(subject))
     return False
 
 
 def _site_allows(subject: Subject, action: str, resource_type: str) -> bool:
-    if _granted(subject.site_denied, action, resource_type):
+    if granted(subject.site_denied, action, resource_type):
         return False
-    return any(_granted(role.site, action, resource_type) for role in _site_roles(subject))
+    return any(granted(role.site, action, resource_type) for role in _site_roles(subject))
 
 
 def _organizations(subject: Subject, resource: Resource) -> Iterable[UUID]:
@@ -189,12 +191,31 @@ def _scope_allows(subject: Subject, action: str, resource: Resource) -> bool:
     scope = subject.scope
     if scope is ALL:
         return True
-    if not (_granted(scope.grants, action, resource.type)):
+    if not (granted(scope.grants, action, resource.type)):
         return False
-    return scope.ids is None or resource.id is None or resource.id in scope.ids
+    return scope.allow is None or _listed(scope.allow, action, resource)
 
 
-def _granted(table: Grants, action: str, resource_type: str) -> bool:
+def _listed(allow: frozenset[tuple[str, str]], action: str, resource: Resource) -> bool:
+    """Is an object on a key's allow list? A class of objects is when one of its kind is; lists narrow by ids."""
+    kinds = {"*", resource.type, _ALSO_LISTED_AS.get(resource.type, "")}
+    if resource.id is None:
+        # What is yet to be made has no id that could be listed.
+        return any(kind in kinds and (identity == "*" or action != "create") for kind, identity in allow)
+    return any((kind, identity) in allow for kind in kinds for identity in ("*", resource.id))
+
+
+def allowed_ids(subject: Subject, resource_type: str) -> frozenset[str] | None:
+    """Ids the subject's key is limited to among objects of a type; None means all. What lists narrow by."""
+    allow = subject.scope.allow
+    if allow is None:
+        return None
+    mine = [identity for kind, identity in allow if kind in {"*", resource_type}]
+    return None if "*" in mine else frozenset(mine)
+
+
+def granted(table: Grants, action: str, resource_type: str) -> bool:
+    """Does one table of grants name this action?"""
     for key in (resource_type, "*"):
         actions = table.get(key)
         if actions is not None and (action in actions or "*" in actions):

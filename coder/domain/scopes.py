@@ -8,18 +8,38 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from uuid import UUID
 
-from coder.domain.policy import ALL, APPLICATION_CONNECT, NO_USER_DATA, Scope
+from coder.domain.policy import ALL, APPLICATION_CONNECT, NO_USER_DATA, Scope, granted
+from coder.domain.resources import ACTIONS
+from coder.domain.roles import Grants
 
 __all__ = ["ALL", "APPLICATION_CONNECT", "NO_USER_DATA", "combined"]
 
 _ALIASES = {"all": "coder:all", "application_connect": "coder:application_connect"}
 _ANY = ("*:*",)
 COMPOSITE: dict[str, tuple[str, ...]] = {
-    "coder:workspaces.create": ("workspace:create", "workspace:update", "template:read", "template:use"),
-    "coder:workspaces.operate": ("workspace:read", "workspace:update", "workspace:start", "workspace:stop"),
-    "coder:workspaces.delete": ("workspace:read", "workspace:delete"),
-    "coder:workspaces.access": ("workspace:read", "workspace:ssh", "workspace:application_connect"),
+    "coder:workspaces.create": (
+        "workspace:create",
+        "workspace:update",
+        "workspace:read",
+        "template:read",
+        "template:use",
+    ),
+    "coder:workspaces.operate": (
+        "workspace:read",
+        "workspace:update",
+        "workspace:start",
+        "workspace:stop",
+        "template:read",
+    ),
+    "coder:workspaces.delete": ("workspace:read", "workspace:delete", "template:read", "template:use"),
+    "coder:workspaces.access": (
+        "workspace:read",
+        "workspace:ssh",
+        "workspace:application_connect",
+        "template:read",
+    ),
     "coder:templates.build": ("template:read", "file:read", "file:create", "provisioner_jobs:read"),
     "coder:templates.author": (
         "template:read",
@@ -49,10 +69,10 @@ def combined(names: Sequence[str], allow_list: Sequence[str] = _ANY) -> Scope:
 @functools.lru_cache(maxsize=1024)
 def _combined(names: tuple[str, ...], allow_list: tuple[str, ...]) -> Scope:
     stored = {canonical(name) for name in names}
-    ids = _ids(allow_list)
-    if "coder:all" in stored and ids is None:
+    allow = _allow(allow_list)
+    if "coder:all" in stored and allow is None:
         return ALL
-    if stored == {"coder:application_connect"} and ids is None:
+    if stored == {"coder:application_connect"} and allow is None:
         return APPLICATION_CONNECT
     grants: dict[str, set[str]] = {}
     for name in stored:
@@ -64,13 +84,60 @@ def _combined(names: tuple[str, ...], allow_list: tuple[str, ...]) -> Scope:
             resource, _, action = low.partition(":")
             if resource != "coder":
                 grants.setdefault(resource, set()).add(action)
-    return Scope(",".join(sorted(stored)), {key: frozenset(value) for key, value in grants.items()}, ids)
+    return Scope(",".join(sorted(stored)), {key: frozenset(value) for key, value in grants.items()}, allow)
 
 
-def _ids(allow_list: tuple[str, ...]) -> frozenset[str] | None:
+def _allow(allow_list: tuple[str, ...]) -> frozenset[tuple[str, str]] | None:
     if not allow_list or "*:*" in allow_list:
         return None
-    return frozenset(entry.partition(":")[2] for entry in allow_list)
+    pairs = (entry.partition(":") for entry in allow_list)
+    return frozenset((kind, identity) for kind, _, identity in pairs)
+
+
+def explain_entry(entry: str) -> str:
+    """What is wrong with one entry of an allow list; empty when it is good."""
+    kind, colon, identity = entry.partition(":")
+    if not colon:
+        return "must be type:id"
+    if kind != "*" and kind not in ACTIONS:
+        return f'unknown type "{kind}"'
+    if identity != "*":
+        try:
+            UUID(identity)
+        except ValueError:
+            return f'"{identity}" must be a UUID or *'
+    return ""
+
+
+def exceeds(wanted: Scope, own: Scope) -> bool:
+    """Would a key with the scope `wanted` reach further than one with `own`?"""
+    if own is ALL:
+        return False
+    if not _within(wanted.allow, own.allow):
+        return True
+    return any(
+        not granted(own.grants, action, kind)
+        for kind, actions in _spelled_out(wanted.grants).items()
+        for action in actions
+    )
+
+
+def _within(wanted: frozenset[tuple[str, str]] | None, own: frozenset[tuple[str, str]] | None) -> bool:
+    if own is None:
+        return True
+    if wanted is None:
+        return False
+    return all(any((a, b) in own for a in (kind, "*") for b in (identity, "*")) for kind, identity in wanted)
+
+
+def _spelled_out(grants: Grants) -> dict[str, frozenset[str]]:
+    """Without wildcards for resources; `*` actions as the actions there are."""
+    found: dict[str, frozenset[str]] = {}
+    for kind, actions in grants.items():
+        for one in ACTIONS if kind == "*" else (kind,):
+            named = ACTIONS.get(one, frozenset()) if "*" in actions else actions
+            found[one] = found.get(one, frozenset()) | named
+    return found
 
 
 _EXTERNAL = (

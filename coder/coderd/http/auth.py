@@ -18,6 +18,7 @@ from coder.coderd.http.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.services import authentication
 from coder.coderd.services.authentication import Caller, Credentials
 from coder.coderd.services.errors import Refusal, Unauthenticated
+from coder.coderd.services.open_sessions import CLOSE_CODE, CLOSE_REASON, OpenSessions, SessionEndedError
 from coder.domain.policy import Subject
 
 if TYPE_CHECKING:
@@ -66,10 +67,24 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             error.headers = (*error.headers, ("WWW-Authenticate", _challenge()))
             raise
         count_request(g.caller)
+        if has_websocket_context():
+            return await while_signed_in(g.caller, functools.partial(view, *args, **kwargs))
         return await view(*args, **kwargs)
 
     guarded.counts_itself = True  # type: ignore[attr-defined]
     return guarded
+
+
+async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
+    """Runs the view of a WebSocket until it is over, or until the caller's key is good no longer."""
+    sessions: OpenSessions = context().part(OpenSessions)
+    with sessions.opened(who) as opened:
+        await sessions.confirm(opened)
+        try:
+            return await opened.run(view)
+        except SessionEndedError:
+            await websocket.close(CLOSE_CODE, CLOSE_REASON)
+            return cast("T", None)
 
 
 def count_request(who: Caller | None) -> None:
@@ -96,6 +111,11 @@ async def optional_caller() -> Caller | None:
         return await authentication.authenticate(context(), credentials())
     except Unauthenticated:
         return None
+
+
+def current_caller() -> Caller | None:
+    """The caller of this request; None where agents or nobody in particular asks."""
+    return cast("Caller | None", g.get("caller"))
 
 
 def caller() -> Caller:

@@ -13,8 +13,10 @@ from typing import Any
 from quart import Response, request, websocket
 
 from coder.api import codec
-from coder.coderd.http.auth import context
+from coder.coderd.http.auth import context, current_caller
+from coder.coderd.services.open_sessions import OpenSessions, SessionEndedError
 
+_OVER = object()
 _PING = b"event: ping\n\n"
 _SSE_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
@@ -22,14 +24,21 @@ _SSE_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Response:
     """`event: data` for each value."""
     first = await anext(source, None)
+    sessions: OpenSessions = context().part(OpenSessions)
+    who = current_caller()
 
     async def events() -> AsyncIterator[bytes]:
-        if ping_first:
-            yield _PING
-        yield _event(first)
-        async with aclosing(source) as values:  # type: ignore[type-var]
-            async for value in values:
-                yield _event(value)
+        with sessions.opened(who) as opened:
+            await sessions.confirm(opened)
+            if ping_first:
+                yield _PING
+            yield _event(first)
+            async with aclosing(source) as values:  # type: ignore[type-var]
+                try:
+                    while (value := await opened.run(anext, values, _OVER)) is not _OVER:
+                        yield _event(value)
+                except SessionEndedError:
+                    return
 
     return Response(events(), 200, _SSE_HEADERS, content_type="text/event-stream")
 

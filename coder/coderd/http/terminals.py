@@ -6,11 +6,12 @@ JSON (recorded).
 
 from __future__ import annotations
 
+import functools
 from uuid import UUID
 
 from quart import Blueprint, Response, websocket
 
-from coder.coderd.http.auth import context, optional_caller
+from coder.coderd.http.auth import context, optional_caller, while_signed_in
 from coder.coderd.http.query import path_uuid
 from coder.coderd.http.streams import needs_upgrade
 from coder.coderd.services import terminals
@@ -54,8 +55,13 @@ async def without_upgrade(agent: str) -> Response:
 @blueprint.websocket("/<agent>/pty")
 async def terminal(agent: str) -> Response | None:
     agent_id = path_uuid(agent)
-    if await _may_open(agent_id) is None:
+    who = await optional_caller()
+    if who is None or await _may_open(agent_id) is None:
         return _page()
+    return await while_signed_in(who, functools.partial(_attach, agent_id))
+
+
+async def _attach(agent_id: UUID) -> Response | None:
     wish = terminals.read_wish(websocket.args)
     await websocket.accept()
     try:

@@ -15,9 +15,16 @@ from coder.base.log import get_logger
 from coder.coderd.links.door import LinkTable
 from coder.coderd.links.versions import agent_api_version
 from coder.coderd.services import resume_tokens
-from coder.coderd.services.authentication import authenticate
+from coder.coderd.services.authentication import Caller, authenticate
 from coder.coderd.services.authorization import may
 from coder.coderd.services.errors import Failed, NotFound
+from coder.coderd.services.open_sessions import (
+    CLOSE_CODE,
+    CLOSE_REASON,
+    OpenSession,
+    OpenSessions,
+    SessionEndedError,
+)
 from coder.coderd.services.tailnet_rpc import Send, TailnetPeer, TailnetService
 from coder.coderd.services.workspace_access import agent_resource
 from coder.coderd.services.workspace_updates import serve_workspace_updates
@@ -57,7 +64,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     agent_api_version(request, "1.0")
     peer_id = await _peer_id(ctx, request)
     peer = TailnetPeer(peer_id, ClientAccess(agent_id), resumable=True)
-    await _serve(ctx, await upgrade.accept_websocket(binary_only=True), peer)
+    await _serve(ctx, upgrade, peer, caller)
 
 
 async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
@@ -77,7 +84,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
         await serve_workspace_updates(ctx, caller.subject, message, send)
 
     peer = TailnetPeer(peer_id, ClientAccess(), check_tunnel=check_tunnel, resumable=True, workspace_updates=updates)
-    await _serve(ctx, await upgrade.accept_websocket(binary_only=True), peer)
+    await _serve(ctx, upgrade, peer, caller)
 
 
 async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
@@ -107,12 +114,20 @@ async def _peer_id(ctx: Context, request: LinkRequest) -> UUID:
     return resumed or uuid4()
 
 
-async def _serve(ctx: Context, websocket: WebSocketStream, peer: TailnetPeer) -> None:
-    """Serves one client until it leaves, falls silent or the server stops."""
+async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Caller) -> None:
+    """Serves one client until it leaves, falls silent, is signed out or the server stops."""
+    sessions: OpenSessions = ctx.part(OpenSessions)
+    with sessions.opened(caller) as opened:
+        await sessions.confirm(opened)
+        await _serve_open(ctx, await upgrade.accept_websocket(binary_only=True), peer, opened)
+
+
+async def _serve_open(ctx: Context, websocket: WebSocketStream, peer: TailnetPeer, opened: OpenSession) -> None:
     link = ClientLink(websocket)
     with single_failure():
         async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
             nursery.start_soon(link.keep_pinging, session)
+            nursery.start_soon(link.leave_when_signed_out, session, opened)
             nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
             await session.serve(TailnetService(ctx, peer).handlers())
             nursery.cancel_scope.cancel()
@@ -135,6 +150,15 @@ class ClientLink:
             if not await self._websocket.ping(PING_TIMEOUT):
                 self.code, self.reason = 1001, "liveness probe failed"
                 session.close(self.reason)
+
+    async def leave_when_signed_out(self, session: Session, opened: OpenSession) -> None:
+        try:
+            await opened.run(trio.sleep_forever)
+        except SessionEndedError:
+            self.code, self.reason = CLOSE_CODE, CLOSE_REASON
+            # First the WebSocket: ending the session alone would close it as if all were well.
+            await self._websocket.close(self.code, self.reason)
+            session.close(self.reason)
 
     async def leave_on_stop(self, session: Session, stopping: trio.Event) -> None:
         await stopping.wait()

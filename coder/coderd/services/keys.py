@@ -12,12 +12,12 @@ from coder.api.keys import APIKey, APIKeyWithOwner
 from coder.base.ids import random_name
 from coder.coderd.services.authentication import hash_secret
 from coder.coderd.services.authorization import may, require
-from coder.coderd.services.errors import Conflict, Invalid, NotFound
+from coder.coderd.services.errors import Conflict, Forbidden, Invalid, NotFound
 from coder.coderd.store import keys as key_store
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.keys import KeyRow
 from coder.domain import scopes
-from coder.domain.policy import Resource, Subject
+from coder.domain.policy import Resource, Scope, Subject
 from coder.domain.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -73,8 +73,12 @@ def _random(length: int) -> str:
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
-    """The key a browser hands to a CLI: like a session, with the default lifetime of a token."""
+    """The key a browser hands to a CLI: like a session, with the default lifetime of a token.
+
+    Raises Forbidden for a caller whose own key is limited: this one would not be.
+    """
     require(subject, "create", key_resource(user.id))
+    _check_reach(subject, scopes.ALL)
     lifetime = ctx.config.default_token_lifetime
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
     await ctx.db.run(key_store.insert_key, row)
@@ -99,6 +103,11 @@ async def create_token(
     for scope in names:
         if scopes.canonical(scope) not in scopes.known():
             raise Invalid("Failed to create API key.", f'invalid or unsupported API key scope: "{scope}"')
+    for entry in allow_list:
+        problem = scopes.explain_entry(entry)
+        if problem:
+            raise Invalid("Failed to create API key.", f'invalid allow_list entry "{entry}": {problem}')
+    _check_reach(subject, scopes.combined(list(names) or ["coder:all"], list(allow_list) or ANY))
     row, token = new_key(
         user.id,
         "token",
@@ -117,6 +126,15 @@ async def create_token(
             validations=[("name", "This value is already in use and should be unique.")],
         ) from error
     return token
+
+
+def _check_reach(subject: Subject, wanted: Scope) -> None:
+    """A key with limits must not make one without them. Raises Forbidden."""
+    if subject.kind == "user" and scopes.exceeds(wanted, subject.scope):
+        raise Forbidden(
+            "The new key would reach further than the key you used.",
+            "Ask for scopes and an allow_list within those of your own key, or sign in without a limited token.",
+        )
 
 
 def _check_lifetime(lifetime: timedelta, longest: timedelta) -> None:

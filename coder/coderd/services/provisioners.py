@@ -20,7 +20,7 @@ from msgspec import UNSET
 
 from coder.api.provisioners import ProvisionerDaemon, ProvisionerDaemonJob, ProvisionerKey, ProvisionerKeyDaemons
 from coder.base.ids import new_uuid, random_name
-from coder.coderd.services.authentication import Credentials, authenticate
+from coder.coderd.services.authentication import Caller, Credentials, authenticate
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound, Unauthenticated
 from coder.coderd.services.job_lists import require_queue
@@ -74,6 +74,8 @@ class Admission:
     tags: dict[str, str]
     key_id: UUID
     user_id: UUID | None = None
+    caller: Caller | None = None
+    "Who was let in by a session: the link ends with it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ async def _admit_user(ctx: Context, application: Application) -> Admission:
     create = Resource("provisioner_daemon", organization_id=application.organization_id)
     if tags[SCOPE] != SCOPE_USER and not decide(caller.subject, "create", create):
         raise _NotAdmitted("the role of the user does not allow it; scope=user is allowed to everybody")
-    return Admission(tags, USER_AUTH_KEY, caller.user.id)
+    return Admission(tags, USER_AUTH_KEY, caller.user.id, caller)
 
 
 def check_tags(tags: Mapping[str, str]) -> None:

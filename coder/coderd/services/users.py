@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -19,9 +19,10 @@ from coder.coderd.store import keys as key_store
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import users as user_store
 from coder.coderd.store.errors import IntegrityError
+from coder.coderd.store.names import as_uuid
 from coder.coderd.store.users import UserRow
 from coder.domain.names import is_name
-from coder.domain.policy import Resource, Subject
+from coder.domain.policy import Resource, Subject, allowed_ids
 from coder.domain.roles import SITE_ROLES, display_name
 from coder.domain.zero import ZERO_TIME
 
@@ -84,9 +85,13 @@ async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRo
 async def list_users(ctx: Context, subject: Subject, wanted: user_store.UserFilter) -> tuple[list[UserRow], int]:
     """Everybody for those who may read users; just themselves for the others."""
     if not may(subject, "read", Resource("user")):
-        from dataclasses import replace
-
         wanted = replace(wanted, only_id=subject.user_id)
+    listed = allowed_ids(subject, "user")
+    if listed is not None:
+        ids = [found for found in map(as_uuid, sorted(listed)) if found is not None]
+        if not ids:
+            return [], 0
+        wanted = replace(wanted, ids=[one for one in wanted.ids if one in ids] if wanted.ids else ids)
     return await ctx.db.read(user_store.list_users, wanted)
 
 
@@ -229,7 +234,10 @@ async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str)
         if "owner" in user.rbac_roles:
             raise Invalid('You cannot suspend a user with the "owner" role. You must remove the role first.')
     require(subject, "update", user_resource(user.id))
-    return await _change(ctx, user, status=status)
+    row = await _change(ctx, user, status=status)
+    if status == "suspended":
+        await ctx.db.run(key_store.notify_user_out, user.id)
+    return row
 
 
 async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, new: str) -> None:

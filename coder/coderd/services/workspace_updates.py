@@ -14,7 +14,7 @@ from coder.coderd.services.changes import WorkspaceChanges
 from coder.coderd.services.errors import NotFound
 from coder.coderd.store.agents import list_current_agents
 from coder.coderd.store.workspaces import Readers, WorkspaceFilter, list_views
-from coder.domain.policy import Subject, scope_allows
+from coder.domain.policy import Subject, allowed_ids, scope_allows
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import tailnet_pb2
 
@@ -54,7 +54,7 @@ async def serve_workspace_updates(
         first = True
         while True:
             watch.drain()
-            scene = await ctx.db.read(_read_scene, owner_id, ctx.clock.now())
+            scene = await ctx.db.read(_read_scene, owner_id, ctx.clock.now(), allowed_ids(subject, "workspace"))
             update = difference(known, scene)
             if first or update.ByteSize():
                 await send(update)
@@ -62,13 +62,19 @@ async def serve_workspace_updates(
             await watch.next()
 
 
-async def _read_scene(tx: Tx, owner_id: UUID, now: datetime) -> _Scene:
+async def _read_scene(tx: Tx, owner_id: UUID, now: datetime, listed: frozenset[str] | None) -> _Scene:
+    """What the owner has; only the workspaces of `listed` when the caller's key is limited to some."""
+
+    def shown(workspace_id: UUID) -> bool:
+        return listed is None or str(workspace_id) in listed
+
     readers = Readers(everything=True, organization_ids=[], user_id=owner_id, group_ids=[])
     page = await list_views(tx, WorkspaceFilter(owner_id=owner_id), readers, now=now)
     agents = await list_current_agents(tx, owner_id)
+    views = [view for view in page.views if shown(view.workspace.id)]
     return _Scene(
-        {view.workspace.id: (view.workspace.name, view.latest.status) for view in page.views},
-        {place.agent.id: (place.agent.name, place.workspace_id) for place in agents},
+        {view.workspace.id: (view.workspace.name, view.latest.status) for view in views},
+        {place.agent.id: (place.agent.name, place.workspace_id) for place in agents if shown(place.workspace_id)},
     )
 
 

@@ -40,7 +40,7 @@ from coder.coderd.store.names import as_uuid
 from coder.coderd.store.templates import TemplateRow
 from coder.coderd.store.workspaces import Page, Readers, WorkspaceFilter, WorkspaceRow, WorkspaceView
 from coder.domain.names import is_name
-from coder.domain.policy import Resource, Subject, decide, scope_allows
+from coder.domain.policy import Resource, Subject, allowed_ids, decide, scope_allows
 from coder.domain.search import FieldRefusal
 from coder.domain.workspaces import AUTOMATIC_UPDATES, explain_ttl, next_start, parse_autostart
 
@@ -297,9 +297,10 @@ def _within_scope(subject: Subject, which: WorkspaceFilter) -> WorkspaceFilter |
     """The filter narrowed to what the caller's key may read; None when that is nothing."""
     if subject.kind != "system" and not scope_allows(subject, "read", "workspace"):
         return None
-    if subject.scope.ids is None:
+    listed = allowed_ids(subject, "workspace")
+    if listed is None:
         return which
-    allowed = {found for found in map(as_uuid, subject.scope.ids) if found is not None}
+    allowed = {found for found in map(as_uuid, listed) if found is not None}
     ids = [key for key in which.ids if key in allowed] if which.ids else sorted(allowed)
     return replace(which, ids=ids) if ids else None
 

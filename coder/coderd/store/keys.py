@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, bindparam, delete, func, insert, select, text, update
 
+from coder.coderd.store.pubsub import notify
 from coder.coderd.store.tables.identity import api_keys, users
 from coder.domain.roles import Role
 
@@ -181,13 +182,24 @@ async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | N
     return [(KeyRow(*row[:-1]), row[-1]) for row in await tx.execute(statement)]
 
 
+ENDED = "sessions_ended"
+"""The channel that says which keys are good no longer: `key ID`, or `user UUID` for all of somebody's."""
+
+
+async def notify_user_out(tx: Tx, user_id: UUID) -> None:
+    """Cuts what somebody holds open, on every replica."""
+    await notify(tx, ENDED, f"user {user_id}")
+
+
 async def delete_key(tx: Tx, key_id: str) -> bool:
+    await notify(tx, ENDED, f"key {key_id}")
     result = await tx.execute(delete(api_keys).where(api_keys.c.id == key_id))
     return bool(result.rowcount)
 
 
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
     await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now, updated_at=now))
+    await notify(tx, ENDED, f"key {key_id}")
 
 
 async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
@@ -196,11 +208,13 @@ async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
     if scope:
         statement = statement.where(api_keys.c.scopes == [scope])
     await tx.execute(statement)
+    await notify_user_out(tx, user_id)
 
 
 async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:
     """Removes the session-like token of that name (one per workspace, for instance)."""
     await tx.execute(delete(api_keys).where(api_keys.c.user_id == user_id, api_keys.c.token_name == name))
+    await notify_user_out(tx, user_id)
 
 
 async def count_keys(tx: Tx, user_id: UUID) -> int:
