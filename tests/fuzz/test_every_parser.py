@@ -80,7 +80,7 @@ def fuzz(name: str, examples: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
 def test_returns_or_raises_its_one_error(name: str) -> None:
-    fuzz(name, 40)
+    fuzz(name, 25)
 
 
 @pytest.mark.soak

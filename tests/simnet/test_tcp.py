@@ -72,7 +72,12 @@ def converse(seed: int) -> None:
         world.jump_at = world.now + random.random()  # both machines sleep for two hours
     pauses = [world.now + random.random() * 3 for _ in transfers] if random.random() < 0.4 else [0.0, 0.0]
 
+    sleeper = random.choice([world.a, world.b, None, None, None])
+    sleeps_at = world.now + random.random()
+
     def step() -> None:
+        if sleeper is not None and world.now >= sleeps_at:
+            world.ahead[sleeper] = 7200.0  # one of the machines slept alone: everything it waited for is overdue
         for transfer, since in zip(transfers, pauses, strict=True):
             # Some readers sleep for two seconds: the window closes and has to be opened again.
             transfer.step(reading=not since <= world.now < since + 2)
