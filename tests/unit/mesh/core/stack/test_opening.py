@@ -7,7 +7,7 @@ from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.stack.states import State
 from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
 from tests.kit.puppet import MODERN, PUPPET, Puppet
-from tests.kit.tcpnet import A, B, World
+from tests.kit.tcpnet import A, B, Transfer, World
 
 
 def test_syn_offers_what_modern_hosts_offer():
@@ -182,3 +182,41 @@ def test_verbs_called_between_rounds_wake_the_driver_once():
     stack.take_output(1.0)
     stack.tsmp_ping(B, bytes(8))
     assert woken == [1, 1]
+
+
+def test_ecn_is_tolerated_and_not_agreed_to():
+    """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments then mean nothing to us."""
+    puppet = Puppet()
+    listener = puppet.stack.tcp_listen(22)
+    (answer,) = puppet.send(SYN | 0xC0, options=puppet.options)
+    assert answer.flags == SYN | ACK, "no ECE: not agreed"
+    puppet.ack = answer.seq + 1
+    puppet.send(ACK | 0xC0)
+    socket = listener.accept_nowait()
+    for flags in (ACK, ACK | 0x40, ACK | 0x80, ACK | 0xC0):
+        puppet.send(flags, payload=b"x" * 1000)
+    assert socket.unread == 4000
+    socket.write_nowait(b"y" * 10_000)
+    sent = sum(len(s.payload) for s in puppet.collect())
+    window = socket.cubic.window
+    puppet.ack += sent
+    puppet.send(ACK | 0x40)
+    assert socket.cubic.window >= window
+
+
+def test_marked_packets_of_a_run_are_taken_like_others():
+    world = World()
+    mine, theirs = world.connect()
+    transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)
+
+    def mark(sender, packet):
+        """A router that marks every third packet: congestion experienced."""
+        if world.random.random() < 0.3:
+            marked = bytes((packet[0], packet[1] | 0x30)) + packet[2:]
+            world.other(sender).input_batch([marked], world.now)
+            return False
+        return True
+
+    world.filter = mark
+    world.on_step = transfer.step
+    world.run(lambda: transfer.done)
