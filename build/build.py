@@ -1,9 +1,10 @@
 """Builds the single binary for this platform: PyInstaller's folder behind the unpack-once launcher.
 
-    python build/build.py [--out DIR] [--work DIR]
+    python build/build.py [--out DIR] [--work DIR] [--pure]
 
-The result is `coder-<os>-<arch>`, the name under which a server offers it at /bin. A stamp of the sources beside it
-lets a second run return at once. Needs gcc and zlib's static library (Debian: gcc zlib1g-dev binutils).
+The mesh's hot modules are compiled (compiled.py) unless --pure says otherwise or mypy is not installed. The result is
+`coder-<os>-<arch>`, the name under which a server offers it at /bin. A stamp of the sources beside it lets a second run
+return at once. Needs gcc and zlib's static library (Debian: gcc zlib1g-dev binutils).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import importlib.util
 import io
 import os
 import platform
@@ -20,6 +22,8 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+
+import compiled
 
 ROOT = Path(__file__).resolve().parent.parent
 MAGIC = b"CODERPK1"
@@ -33,20 +37,24 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="where the binary goes")
     parser.add_argument("--work", type=Path, default=None, help="PyInstaller's work folder (default: below --out)")
     parser.add_argument("--force", action="store_true", help="build even if nothing changed")
+    parser.add_argument("--pure", action="store_true", help="do not compile the mesh's hot modules: quicker to build")
     args = parser.parse_args()
     name = f"coder-{sys.platform}-{ARCHITECTURES.get(platform.machine().lower(), platform.machine())}"
     binary, stamp = args.out / name, args.out / f"{name}.stamp"
     sources = source_hash()
-    if not args.force and binary.exists() and stamp.exists() and stamp.read_text() == sources:
+    # A compiled program serves whoever would be content with a plain one.
+    wanted = [f"{sources} compiled"] + [f"{sources} pure"] * (args.pure or not can_compile())
+    if not args.force and binary.exists() and stamp.exists() and stamp.read_text() in wanted:
         print(f"{binary} is up to date", file=sys.stderr)
         return 0
     check_tools()
     work = args.work or args.out / "work"
-    folder = run_pyinstaller(work)
+    root = ROOT if wanted[-1].endswith("pure") else compiled_copy(work)
+    folder = run_pyinstaller(root, work)
     launcher = compile_launcher(work)
     args.out.mkdir(parents=True, exist_ok=True)
     assemble(launcher, folder, binary)
-    stamp.write_text(sources)
+    stamp.write_text(wanted[-1])
     shutil.rmtree(work, ignore_errors=True)
     print(f"{binary} ({binary.stat().st_size >> 20} MiB)", file=sys.stderr)
     return 0
@@ -72,13 +80,26 @@ def check_tools() -> None:
         raise SystemExit(f"build: {', '.join(missing)} not found; on Debian: apt-get install gcc binutils zlib1g-dev")
 
 
-def run_pyinstaller(work: Path) -> Path:
+def can_compile() -> bool:
+    return importlib.util.find_spec("mypyc") is not None and importlib.util.find_spec("setuptools") is not None
+
+
+def compiled_copy(work: Path) -> Path:
+    """A copy of the sources with the hot modules compiled beside them, which import prefers."""
+    print("compiling the mesh (a minute or two) …", file=sys.stderr)
+    target = work / "compiled"
+    compiled.copy_tree(target, whole=False)
+    compiled.compile_tree(target)
+    return target
+
+
+def run_pyinstaller(root: Path, work: Path) -> Path:
     print("collecting the program (about a minute) …", file=sys.stderr)
     command = [
         sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
-        f"--distpath={work / 'dist'}", f"--workpath={work / 'pyinstaller'}", str(ROOT / "build" / "coder.spec"),
+        f"--distpath={work / 'dist'}", f"--workpath={work / 'pyinstaller'}", str(root / "build" / "coder.spec"),
     ]  # fmt: skip
-    subprocess.run(command, check=True, cwd=ROOT)
+    subprocess.run(command, check=True, cwd=root)
     return work / "dist" / "coder"
 
 
