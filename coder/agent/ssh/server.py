@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import trio
 from trio_asyncio import aio_as_trio
 
@@ -13,17 +15,19 @@ from coder.net.ssh_transport import StreamTransport
 
 log = get_logger("agent.ssh")
 
-# AES-GCM first: measured twice as fast as ChaCha20 with the libraries on both sides of a workspace.
-ENCRYPTION = (
-    "aes128-gcm@openssh.com",
-    "aes256-gcm@openssh.com",
-    "chacha20-poly1305@openssh.com",
-    "aes256-ctr",
-    "aes192-ctr",
-    "aes128-ctr",
-)
+ENCRYPTION = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
+SLOW_ENCRYPTION = "chacha20-poly1305@openssh.com"
+"""What OpenSSH prefers; the client's preference counts. With the libraries at hand it costs this end a third more for
+every byte, so it is offered only where the processor has no AES instructions. Every client knows one of the others."""
 WINDOW = 8 << 20
 "Channel window; the default of 2 MiB stalls a fast path at ordinary round trips."
+
+
+def _has_aes() -> bool:
+    try:
+        return " aes" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return True  # not Linux: whatever is sold with another system has them
 
 
 class SshService:
@@ -43,7 +47,7 @@ class SshService:
             x11_forwarding=True,
             encoding=None,
             line_editor=False,
-            encryption_algs=list(ENCRYPTION),
+            encryption_algs=[*ENCRYPTION] if _has_aes() else [SLOW_ENCRYPTION, *ENCRYPTION],
             compression_algs=["none"],
             window=WINDOW,
             max_pktsize=1 << 18,
