@@ -77,7 +77,15 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
     direct = not invocation.globals["disable_direct"]
     wait: WaitFor = "no" if invocation["no_wait"] else invocation["wait"]
     code = LOST
-    async with open_link(policy, target.agent["id"], direct=direct) as link, trio.open_nursery() as nursery:
+    trace = None
+    if invocation["log_dir"]:
+        from coder.client.tracing import logging_trace
+
+        trace = logging_trace()
+    async with (
+        open_link(policy, target.agent["id"], direct=direct, trace=trace) as link,
+        trio.open_nursery() as nursery,
+    ):
         if invocation["network_info_dir"]:
             from coder.client.network_info import write_network_info
 

@@ -122,9 +122,8 @@ def _show_qr(text: str) -> None:
 def _explain(made: dict[str, Any]) -> None:
     client = made["client"]
     say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
-    say(
-        f"Client {client['name']!r} reaches {_count(len(client['targets']), 'workspace agent')} now; addresses stay the same over builds."
-    )
+    reached = _count(len(client["targets"]), "workspace agent")
+    say(f"Client {client['name']!r} reaches {reached} now; addresses stay the same over builds.")
     if client["expires_at"]:
         say(f"It stops working at {client['expires_at']}.")
     say(f"Cut it off with: coder wireguard remove {client['name']}")

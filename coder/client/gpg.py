@@ -14,6 +14,11 @@ import trio
 from coder.base.errors import CoderError
 
 TIMEOUT = 30.0
+_MAKE_ROOM = (
+    "timeout 5 gpgconf --kill gpg-agent >/dev/null 2>&1; gpgconf --create-socketdir >/dev/null 2>&1; "
+    's=$(gpgconf --list-dirs agent-socket) && mkdir -p -m 700 "${s%/*}" && rm -f "$s" && printf %s "$s"'
+)
+"Ends the workspace's own GPG agent and prints where gpg will look for one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +44,16 @@ async def forward_gpg(workspace: Workspace) -> None:
         raise CoderError("gpg", "the local GPG has no extra socket", "Is gpg-agent 2.1 or newer installed here?")
     keys = await _here("gpg", "--armor", "--export")
     trust = await _here("gpg", "--export-ownertrust")
-    # An agent that already runs there would keep the socket's name for itself.
-    remote_socket = await _there(
-        workspace, "gpgconf --kill gpg-agent >/dev/null 2>&1; umask 077; gpgconf --create-socketdir >/dev/null 2>&1;"
-        " s=$(gpgconf --list-dirs agent-socket) && rm -f \"$s\" && printf %s \"$s\"",
-    )  # fmt: skip
+    # First of all: gpg would wait for an earlier session's socket that nobody answers any more.
+    await _there(workspace, _MAKE_ROOM)
+    if keys:
+        await _there(workspace, "gpg --batch --no-autostart --import", keys)
+    if trust:
+        await _there(workspace, "gpg --batch --no-autostart --import-ownertrust", trust)
+    # An agent that runs there would keep the socket's name for itself, and one that ends takes the name with it.
+    remote_socket = await _there(workspace, _MAKE_ROOM)
     if not remote_socket.startswith(b"/"):
         raise CoderError("gpg", "the workspace's GPG names no agent socket", "Install gnupg in the workspace.")
-    if keys:
-        await _there(workspace, "gpg --batch --import", keys)
-    if trust:
-        await _there(workspace, "gpg --batch --import-ownertrust", trust)
     await workspace.forward_socket(remote_socket.decode(), local_socket)
 
 

@@ -13,6 +13,9 @@ from coder.base import log
 from coder.base.errors import CoderError
 from coder.mesh.description import Tap
 from coder.mesh.drivers.pcap import PcapWriter
+from coder.mesh.trace import Trace
+
+_log = log.get_logger("mesh")
 
 
 @contextmanager
@@ -24,6 +27,11 @@ def open_capture(path: str) -> Iterator[Tap]:
         raise CoderError("pcap", f"cannot write the capture file {path}", "Choose a writable place.") from error
     with out:
         yield PcapWriter(out, time.time)
+
+
+def logging_trace() -> Trace:
+    """A trace whose facts are log lines."""
+    return Trace(lambda fact: _log.debug(fact.name, **fact.fields))
 
 
 @contextmanager
