@@ -97,9 +97,9 @@ class TcpSocket:
         "quick_acks", "quiet_at", "rcv_adv", "rcv_scale", "rcv_wnd", "received", "recovery_point", "remote",
         "remote_port", "reo_mult", "reo_mult_end", "reorder_at", "retransmitted", "retries", "rto_at", "rtt",
         "run_prefix", "run_size", "rx", "sack_ok", "scheduled", "segments_in", "segments_out",
-        "segments_unacked", "skip_checksums", "slot", "snd_nxt", "snd_scale", "snd_una", "snd_wl1", "snd_wl2",
-        "snd_wnd", "state", "syn_at", "timeouts", "ts_offset", "ts_ok", "ts_recent", "ts_recent_at",
-        "write_closed",
+        "segments_unacked", "silence", "skip_checksums", "slot", "snd_nxt", "snd_scale", "snd_una", "snd_wl1",
+        "snd_wl2", "snd_wnd", "state", "syn_at", "timeouts", "ts_offset", "ts_ok", "ts_recent", "ts_recent_at",
+        "waits_since", "write_closed",
     )  # fmt: skip
 
     def __init__(
@@ -226,6 +226,10 @@ class TcpSocket:
         self.last_heard = 0.0
         self.last_sent = 0.0
         self.last_progress = 0.0
+        self.waits_since = 0.0
+        "When the last wait for an answer, by timeout or window probe, began."
+        self.silence = 0.0
+        "Seconds waited in vain, in all such waits since the last progress."
 
     def __repr__(self) -> str:
         return f"<TcpSocket {self.local_port} -> {self.remote.hex()}:{self.remote_port} {self.state.value}>"

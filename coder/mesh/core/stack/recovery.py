@@ -17,8 +17,6 @@ _LONE_SEGMENT_DELAY = 0.2
 _MIN_PROBE_DELAY = 0.01
 """Ours: RFC 8985 has no floor but names 10 ms as what implementations use; timers of busy machines are no finer."""
 _MAX_REORDERING_STEPS = 16
-_LEAST_RETRIES = 5
-"""Ours: timeouts in a row before a connection may be given up."""
 
 Blocks = tuple[tuple[int, int], ...]
 
@@ -68,6 +66,7 @@ def _advance(c: TcpSocket, ack: int, echoed: float, now: float) -> None:
     c.snd_una = ack
     c.queue.release(ack)
     c.retries = 0
+    c.silence = 0.0
     c.last_progress = now
     if sample >= 0:
         c.rtt.sample(sample, now)
@@ -193,10 +192,7 @@ def on_too_big(c: TcpSocket, now: float) -> None:
 
 def on_timeout(c: TcpSocket, now: float) -> None:
     """The retransmission timer: silence. Begin again from the oldest byte."""
-    # Retries count too: after the clock jumped (a laptop slept) silence of an hour proves nothing.
-    # A peer that answers, but has taken its window back, is waited for like any closed window.
-    since = c.last_progress if c.snd_wnd else max(c.last_progress, c.last_heard)
-    if now - since >= c.host.settings.give_up and c.retries >= _LEAST_RETRIES:
+    if is_in_vain(c, backed_off(c), now):
         c.die(StackError("timeout"))
         return
     c.timeouts += 1
@@ -216,6 +212,18 @@ def on_timeout(c: TcpSocket, now: float) -> None:
     c.retries += 1
     c.extra = max(c.extra, c.mss)
     c.rto_at = now + backed_off(c)
+
+
+def is_in_vain(c: TcpSocket, delay: float, now: float) -> bool:
+    """A wait of `delay` seconds brought nothing: whether it is time to give up.
+
+    The waits are added up, not the clock: a laptop that slept for hours and needs half a minute to find its network has
+    not been silent for hours. A peer that answers, but has its window closed, is waited for however long.
+    """
+    was_answered = not c.snd_wnd and c.last_heard >= c.waits_since
+    c.waits_since = now
+    c.silence = 0.0 if was_answered else c.silence + delay
+    return c.silence >= c.host.settings.give_up
 
 
 def backed_off(c: TcpSocket) -> float:

@@ -11,9 +11,6 @@ from coder.mesh.core.stack.connection import NEVER, TcpSocket
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.states import Fact, State
 
-_LEAST_PROBES = 5
-"""Ours: unanswered window probes before a connection may be given up, however long the clock says it was."""
-
 
 def on_timer(c: TcpSocket, now: float) -> None:
     """Run every timer that is due."""
@@ -56,7 +53,7 @@ def _persist_delay(c: TcpSocket) -> float:
 
 
 def _probe_window(c: TcpSocket, now: float) -> None:
-    if now - max(c.last_heard, c.last_progress) > c.host.settings.give_up and c.persist_count > _LEAST_PROBES:
+    if recovery.is_in_vain(c, _persist_delay(c), now):
         c.die(StackError("timeout"))
         return
     c.persist_count += 1

@@ -190,3 +190,20 @@ def test_corrupt_sizes_never_confuse_prediction():
     world.on_step = transfer.step
     world.run(lambda: transfer.done)
     assert ip.HEADER_SIZE == 40
+
+
+def test_hours_of_sleep_are_no_silence():
+    """A laptop wakes after two hours and finds its network half a minute later: the connection is still there."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.write_nowait(b"x" * 1000)
+    (segment,) = puppet.collect()
+    puppet.now += 7200
+    assert puppet.advance(40)
+    assert socket.error is None
+    puppet.ack += len(segment.payload)
+    puppet.send()
+    assert socket.unacked == 0
+    socket.write_nowait(b"x" * 1000)
+    puppet.advance(3000)
+    assert socket.error is not None, "but silence while awake ends it"
