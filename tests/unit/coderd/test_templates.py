@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 from coder.coderd.services.examples import examples, split_front_matter
+from coder.coderd.services.template_files import unpack_untrusted
+from coder.domain.hcl.parser import parse_file_untrusted
+from coder.domain.rendering.parameters import render
+from coder.domain.rendering.world import Request
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import Answers, ended, new_template, new_version, upload, working_daemon
@@ -376,4 +380,11 @@ async def test_the_queue_as_its_keepers_see_it():
 def test_examples_have_what_a_page_shows():
     for example in examples():
         assert example.name and example.description and example.markdown.startswith("# "), example.id
+        files = unpack_untrusted(example.archive)
+        for name in files:
+            if name.endswith(".tf"):
+                parse_file_untrusted(files[name].decode(), name)
+        rendered = render(files, Request(owner={"name": "ada", "full_name": "Ada", "id": NOBODY}))
+        assert rendered.diagnostics == []
+        assert [one["name"] for one in rendered.parameters if one["diagnostics"]] == [], example.id
     assert split_front_matter("no matter") == ({}, "no matter")

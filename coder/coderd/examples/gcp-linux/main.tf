@@ -1,0 +1,109 @@
+terraform {
+  required_providers {
+    coder = {
+      source = "coder/coder"
+    }
+    google = {
+      source = "hashicorp/google"
+    }
+  }
+}
+
+variable "project_id" {
+  type        = string
+  description = "Google Cloud project for the workspaces"
+}
+
+data "coder_workspace" "me" {}
+data "coder_workspace_owner" "me" {}
+
+data "coder_parameter" "zone" {
+  name         = "zone"
+  display_name = "Zone"
+  default      = "europe-west3-a"
+  mutable      = false
+
+  dynamic "option" {
+    for_each = {
+      "europe-west3-a"    = "Frankfurt"
+      "europe-west4-a"    = "Netherlands"
+      "us-central1-a"     = "Iowa"
+      "us-west1-a"        = "Oregon"
+      "asia-southeast1-a" = "Singapore"
+    }
+    content {
+      name  = option.value
+      value = option.key
+    }
+  }
+}
+
+provider "google" {
+  project = var.project_id
+  zone    = data.coder_parameter.zone.value
+}
+
+data "google_compute_default_service_account" "default" {}
+
+resource "coder_agent" "main" {
+  os   = "linux"
+  arch = "amd64"
+
+  metadata {
+    key          = "cpu"
+    display_name = "CPU"
+    script       = "coder stat cpu"
+    interval     = 10
+    timeout      = 1
+  }
+}
+
+locals {
+  # A machine's name allows fewer characters than ours.
+  name = "coder-${substr(data.coder_workspace.me.id, 0, 18)}"
+  user = lower(substr(data.coder_workspace_owner.me.name, 0, 32))
+}
+
+resource "google_compute_disk" "root" {
+  name  = "${local.name}-root"
+  type  = "pd-ssd"
+  image = "ubuntu-os-cloud/ubuntu-2404-lts-amd64"
+  size  = 30
+
+  lifecycle {
+    ignore_changes = [name, image]
+  }
+}
+
+resource "google_compute_instance" "workspace" {
+  count        = data.coder_workspace.me.start_count
+  name         = local.name
+  machine_type = "e2-medium"
+
+  boot_disk {
+    auto_delete = false
+    source      = google_compute_disk.root.name
+  }
+
+  network_interface {
+    network = "default"
+    access_config {}
+  }
+
+  service_account {
+    email  = data.google_compute_default_service_account.default.email
+    scopes = ["cloud-platform"]
+  }
+
+  metadata_startup_script = <<-EOT
+    #!/usr/bin/env sh
+    set -eu
+    if ! id -u "${local.user}" >/dev/null 2>&1; then
+      useradd -m -s /bin/bash "${local.user}"
+      echo "${local.user} ALL=(ALL) NOPASSWD:ALL" > /etc/sudoers.d/coder-user
+    fi
+    echo ${base64encode(coder_agent.main.init_script)} | base64 -d > /opt/coder-init
+    chmod 755 /opt/coder-init
+    exec sudo -u "${local.user}" CODER_AGENT_TOKEN="${coder_agent.main.token}" /opt/coder-init
+  EOT
+}
