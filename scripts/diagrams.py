@@ -15,7 +15,7 @@ TARGET = ROOT / "docs/protocol/state-machines.md"
 
 from coder.agent import lifecycle  # noqa: E402
 from coder.domain import builds, jobs  # noqa: E402
-from coder.mesh.core.paths import selector  # noqa: E402
+from coder.mesh.core.paths import mtu, selector  # noqa: E402
 from coder.mesh.core.stack import states  # noqa: E402
 from coder.mesh.core.tunnel import constants, timers  # noqa: E402
 from coder.rpc.proto import agent_pb2  # noqa: E402
@@ -25,7 +25,7 @@ Arrow = tuple[str, str, str]
 
 
 def main() -> int:
-    text = "\n".join([HEAD, tcp(), path(), tunnel(), agent(), workspace()])
+    text = "\n".join([HEAD, tcp(), path(), size(), tunnel(), agent(), workspace()])
     if "--check" in sys.argv:
         return 0 if TARGET.exists() and TARGET.read_text() == text else 1
     TARGET.parent.mkdir(parents=True, exist_ok=True)
@@ -71,6 +71,19 @@ def path() -> str:
 {diagram(arrows, start=selector.State.RELAYED.name)}
 
 {table(("state", "event", "next", "takes the address", "trust begins anew", "forgets the address"), rows)}
+"""
+
+
+def size() -> str:
+    arrows = [(before.name, after.name, event.value) for (before, event), after in mtu.TABLE.items()]
+    rungs = ", ".join(map(str, mtu.RUNGS))
+    return f"""## What a path carries
+
+`coder/mesh/core/paths/mtu.py`, as in RFC 8899. One search per UDP address that has answered. Sizes are bytes of UDP
+payload, tried in this order: {rungs}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
+again after {mtu.RAISE_AFTER / 60:g} minutes.
+
+{diagram(arrows, start=mtu.State.SEARCHING.name)}
 """
 
 
