@@ -33,6 +33,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "organizations",
     "organization_settings",
     "groups",
+    "user_secrets",
     "files",
     "roles",
     "settings",

@@ -14,6 +14,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
 from coder.base.log import get_logger
+from coder.coderd.services import user_secrets
 from coder.coderd.services.agent_manifest import build_manifest, monitoring_configuration
 from coder.coderd.services.agent_reports import AgentReports, uuid_untrusted
 from coder.coderd.store import agents as agent_store
@@ -73,7 +74,9 @@ class AgentService:
 
     async def get_manifest(self, _request: agent_pb2.GetManifestRequest) -> agent_pb2.Manifest:
         apps, scripts, metadata = await self._ctx.db.read(_read_parts, self._place.agent)
-        return build_manifest(self._ctx, self._place, apps, scripts, metadata)
+        manifest = build_manifest(self._ctx, self._place, apps, scripts, metadata)
+        manifest.secrets.extend(await user_secrets.for_workspace(self._ctx, self._place.owner_id))
+        return manifest
 
     async def get_service_banner(self, _request: agent_pb2.GetServiceBannerRequest) -> agent_pb2.ServiceBanner:
         banners = await self._banners()

@@ -89,9 +89,10 @@ async def list_users(ctx: Context, subject: Subject, wanted: user_store.UserFilt
     listed = allowed_ids(subject, "user")
     if listed is not None:
         ids = [found for found in map(as_uuid, sorted(listed)) if found is not None]
+        ids = [one for one in wanted.ids if one in ids] if wanted.ids else ids
         if not ids:
             return [], 0
-        wanted = replace(wanted, ids=[one for one in wanted.ids if one in ids] if wanted.ids else ids)
+        wanted = replace(wanted, ids=ids)
     return await ctx.db.read(user_store.list_users, wanted)
 
 

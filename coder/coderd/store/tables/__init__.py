@@ -17,6 +17,7 @@ MODULES = (
     "resources",
     "agents",
     "automation",
+    "belongings",
     "wireguard",
     "oauth2",
 )

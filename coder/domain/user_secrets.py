@@ -1,0 +1,101 @@
+"""What a user's secret may be called, and where it may appear in a workspace.
+
+Sentences of upstream v2.34 where they were recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MAX_VALUE = 32 << 10
+"""Bytes; ours, above any key or certificate chain."""
+NO_TARGET = (
+    "An enabled secret must have at least one of env_name or file_path set. To keep a secret without injecting it, set "
+    "enabled to false instead of clearing both targets."
+)
+_ENV = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_RESERVED = frozenset(
+    (
+        "PATH HOME SHELL USER LOGNAME PWD OLDPWD LANG TERM IFS CDPATH ENV BASH_ENV ZDOTDIR TMPDIR TMP TEMP HOSTNAME "
+        "SSH_AUTH_SOCK SSH_CLIENT SSH_CONNECTION SSH_TTY LD_PRELOAD LD_LIBRARY_PATH GIT_SSH_COMMAND"
+    ).split()
+)
+"""What login shells and the agent itself decide."""
+
+
+def explain_faults(name: str, value: str, env_name: str, file_path: str, enabled: bool) -> list[tuple[str, str]]:
+    """(field, sentence) for everything that is wrong with a secret."""
+    wrong = []
+    if not name:
+        wrong.append(("name", "Name is required."))
+    if not value:
+        wrong.append(("value", "Value is required."))
+    elif len(value.encode()) > MAX_VALUE:
+        wrong.append(("value", f"value must not exceed {MAX_VALUE} bytes"))
+    elif "\0" in value:
+        wrong.append(("value", "value must not contain null bytes"))
+    wrong += [("env_name", fault) for fault in (explain_env_name(env_name),) if fault]
+    wrong += [("file_path", fault) for fault in (explain_file_path(file_path),) if fault]
+    if enabled and not env_name and not file_path:
+        wrong.append(("env_name", NO_TARGET))
+    return wrong
+
+
+def explain_env_name(name: str) -> str:
+    """Empty when the name may be a secret's environment variable, or is empty."""
+    if not name:
+        return ""
+    if not _ENV.fullmatch(name):
+        return "must start with a letter or underscore, followed by letters, digits, or underscores"
+    upper = name.upper()
+    if upper in _RESERVED:
+        return f"{upper} is a reserved environment variable name"
+    if upper == "CODER" or upper.startswith("CODER_"):
+        return "environment variables starting with CODER_ are reserved for internal use"
+    return ""
+
+
+def explain_file_path(path: str) -> str:
+    """Empty when the path may be a secret's file, or is empty."""
+    if not path:
+        return ""
+    if not path.startswith(("~/", "/")):
+        return "file path must start with ~/ or /"
+    if "\0" in path or ".." in path.split("/"):
+        return "file path must not contain .. or null bytes"
+    return ""
+
+
+def read_pairs(format_name: str, document: Any) -> Mapping[str, str] | str:
+    """Names and values of an imported file, given as parsed JSON or YAML, or the text of an env file.
+
+    A text instead says what is wrong.
+    """
+    if format_name == "env":
+        return _env_pairs(str(document))
+    if not isinstance(document, dict):
+        return "must be one object of names and values"
+    pairs = {}
+    for name, value in document.items():
+        if isinstance(value, dict | list) or value is None:
+            return f'"{name}" must have a plain value'
+        pairs[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return pairs
+
+
+def _env_pairs(text: str) -> Mapping[str, str] | str:
+    pairs = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip().removeprefix("export ").strip()
+        if not line or line.startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            return f"line {number}: expected NAME=value"
+        value = value.strip()
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
+        pairs[name.strip()] = value
+    return pairs
