@@ -40,17 +40,24 @@ PAUSE = 0.05
 """... but for so many seconds at a time, because other receivers of that sender wait with it ..."""
 READS_WITHIN = 0.5
 """... and not for a receiver to which nothing could be written for so many seconds."""
+TURN_BYTES = 16 * 1024
+"""Ours: what a sender may send to a receiver before the next one's turn, while several wait."""
 BUSY_READ = 32 * 1024
 """Bytes taken between two pauses."""
 CONTROL_FRAMES = 256
 """Ours: pongs and notices waiting for one reader; a client that floods pings without reading loses answers."""
+WATCHED_FRAMES = 1 << 20
+"""Another relay of the mesh hears of every peer, and must not miss one."""
 MIN_RECIPIENTS = 1024
 """Ours: a sender's memory of its receivers is cleaned of those long gone when it grows beyond this and the living."""
 GONE_RATE = 1.0
 GONE_BURST = 3.0
 FLUSH_BYTES = 131_072
 
-_MESH_FRAMES = {derp.WATCH_CONNS, derp.FORWARD_PACKET, derp.CLOSE_PEER, derp.PEER_PRESENT}
+_MESH_FRAMES = {derp.WATCH_CONNS, derp.FORWARD_PACKET, derp.CLOSE_PEER}
+
+Forward = Callable[[bytes, bytes, int], bool]
+"""(destination key, RecvPacket frames, packets): sends them to the relay where the destination is; False: it cannot."""
 
 
 @dataclass(slots=True)
@@ -71,32 +78,89 @@ class RelayCounters:
     """The receiver reads too slowly."""
     slow_closed: int = 0
     """Connections closed because a write took longer than two seconds."""
+    throttled: int = 0
+    """Times a sender had to wait for its rate limit."""
+    forwarded_in: int = 0
+    """From another relay of the mesh."""
+    forwarded_out: int = 0
+    """To another relay of the mesh."""
 
 
-class _Queue:
-    """Runs of ready frames; the oldest run is dropped when it overflows."""
+class _Share:
+    """What one sender has in a receiver's queue: runs of ready frames, and its turn."""
 
-    __slots__ = ("bytes", "packets", "runs")
+    __slots__ = ("bytes", "credit", "packets", "runs")
 
     def __init__(self) -> None:
         self.runs: deque[tuple[int, bytes]] = deque()
         self.packets = 0
         self.bytes = 0
-
-    def push(self, packets: int, frames: bytes) -> int:
-        """Append; -> packets dropped to make room."""
-        self.runs.append((packets, frames))
-        self.packets += packets
-        self.bytes += len(frames)
-        dropped = 0
-        while (self.packets > QUEUE_PACKETS or self.bytes > QUEUE_BYTES) and len(self.runs) > 1:
-            dropped += self.pop()[0]
-        return dropped
+        self.credit = 0
 
     def pop(self) -> tuple[int, bytes]:
         packets, frames = self.runs.popleft()
         self.packets -= packets
         self.bytes -= len(frames)
+        return packets, frames
+
+
+class _Queue:
+    """What waits for one receiver, a share per sender: senders take turns, and whoever has most loses its oldest first.
+
+    Deficit round robin (Shreedhar and Varghese, 1995): a turn is worth so many bytes, whatever the size of packets.
+    """
+
+    __slots__ = ("bytes", "packets", "shares", "turns")
+
+    def __init__(self) -> None:
+        self.shares: dict[bytes, _Share] = {}
+        self.turns: deque[bytes] = deque()
+        self.packets = 0
+        self.bytes = 0
+
+    def push(self, sender: bytes, packets: int, frames: bytes) -> int:
+        """Append; -> packets dropped to make room."""
+        share = self.shares.get(sender)
+        if share is None:
+            share = self.shares[sender] = _Share()
+            self.turns.append(sender)
+        share.runs.append((packets, frames))
+        share.packets += packets
+        share.bytes += len(frames)
+        self.packets += packets
+        self.bytes += len(frames)
+        dropped = 0
+        while self.packets > QUEUE_PACKETS or self.bytes > QUEUE_BYTES:
+            victim = max(self.shares, key=lambda key: self.shares[key].bytes)
+            if len(self.shares) == 1 and len(self.shares[victim].runs) == 1:
+                break
+            dropped += self._take(victim)[0]
+        return dropped
+
+    def is_crowded_by(self, sender: bytes) -> bool:
+        """Whether the queue is long, and this sender's fair part of it is, too."""
+        share = self.shares.get(sender)
+        return share is not None and self.packets > BUSY_PACKETS and share.packets * len(self.shares) > BUSY_PACKETS
+
+    def pop(self) -> tuple[int, bytes]:
+        """The next run; the queue must not be empty."""
+        while True:
+            sender = self.turns[0]
+            share = self.shares[sender]
+            if share.credit > 0:
+                share.credit -= len(share.runs[0][1])
+                return self._take(sender)
+            share.credit += TURN_BYTES
+            self.turns.rotate(-1)
+
+    def _take(self, sender: bytes) -> tuple[int, bytes]:
+        share = self.shares[sender]
+        packets, frames = share.pop()
+        self.packets -= packets
+        self.bytes -= len(frames)
+        if not share.runs:
+            del self.shares[sender]
+            self.turns.remove(sender)
         return packets, frames
 
 
@@ -117,6 +181,8 @@ class _Client:
         "recipients",
         "scope",
         "stream",
+        "tokens",
+        "tokens_at",
         "wake",
         "wrote_at",
     )
@@ -138,9 +204,11 @@ class _Client:
         self.scope = trio.CancelScope()
         self.gone_tokens = GONE_BURST
         self.gone_at = 0.0
+        self.tokens = 0.0
+        self.tokens_at = 0.0
 
     def put_control(self, frame: bytes) -> None:
-        if len(self.control) < CONTROL_FRAMES:
+        if len(self.control) < (WATCHED_FRAMES if self.mesh else CONTROL_FRAMES):
             self.control.append(frame)
             self.wake.set()
 
@@ -150,7 +218,7 @@ class _Client:
         self.control.clear()
         packets, size = 0, 0
         for queue in (self.disco, self.data):
-            while queue.runs and size < FLUSH_BYTES:
+            while queue.packets and size < FLUSH_BYTES:
                 count, frames = queue.pop()
                 packets += count
                 size += len(frames)
@@ -167,27 +235,38 @@ class _Client:
         return True
 
 
-async def _let_drain(receiver: _Client) -> None:
-    """Wait a moment while a receiver reads what is queued for it."""
+async def _let_drain(receiver: _Client, sender: bytes) -> None:
+    """Wait a moment while a receiver reads what a sender has queued for it."""
     with trio.move_on_after(PAUSE):
-        while receiver.data.packets > BUSY_PACKETS and trio.current_time() - receiver.wrote_at < READS_WITHIN:
+        while receiver.data.is_crowded_by(sender) and trio.current_time() - receiver.wrote_at < READS_WITHIN:
             await receiver.drained.park()
 
 
 class DerpServer:
-    """A relay. Create one per process, hand it upgraded streams, keep its private key across restarts."""
+    """A relay. Create one per process, hand it upgraded streams, keep its private key across restarts.
+
+    `mesh_key` (hex) admits other relays with the same key; `rate` limits what each client may send, in bytes a second
+    after a `burst` (default: two seconds' worth); 0 sets no limit.
+    """
 
     def __init__(
         self,
         private_key: PrivateKey,
         *,
         mesh_key: str = "",
+        rate: int = 0,
+        burst: int = 0,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.public_key = private_key.public
         self.counters = RelayCounters()
         self._private = private_key
         self._mesh_key = mesh_key
+        self._rate = rate
+        self._burst = burst or 2 * rate
+        self._watchers: dict[_Client, None] = {}
+        self._elsewhere: dict[bytes, Forward] = {}
+        """Keys that are at other relays of the mesh."""
         self._random = random_bytes
         self._clients: dict[bytes, list[_Client]] = {}
         """By key; the last of a list is the one that wrote last, it receives."""
@@ -242,13 +321,18 @@ class DerpServer:
             raise WireError("unexpected_frame", "the first frame of a client is its info")
         shared = SharedBox(self._private, sealed.key)
         info = derp.open_client_info_untrusted(shared, sealed)
-        answer = derp.seal_server_info(shared, self._random(NONCE_SIZE), derp.ServerInfo())
+        limits = derp.ServerInfo(rate_bytes_per_second=self._rate, rate_burst_bytes=self._burst)
+        answer = derp.seal_server_info(shared, self._random(NONCE_SIZE), limits)
         await stream.send_all(answer.encode())
         mesh = bool(self._mesh_key) and compare_digest(info.mesh_key.encode(), self._mesh_key.encode())
         return _Client(sealed.key, stream, mesh=mesh)
 
     async def _serve(self, client: _Client, inbox: Inbox) -> None:
-        self._clients.setdefault(client.key, []).append(client)
+        client.tokens, client.tokens_at = float(self._burst), trio.current_time()
+        others = self._clients.setdefault(client.key, [])
+        others.append(client)
+        if len(others) == 1:
+            self._tell_watchers(derp.PeerPresent(client.key).encode())
         try:
             with client.scope:
                 async with trio.open_nursery() as nursery:
@@ -265,12 +349,23 @@ class DerpServer:
         while True:
             used = self._digest(client, buffer)
             del buffer[:used]
+            if self._rate and not client.mesh:
+                await self._hold_to_rate(client, used)
             limit = READ_SIZE
             if client.busy is not None:
-                await _let_drain(client.busy)
+                await _let_drain(client.busy, client.key)
                 client.busy, limit = None, BUSY_READ
             if not await inbox.more(limit):
                 return
+
+    async def _hold_to_rate(self, client: _Client, used: int) -> None:
+        """Leave the client's next bytes unread until its allowance covers the last ones; TCP tells it to slow down."""
+        now = trio.current_time()
+        client.tokens = min(self._burst, client.tokens + (now - client.tokens_at) * self._rate) - used
+        client.tokens_at = now
+        if client.tokens < 0:
+            self.counters.throttled += 1
+            await trio.sleep(-client.tokens / self._rate)
 
     def _digest(self, client: _Client, buffer: bytearray) -> int:
         """Handle every whole frame; runs of packets to one peer are forwarded as one piece. -> bytes used."""
@@ -317,6 +412,10 @@ class DerpServer:
             peers.append(client)
         targets = self._clients.get(to)
         if targets is None:
+            forward = self._elsewhere.get(to)
+            if forward is not None and forward(to, bytes(frames), packets):
+                counters.forwarded_out += packets
+                return
             counters.dropped_unknown += packets
             if disco and client.may_tell_gone(trio.current_time()):
                 client.put_control(derp.PeerGone(PublicKey(to), derp.GONE_NOT_HERE).encode())
@@ -325,9 +424,10 @@ class DerpServer:
         client.recipients.add(target.key)
         if len(client.recipients) > 2 * len(self._clients) + MIN_RECIPIENTS:
             client.recipients &= self._clients.keys()
-        counters.dropped_queue += (target.disco if disco else target.data).push(packets, bytes(frames))
+        queue = target.disco if disco else target.data
+        counters.dropped_queue += queue.push(client.key, packets, bytes(frames))
         target.wake.set()
-        if target.data.packets > BUSY_PACKETS:
+        if target.data.is_crowded_by(client.key):
             client.busy = target
 
     def _on_frame(self, client: _Client, kind: int, body: bytes) -> None:
@@ -338,8 +438,46 @@ class DerpServer:
         elif kind == derp.SEND_PACKET:
             raise WireError("short_frame")
         elif kind in _MESH_FRAMES:
-            # One server needs no mesh. With several, a replica that shows the mesh key will be served from here.
-            raise WireError("not_permitted" if not client.mesh else "mesh_not_served")
+            if not client.mesh:
+                raise WireError("not_permitted")
+            self._on_mesh_frame(client, kind, body)
+
+    # -- the mesh of relays -----------------------------------------------------------------------------------------
+    def add_elsewhere(self, key: bytes, forward: Forward) -> None:
+        """A peer is at another relay; packets for it go there while it is not here."""
+        self._elsewhere[key] = forward
+
+    def remove_elsewhere(self, key: bytes, forward: Forward) -> None:
+        """It left that relay, or the relay was lost."""
+        if self._elsewhere.get(key) is forward:
+            del self._elsewhere[key]
+
+    def _on_mesh_frame(self, client: _Client, kind: int, body: bytes) -> None:
+        if kind == derp.WATCH_CONNS:
+            self._watchers[client] = None
+            for clients in self._clients.values():
+                client.put_control(derp.PeerPresent(clients[-1].key).encode())
+            return
+        frame = derp.parse_untrusted(kind, body)
+        if isinstance(frame, derp.ClosePeer):
+            for peer in self._clients.get(frame.key, ()):
+                peer.scope.cancel()
+        elif isinstance(frame, derp.ForwardPacket):
+            # A forwarded packet is never forwarded again: two relays that are wrong about a peer would play ping-pong.
+            self.counters.forwarded_in += 1
+            targets = self._clients.get(frame.destination)
+            if targets is None:
+                self.counters.dropped_unknown += 1
+                return
+            disco = frame.packet.startswith(DISCO_MAGIC)
+            queue = targets[-1].disco if disco else targets[-1].data
+            packet = derp.encode_recv_packet(frame.source, frame.packet)
+            self.counters.dropped_queue += queue.push(frame.source, 1, packet)
+            targets[-1].wake.set()
+
+    def _tell_watchers(self, frame: bytes) -> None:
+        for watcher in self._watchers:
+            watcher.put_control(frame)
 
     async def _write(self, client: _Client) -> None:
         keepalive_at = trio.current_time() + KEEPALIVE + random() * KEEPALIVE_JITTER
@@ -362,12 +500,13 @@ class DerpServer:
                     client.scope.cancel()
                     return
                 client.wrote_at = trio.current_time()
-                if client.drained and client.data.packets <= BUSY_PACKETS:
+                if client.drained:
                     client.drained.unpark_all()
                 self.counters.sent += packets
                 self.counters.bytes_sent += len(frames)
 
     def _remove(self, client: _Client) -> None:
+        self._watchers.pop(client, None)
         clients = self._clients[client.key]
         clients.remove(client)
         if clients:
@@ -377,4 +516,6 @@ class DerpServer:
         gone = derp.PeerGone(client.key, derp.GONE_DISCONNECTED).encode()
         for key in client.recipients:
             for recipient in self._clients.get(key, ()):
-                recipient.put_control(gone)
+                if recipient not in self._watchers:
+                    recipient.put_control(gone)
+        self._tell_watchers(gone)

@@ -1,0 +1,118 @@
+"""One relay's view of another of the same mesh: who is there, and the way to them.
+
+Every relay of a deployment connects to every other with the shared mesh key and watches who comes and goes; packets
+for a peer that is there are forwarded, once. Obeys derp-disco-stun.md section 2 "mesh". Frames of our own clients are
+`derp_server.py`'s; reaching the other relay is the dialer's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from random import random
+
+import trio
+
+from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.core.errors import CryptoError, MeshError, WireError
+from coder.mesh.core.wire import derp
+from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox
+from coder.mesh.drivers.transport import DerpTransport
+
+Dial = Callable[[], Awaitable[DerpTransport]]
+"""Opens a connection to the other relay. Raises RelayError, OSError, trio.BrokenResourceError."""
+
+FIRST_RETRY, LAST_RETRY = 0.25, 10.0
+READ_TIMEOUT = 120.0
+QUEUE_BYTES = 4 << 20
+"""Ours: what may wait for another relay; more is dropped, as for any slow reader."""
+
+_ERRORS = (OSError, trio.BrokenResourceError, trio.TooSlowError, WireError, CryptoError, MeshError)
+
+
+class _Link:
+    """One connection to the other relay."""
+
+    def __init__(self, server: DerpServer, stream: trio.abc.Stream) -> None:
+        self._server = server
+        self._stream = stream
+        self._queue: list[bytes] = []
+        self._size = 0
+        self._wake = trio.Event()
+        self._there: set[bytes] = set()
+
+    def forward(self, destination: bytes, frames: bytes, packets: int) -> bool:
+        """Queue RecvPacket frames of one sender as ForwardPackets."""
+        if self._size + len(frames) > QUEUE_BYTES:
+            return False
+        at = 0
+        for _ in range(packets):
+            _, length = derp.HEADER.unpack_from(frames, at)
+            end = at + HEADER_SIZE + length
+            body = frames[at + HEADER_SIZE : at + KEY_END] + destination + frames[at + KEY_END : end]
+            self._queue.append(derp.frame(derp.FORWARD_PACKET, body))
+            self._size += len(body)
+            at = end
+        self._wake.set()
+        return True
+
+    def on_frame(self, frame: derp.Frame, own: bytes) -> None:
+        """What the other relay says."""
+        if isinstance(frame, derp.PeerPresent) and frame.key != own:
+            self._there.add(frame.key)
+            self._server.add_elsewhere(frame.key, self.forward)
+        elif isinstance(frame, derp.PeerGone):
+            self._there.discard(frame.key)
+            self._server.remove_elsewhere(frame.key, self.forward)
+        elif isinstance(frame, derp.Ping):
+            self._queue.append(derp.Pong(frame.data).encode())
+            self._wake.set()
+
+    def forget(self) -> None:
+        """The connection is lost, and with it the way to everybody there."""
+        for key in self._there:
+            self._server.remove_elsewhere(key, self.forward)
+
+    async def write(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            data, self._queue, self._size = b"".join(self._queue), [], 0
+            await self._stream.send_all(data)
+
+
+async def keep_meshed(server: DerpServer, dial: Dial, mesh_key: str, private: PrivateKey | None = None) -> None:
+    """Stay connected to one other relay, for ever."""
+    own = private or PrivateKey.generate(os.urandom)
+    delay = FIRST_RETRY
+    while True:
+        try:
+            transport = await dial()
+            async with transport.stream:
+                delay = FIRST_RETRY
+                await _mesh(server, transport, mesh_key, own)
+        except* _ERRORS:
+            pass  # it restarts, or the network does: tried again below
+        await trio.sleep(delay * (0.5 + random() / 2))
+        delay = min(2 * delay, LAST_RETRY)
+
+
+async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own: PrivateKey) -> None:
+    inbox, stream = Inbox(transport.stream, transport.leftover), transport.stream
+    hello = await inbox.frame()
+    if not isinstance(hello, derp.ServerKey):
+        raise WireError("unexpected_frame", "the first frame of a relay is its key")
+    box = SharedBox(own, hello.key)
+    info = derp.seal_client_info(box, own.public, os.urandom(NONCE_SIZE), derp.ClientInfo(mesh_key=mesh_key))
+    await stream.send_all(info.encode() + derp.WatchConns().encode())
+    link = _Link(server, stream)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.write)
+            while True:
+                with trio.fail_after(READ_TIMEOUT):
+                    link.on_frame(await inbox.frame(), own.public)
+    finally:
+        link.forget()
