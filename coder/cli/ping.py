@@ -20,20 +20,55 @@ def _run(invocation: Invocation) -> int:
 
 
 async def _main(invocation: Invocation) -> int:
-    from coder.client.link import open_link
+    from coder.client.link import explain_link, open_link
     from coder.client.ready import Preparation, say_on_stderr
     from coder.net.http1 import HttpClient
+    from coder.tailnet.verdicts import lines_of
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, say_on_stderr, autostart=False)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
     direct = not invocation.globals["disable_direct"]
+    name = target.workspace["name"]
     async with open_link(policy, target.agent["id"], direct=direct) as link:
-        await link.wait_reachable()
-        results = await _ping_all(invocation, link, target.workspace["name"])
-    _summary(target.workspace["name"], results)
+        try:
+            await link.wait_reachable()
+        except CoderError:
+            # Which rung fails is what somebody who gets no answer came to hear.
+            sys.stderr.write("\n".join(lines_of(explain_link(link))) + "\n")
+            raise
+        results = await _ping_all(invocation, link, name)
+        rungs = explain_link(link, next((result for result in reversed(results) if result), None))
+    if _wants_json(invocation):
+        _print_json(name, results, rungs)
+    else:
+        _summary(name, results)
+        sys.stdout.write("\n" + "\n".join(lines_of(rungs)) + "\n")
     return 0 if any(results) else 1
+
+
+def _wants_json(invocation: Invocation) -> bool:
+    return bool(invocation["output"] == "json")
+
+
+def _print_json(name: str, results: list[Any], rungs: list[Any]) -> None:
+    import json
+
+    pings = [
+        {
+            "latency_ms": round(result.latency_s * 1000, 3),
+            "p2p": result.via == "direct",
+            "endpoint": result.endpoint,
+            "derp_region_id": result.region,
+            "derp_region_code": result.region_code,
+        }
+        if result
+        else None
+        for result in results
+    ]
+    report = {"workspace": name, "pings": pings, "rungs": [rung.to_json() for rung in rungs]}
+    sys.stdout.write(json.dumps(report, indent=4) + "\n")
 
 
 async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
@@ -67,14 +102,24 @@ async def _one(invocation: Invocation, link: Any, name: str) -> Any:
         try:
             result = await link.ping()
         except (CoderError, OSError, trio.BrokenResourceError) as error:
-            sys.stdout.write(f"{stamp}ping to {name!r} failed: {error}\n")
+            _say(invocation, f"{stamp}ping to {name!r} failed: {error}\n")
             return None
-        via = f"p2p via {result.endpoint}" if result.via == "direct" else f"proxied via DERP({result.region})"
-        sys.stdout.write(f"{stamp}pong from {name} {via} in {result.latency_s * 1000:.2f}ms\n")
-        sys.stdout.flush()
+        via = f"p2p via {result.endpoint}" if result.via == "direct" else f"proxied via DERP({_region(link, result)})"
+        _say(invocation, f"{stamp}pong from {name} {via} in {result.latency_s * 1000:.2f}ms\n")
         return result
-    sys.stdout.write(f"{stamp}ping to {name!r} timed out\n")
+    _say(invocation, f"{stamp}ping to {name!r} timed out\n")
     return None
+
+
+def _region(link: Any, result: Any) -> str:
+    return str(link.regions.get(result.region) or result.region)
+
+
+def _say(invocation: Invocation, line: str) -> None:
+    """One ping's line; not in the way of JSON."""
+    out = sys.stderr if _wants_json(invocation) else sys.stdout
+    out.write(line)
+    out.flush()
 
 
 def _summary(name: str, results: list[Any]) -> None:
@@ -106,6 +151,7 @@ PING = Command(
             "timeout", "timeout", short="t", kind="duration", default=parse_duration("5s"), help="Time for an answer."
         ),
         Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 pings until interrupted."),
+        Option("output", "output", short="o", default="text", choices=("text", "json"), help="Output format."),
         Option("time", "time", kind="bool", default=False, help="Show the local time of each ping."),
         Option("utc", "utc", kind="bool", default=False, help="Show the UTC time of each ping."),
     ),

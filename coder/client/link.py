@@ -18,19 +18,35 @@ from coder.mesh.node import Node, NodeConfig, PingResult, open_node
 from coder.mesh.trace import Trace
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
-from coder.net.policy import DialPolicy
+from coder.net.policy import DialPolicy, proxy_for
 from coder.net.websocket import connect_websocket
 from coder.rpc.session import Session, open_session
 from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address, random_address
 from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number
-from coder.tailnet.relay import RelayDialer
+from coder.tailnet.relay import RelayDialer, shown_proxy
+from coder.tailnet.verdicts import Verdict
 
 API_VERSION = "2.0"
 "Coordination needs nothing newer, and any server speaks it."
 FINAL_STATUSES = {400, 401, 403, 404, 409, 500}
 "Refusals of the first dial that a second one would not change (rpc framing document, section 6)."
 REACH_TIMEOUT = 30.0
+
+
+@dataclass(slots=True)
+class LinkFacts:
+    """How the parts of a link get through."""
+
+    policy: DialPolicy | None = None
+    relay: RelayDialer | None = None
+    coordination: str = ""
+    "`websocket` or `stream`; empty before the first session."
+    is_disabled: bool = False
+    "Direct paths are switched off on this side."
+    is_blocked: bool = False
+    "The deployment forbids direct paths."
+    stun_servers: int = 0
 
 
 @dataclass(slots=True)
@@ -43,6 +59,8 @@ class WorkspaceLink:
     address: IPv6Address
     regions: dict[int, str] = field(default_factory=dict)
     "Names of the relay regions by id."
+    facts: LinkFacts = field(default_factory=LinkFacts)
+    "What was found out on the way; see `explain_link`."
 
     async def wait_reachable(self, timeout: float = REACH_TIMEOUT) -> None:
         """Returns when the agent answered inside the tunnel. Raises CoderError after `timeout` seconds."""
@@ -85,8 +103,9 @@ async def open_link(
     """
     ident = UUID(agent_id)
     info = await _connection_info(policy, agent_id)
-    direct = direct and not info["disable_direct_connections"]
     relay = RelayDialer(policy, force_websockets=bool(info["derp_force_websockets"]))
+    facts = LinkFacts(policy, relay, "", not direct, bool(info["disable_direct_connections"]))
+    direct = direct and not facts.is_blocked
     config = NodeConfig(
         addresses=(random_address(),),
         derp_map=derpmap.with_embedded(derpmap.from_json(info["derp_map"]), policy.url),
@@ -96,12 +115,14 @@ async def open_link(
         trace=trace,
         tap=tap,
     )
+    facts.stun_servers = len(config.derp_map.stun_servers())
     regions = {number: region.region_name for number, region in config.derp_map.regions.items()}
 
     @asynccontextmanager
     async def session(resume_token: str) -> AsyncIterator[Session]:
         path = f"/api/v2/workspaceagents/{agent_id}/coordinate?version={API_VERSION}"
         socket = await connect_websocket(policy, path + (f"&resume_token={resume_token}" if resume_token else ""))
+        facts.coordination = socket.rung
         try:
             async with open_session(socket, "client") as opened:
                 yield opened
@@ -119,9 +140,47 @@ async def open_link(
     ):
         controller.add_tunnel(ident)
         nursery.start_soon(coordinate, controller)
-        yield WorkspaceLink(node, controller, ident, agent_address(ident), regions)
+        yield WorkspaceLink(node, controller, ident, agent_address(ident), regions, facts)
         await controller.disconnect()
         nursery.cancel_scope.cancel()
+
+
+def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Verdict]:
+    """Each rung of an open link in words, best known last: API, links, relay, UDP, direct path."""
+    from coder.tailnet import verdicts
+
+    facts, status = link.facts, link.node.status()
+    found = []
+    if facts.policy is not None:
+        origin = facts.policy.origin
+        proxy = shown_proxy(proxy_for(facts.policy, origin.hostname or "", origin.scheme))
+        found.append(verdicts.api(url=facts.policy.url, proxy=proxy, latency_s=None))
+    found.append(verdicts.links(facts.coordination))
+    region = status.self_info.preferred_derp
+    works = False
+    for rung in facts.relay.rungs(region) if facts.relay is not None else ():
+        found.append(verdicts.relay(rung.name, rung.verdict, is_needed=not works))
+        works = works or rung.verdict == "works"
+    seen = [str(endpoint) for endpoint in status.self_info.endpoints]
+    servers = 0 if facts.is_disabled or facts.is_blocked else facts.stun_servers
+    if not (facts.is_disabled or facts.is_blocked):
+        address = seen[0] if seen else ""
+        found.append(
+            verdicts.udp(works=status.udp_works, servers=servers, answered=status.stun_answers, address=address)
+        )
+    key = link.controller.public_key_of(link.agent_id)
+    direct = last.endpoint if last is not None and last.via == "direct" else ""
+    found.append(
+        verdicts.direct(
+            endpoint=direct,
+            is_disabled=facts.is_disabled,
+            is_blocked=facts.is_blocked,
+            udp_works=status.udp_works if servers else None,
+            varies=status.mapping_varies,
+            peer_endpoints=None if key is None else link.node.candidates_of(key),
+        )
+    )
+    return found
 
 
 async def _connection_info(policy: DialPolicy, agent_id: str) -> dict[str, Any]:

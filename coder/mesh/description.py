@@ -112,6 +112,8 @@ class NodeStatus:
     udp_works: bool
     """Whether a STUN server ever answered in the last round."""
     mapping_varies: bool | None
+    stun_answers: int
+    """STUN servers that answered in the last round."""
     relays: tuple[RelayStatus, ...]
     peers: tuple[PeerStatus, ...]
     dropped_strangers: int

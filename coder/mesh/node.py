@@ -292,10 +292,16 @@ class Node:
             udp_ports=self._ports(),
             udp_works=self._netcheck.mappings.udp_works,
             mapping_varies=self._netcheck.mappings.varies,
+            stun_answers=self._netcheck.mappings.answers,
             relays=tuple(self._relays.status()),
             peers=tuple(self.peer_status(key) for key in self.peers()),
             dropped_strangers=self.endpoint.dropped_strangers,
         )
+
+    def candidates_of(self, public_key: PublicKey) -> int:
+        """How many UDP addresses a peer is known to claim; 0 for an unknown peer."""
+        peer = self.endpoint.peers.get(public_key)
+        return len(peer.paths.candidates) if peer else 0
 
     def peer_status(self, public_key: PublicKey) -> PeerStatus:
         """How a peer is reached at present. UnknownPeerError."""

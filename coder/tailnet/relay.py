@@ -118,6 +118,15 @@ class RelayDialer:
                 raise _RungRefused(_what_happened(rung, error)) from error
             raise
 
+    async def try_rung(self, region: DerpRegion, node: DerpNode, rung: str) -> DerpTransport:
+        """One rung by itself, whatever is known of the others. Raises RelayError with what is wrong with it."""
+        try:
+            return await self._climb(rung, self._policy_of(region, node), "tried by itself")
+        except _RungRefused as error:
+            raise RelayError(error.reason) from error
+        except (NetError, HttpError) as error:
+            raise RelayError(error.message) from error
+
     async def probe(self, region: DerpRegion, node: DerpNode) -> float:
         """Seconds of one `GET /derp/latency-check` on a warm connection. Raises RelayError."""
         from coder.net.http1 import HttpClient

@@ -8,7 +8,9 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 
 import trio
 
@@ -42,6 +44,40 @@ def local_addresses() -> list[str]:
     unique = dict.fromkeys(found)
     usable = [ip for ip in unique if not (ip_address(ip).is_link_local or ip_address(ip).is_multicast)]
     return sorted(usable, key=lambda ip: ":" in ip)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A network interface, for people."""
+
+    name: str
+    mtu: int
+    """0: unknown."""
+    addresses: tuple[str, ...]
+    """With prefix lengths where they are known."""
+
+
+def list_interfaces() -> list[Interface]:
+    """Interfaces that have addresses, by their order in the system; empty where it cannot be asked."""
+    found: dict[int, list[str]] = {}
+    try:
+        for index, address, prefix in _dump() if sys.platform.startswith("linux") else ():
+            found.setdefault(index, []).append(f"{address}/{prefix}")
+        names = dict(socket.if_nameindex())
+    except OSError:
+        return []
+    return [
+        Interface(names[index], _mtu(names[index]), tuple(addresses))
+        for index, addresses in sorted(found.items())
+        if index in names
+    ]
+
+
+def _mtu(name: str) -> int:
+    try:
+        return int(Path("/sys/class/net", name, "mtu").read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 async def wait_addresses_changed(known: list[str]) -> list[str]:
@@ -89,18 +125,23 @@ def _drain(watch: socket.socket) -> None:
 
 
 def _netlink_addresses() -> list[str]:
+    return [address for _, address, _ in _dump()]
+
+
+def _dump() -> list[tuple[int, str, int]]:
+    """(index of the interface, address, prefix length) of everything that is up."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE) as sock:
         sock.settimeout(1.0)
         sock.bind((0, 0))
         body = _IFADDR.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
         sock.send(_HEADER.pack(_HEADER.size + len(body), _RTM_GETADDR, _DUMP_REQUEST, 1, 0) + body)
-        found: list[str] = []
+        found: list[tuple[int, str, int]] = []
         while not _read_dump(sock.recv(65536), found):
             pass
         return found
 
 
-def _read_dump(data: bytes, found: list[str]) -> bool:
+def _read_dump(data: bytes, found: list[tuple[int, str, int]]) -> bool:
     """Collect addresses of one datagram of the answer; -> whether it was the last."""
     at = 0
     while at + _HEADER.size <= len(data):
@@ -108,9 +149,11 @@ def _read_dump(data: bytes, found: list[str]) -> bool:
         if kind in (_NLMSG_DONE, _NLMSG_ERROR) or length < _HEADER.size:
             return True
         if kind == _RTM_NEWADDR:
-            address = _read_address(data[at + _HEADER.size : at + length])
+            body = data[at + _HEADER.size : at + length]
+            address = _read_address(body)
             if address:
-                found.append(address)
+                _, prefix, _, _, index = _IFADDR.unpack_from(body)
+                found.append((index, address, prefix))
         at += (length + 3) & ~3
     return False
 

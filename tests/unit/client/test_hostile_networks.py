@@ -13,35 +13,17 @@ from uuid import uuid4
 import pytest
 import trio
 
-from coder.agent.agent import Agent
-from coder.agent.config import AgentConfig
 from coder.base.secret import Secret
 from coder.client.link import WorkspaceLink, open_link
 from coder.mesh.drivers.pump import Pump
 from coder.net.policy import DialPolicy
-from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.agents import AgentWorld, workspace_world
 from tests.kit.hostile import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
+from tests.kit.whole_agent import running_agent
 
 TERMINAL = 2
 NAME = "coder.test"
 "Not a loopback name: those are never reached through a proxy. Only the proxies here can resolve it."
-
-
-@asynccontextmanager
-async def running_agent(scene: AgentWorld, policy: DialPolicy, folder: Path) -> AsyncIterator[None]:
-    """A whole agent in this process."""
-    folder.mkdir(exist_ok=True)
-    token = Secret(scene.token)
-    agent = Agent(AgentConfig(policy.with_token(token), token, folder, folder, "coder"))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(agent.run)
-
-        async def connected() -> bool:
-            return bool((await scene.agent())["status"] == "connected")
-
-        await eventually(connected)
-        yield
-        agent.stop()
 
 
 async def shell_says(link: WorkspaceLink) -> str:

@@ -120,6 +120,11 @@ class Mappings:
         return bool(self._seen)
 
     @property
+    def answers(self) -> int:
+        """How many servers answered."""
+        return len(self._seen)
+
+    @property
     def varies(self) -> bool | None:
         """Whether our IPv4 mapping depends on whom we talk to; None with fewer than two witnesses."""
         seen = [address for server, address in self._seen.items() if ":" not in server[0]]

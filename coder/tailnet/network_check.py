@@ -1,0 +1,341 @@
+"""Trying every rung from this machine to a deployment, one by one: what `coder netcheck` reports.
+
+Lives here: the measurements and upstream's JSON of them (`derp`, `interfaces`). The words are `verdicts.py`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.derpmap import DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
+from coder.mesh.core.paths.netcheck import HomeChooser, Mappings
+from coder.mesh.drivers.interfaces import Interface, list_interfaces
+from coder.mesh.drivers.stun import StunRound, resolve
+from coder.mesh.errors import RelayError
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy, proxy_for
+from coder.net.websocket import connect_websocket
+from coder.tailnet import derpmap, verdicts
+from coder.tailnet.relay import RUNGS, RelayDialer, shown_proxy
+from coder.tailnet.relay_exchange import exchange
+from coder.tailnet.verdicts import Verdict
+
+SAFE_MTU = 1378
+"""Bytes an interface should carry so that packets of ours (1310 and headers) pass in one piece; upstream's number."""
+RUNG_TIMEOUT = 10.0
+NANO = 1_000_000_000
+
+
+@dataclass
+class NodeResult:
+    """One node of one region."""
+
+    node: DerpNode
+    latency_s: float | None = None
+    rungs: dict[str, str] = field(default_factory=lambda: dict.fromkeys(RUNGS, "not tried"))
+    rung: str = ""
+    "The first that works."
+    round_trip_s: float | None = None
+    "Of a message between two clients of the relay."
+    stun: str | None = None
+    "None: not asked; empty: answered; else what went wrong."
+    log: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def is_healthy(self) -> bool:
+        if self.node.stun_only:
+            return self.stun == ""
+        return self.round_trip_s is not None
+
+
+@dataclass
+class Findings:
+    """Everything that was measured."""
+
+    derp_map: DerpMap
+    regions: dict[int, list[NodeResult]] = field(default_factory=dict)
+    latencies: dict[int, float] = field(default_factory=dict)
+    mappings: Mappings = field(default_factory=Mappings)
+    asked: int = 0
+    "STUN servers that could be asked."
+    can_send: set[int] = field(default_factory=set)
+    "Address families datagrams leave by."
+    interfaces: list[Interface] = field(default_factory=list)
+    home: int = 0
+    is_blocked: bool = False
+    "The deployment forbids direct paths."
+    rungs: list[Verdict] = field(default_factory=list)
+
+
+async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
+    """Tries everything. Raises CoderError only when the deployment itself does not answer or does not know us."""
+    proxy = shown_proxy(proxy_for(policy, policy.origin.hostname or "", policy.origin.scheme))
+    async with HttpClient(policy) as http:
+        await http.request("GET", "/api/v2/buildinfo")
+        began = trio.current_time()
+        await http.request("GET", "/api/v2/buildinfo")
+        took = trio.current_time() - began
+        info = (await http.request("GET", "/api/v2/workspaceagents/connection")).json()
+    found = Findings(derpmap.with_embedded(derpmap.from_json(info["derp_map"]), policy.url))
+    found.is_blocked = bool(info["disable_direct_connections"])
+    found.interfaces = list_interfaces()
+    found.rungs = [verdicts.api(url=policy.url, proxy=proxy, latency_s=took), await _try_link(policy)]
+    dialer = RelayDialer(policy)
+    async with trio.open_nursery() as nursery:
+        for region in found.derp_map.regions.values():
+            results = found.regions[region.region_id] = [NodeResult(node) for node in region.nodes]
+            for result in results:
+                if not result.node.stun_only:
+                    nursery.start_soon(_try_relay, dialer, region, result, found)
+        nursery.start_soon(_try_udp, found)
+    found.home = HomeChooser().on_report(found.derp_map, found.latencies, trio.current_time(), 0)
+    found.rungs += _relay_verdicts(found) + _udp_verdicts(found, direct=direct)
+    return found
+
+
+async def _try_link(policy: DialPolicy) -> Verdict:
+    try:
+        socket_ = await connect_websocket(policy, "/api/v2/tailnet?version=2.0")
+    except (HttpError, NetError) as error:
+        return verdicts.links("", error.message, error.hint)
+    await socket_.aclose()
+    return verdicts.links(socket_.rung)
+
+
+async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult, found: Findings) -> None:
+    try:
+        result.latency_s = await dialer.probe(region, result.node)
+        known = found.latencies.get(region.region_id)
+        found.latencies[region.region_id] = min(result.latency_s, known or result.latency_s)
+    except (RelayError, trio.BrokenResourceError, OSError) as error:
+        result.errors.append(str(error))
+    for rung in RUNGS:
+        if rung == "stream" and not region.embedded_relay:
+            continue  # ours alone
+        result.log.append(f"trying the relay by {rung}")
+        try:
+            with trio.fail_after(RUNG_TIMEOUT):
+                one = await dialer.try_rung(region, result.node, rung)
+                two = await dialer.try_rung(region, result.node, rung)
+                took = await exchange(one, two)
+        except trio.TooSlowError:
+            result.rungs[rung] = f"nothing came back within {RUNG_TIMEOUT:g} s"
+        except (CoderError, RelayError, WireError, trio.BrokenResourceError, OSError) as error:
+            result.rungs[rung] = str(error)
+        else:
+            result.rungs[rung] = "works"
+            if not result.rung:
+                result.rung, result.round_trip_s = rung, took
+            continue
+        result.errors.append(f"{rung}: {result.rungs[rung]}")
+
+
+async def _try_udp(found: Findings) -> None:
+    """Ask every STUN server from one socket per family, so that their answers can be compared."""
+    wanted = {
+        (result.node.stun_test_ip or result.node.host_name, result.node.stun_port or DEFAULT_STUN_PORT): result
+        for results in found.regions.values()
+        for result in results
+        if result.node.stun_port >= 0
+    }
+    found.asked = len(wanted)
+    sockets: dict[socket.AddressFamily, trio.socket.SocketType] = {}
+    for family, host in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+        try:
+            sockets[family] = trio.socket.socket(family, socket.SOCK_DGRAM)
+            await sockets[family].bind((host, 0))
+        except OSError:
+            sockets.pop(family, None)
+
+    def send(datagram: bytes, to: Address) -> None:
+        family = socket.AF_INET6 if ":" in to[0] else socket.AF_INET
+        try:
+            os_socket = sockets[family]._sock  # type: ignore[attr-defined]
+            os_socket.sendto(datagram, to)
+            found.can_send.add(family)
+        except (KeyError, OSError):
+            pass
+
+    round_ = StunRound(os.urandom, send)
+    answered: set[Address] = set()
+
+    async def listen(sock: trio.socket.SocketType) -> None:
+        while True:
+            try:
+                datagram, _ = await sock.recvfrom(2048)
+                answer = round_.on_answer_untrusted(datagram)
+            except (OSError, WireError):
+                await trio.lowlevel.checkpoint()
+                continue
+            if answer is not None:
+                answered.add(answer[0])
+                found.mappings.on_answer(*answer, trio.current_time())
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for sock in sockets.values():
+                nursery.start_soon(listen, sock)
+            await round_.ask(wanted, list(sockets))
+            nursery.cancel_scope.cancel()
+    finally:
+        for sock in sockets.values():
+            sock.close()
+    for (host, port), result in wanted.items():
+        addresses = await resolve(host, port, list(sockets))
+        result.stun = "" if answered.intersection(addresses) else "no answer" if addresses else "no such host"
+
+
+# ---- words
+
+
+def _relay_verdicts(found: Findings) -> list[Verdict]:
+    result = next((r for r in found.regions.get(found.home, ()) if not r.node.stun_only), None)
+    if result is None:
+        return [Verdict("relay", "Relay", "error", "the deployment has no relay", "Ask its administrator.")]
+    listed, works = [], False
+    for rung in RUNGS:
+        took = result.round_trip_s if rung == result.rung else None
+        listed.append(verdicts.relay(rung, result.rungs[rung], is_needed=not works, latency_s=took))
+        works = works or result.rungs[rung] == "works"
+    return listed
+
+
+def _udp_verdicts(found: Findings, *, direct: bool) -> list[Verdict]:
+    observed = found.mappings.observed()
+    answered = sum(result.stun == "" for results in found.regions.values() for result in results)
+    works = found.mappings.udp_works
+    shown = ", ".join(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in observed)
+    return [
+        verdicts.udp(works=works, servers=found.asked, answered=answered, address=shown),
+        verdicts.direct(
+            is_disabled=not direct,
+            is_blocked=found.is_blocked,
+            udp_works=works if found.asked else None,
+            varies=found.mappings.varies,
+        ),
+    ]
+
+
+# ---- upstream's JSON
+
+
+def to_json(found: Findings) -> dict[str, Any]:
+    """`derp` and `interfaces` as upstream's `netcheck` prints them, and our `rungs`."""
+    return {
+        "derp": _derp_json(found),
+        "interfaces": _interfaces_json(found.interfaces),
+        "rungs": [verdict.to_json() for verdict in found.rungs],
+    }
+
+
+def _derp_json(found: Findings) -> dict[str, Any]:
+    maps = derpmap.to_json(found.derp_map)["Regions"]
+    regions = {str(number): _region_json(maps[str(number)], results) for number, results in found.regions.items()}
+    warnings = [warning for region in regions.values() for warning in region["warnings"]]
+    stun = [result.stun == "" for results in found.regions.values() for result in results if result.stun is not None]
+    if stun and not any(stun):  # none at all is a choice, and upstream does not warn of it
+        warnings.append({"code": "ESTUN01", "message": "None of the STUN servers answers: UDP seems to be blocked."})
+    elif found.mappings.varies:
+        warnings.append(
+            {"code": "ESTUN02", "message": "STUN returned different addresses; you may be behind a hard NAT."}
+        )
+    healthy = all(region["healthy"] for region in regions.values())
+    return {
+        "severity": "error" if not healthy else "warning" if warnings else "ok",
+        "warnings": warnings,
+        "dismissed": False,
+        "healthy": healthy,
+        "regions": regions,
+        "netcheck": _netcheck_json(found),
+        "netcheck_logs": [f"{v.name}: {v.state}: {v.text}" for v in found.rungs],
+    }
+
+
+def _region_json(region: Mapping[str, Any], results: list[NodeResult]) -> dict[str, Any]:
+    nodes = [_node_json(described, result) for described, result in zip(region["Nodes"], results, strict=True)]
+    bad = sum(not node["healthy"] for node in nodes)
+    warnings = [warning for node in nodes for warning in node["warnings"]]
+    healthy = bad == 0 or (len(nodes) > 1 and bad == 1)
+    return {
+        "healthy": healthy,
+        "severity": "error" if not healthy else "warning" if warnings or bad else "ok",
+        "warnings": warnings,
+        "region": region,
+        "node_reports": nodes,
+    }
+
+
+def _node_json(described: Mapping[str, Any], result: NodeResult) -> dict[str, Any]:
+    warnings = []
+    if not result.node.stun_only and result.rung not in {"", "upgrade"}:
+        warnings.append({"code": "EDERP01", "message": f"The relay is reached by {result.rung} only."})
+    took = result.round_trip_s or 0.0
+    severity = "error" if not result.is_healthy else "warning" if warnings else "ok"
+    return {
+        "healthy": result.is_healthy,
+        "severity": severity,
+        "warnings": warnings,
+        "node": described,
+        "node_info": {"TokenBucketBytesPerSecond": 0, "TokenBucketBytesBurst": 0},
+        "can_exchange_messages": result.round_trip_s is not None,
+        "round_trip_ping": f"{took * 1000:.6f}ms".replace("0.000000ms", "0s"),
+        "round_trip_ping_ms": int(took * 1000),
+        "uses_websocket": result.rung == "websocket",
+        "client_logs": [result.log],
+        "client_errs": [result.errors],
+        "stun": {"Enabled": result.stun is not None, "CanSTUN": result.stun == "", "Error": result.stun or None},
+    }
+
+
+def _netcheck_json(found: Findings) -> dict[str, Any]:
+    nanoseconds = {str(region): int(took * NANO) for region, took in found.latencies.items()}
+    observed = found.mappings.observed()
+    v4 = next((f"{ip}:{port}" for ip, port in observed if ":" not in ip), "")
+    v6 = next((f"[{ip}]:{port}" for ip, port in observed if ":" in ip), "")
+    return {
+        "UDP": found.mappings.udp_works,
+        "IPv6": bool(v6),
+        "IPv4": bool(v4) or bool(nanoseconds),
+        "IPv6CanSend": socket.AF_INET6 in found.can_send,
+        "IPv4CanSend": socket.AF_INET in found.can_send,
+        "OSHasIPv6": socket.has_ipv6,
+        "ICMPv4": False,
+        "MappingVariesByDestIP": found.mappings.varies,
+        "HairPinning": None,
+        "UPnP": None,
+        "PMP": None,
+        "PCP": None,
+        "PreferredDERP": found.home,
+        "RegionLatency": nanoseconds,
+        "RegionV4Latency": nanoseconds,
+        "RegionV6Latency": {},
+        "GlobalV4": v4,
+        "GlobalV6": v6,
+        "CaptivePortal": None,
+    }
+
+
+def _interfaces_json(interfaces: list[Interface]) -> dict[str, Any]:
+    warnings = [
+        {"code": "EIF01", "message": f"Network interface {one.name} has an MTU of {one.mtu}, less than {SAFE_MTU}: "
+         "direct paths over it may be slower."}
+        for one in interfaces
+        if 0 < one.mtu < SAFE_MTU
+    ]  # fmt: skip
+    return {
+        "severity": "warning" if warnings else "ok",
+        "warnings": warnings,
+        "dismissed": False,
+        "interfaces": [{"name": i.name, "mtu": i.mtu, "addresses": list(i.addresses)} for i in interfaces],
+    }

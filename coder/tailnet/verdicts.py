@@ -1,0 +1,157 @@
+"""What is known of each way to a workspace, in words a person can act on. Pure: measuring is `network_check.py`'s.
+
+The rungs, best first: a direct UDP path, the relay by an upgrade, by a WebSocket, by plain requests; below them the
+API and its links, without which there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["ok", "warning", "error", "skipped"]
+
+MARKS: dict[State, str] = {"ok": "✔", "warning": "❗", "error": "✘", "skipped": "·"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One rung."""
+
+    name: str
+    "For programs: `api`, `links`, `relay-upgrade`, `relay-websocket`, `relay-stream`, `udp`, `direct`."
+    title: str
+    state: State
+    text: str
+    hint: str = ""
+    "The next step for somebody who wants it better; empty when there is none."
+    latency_ms: float | None = None
+
+    def to_json(self) -> dict[str, object]:
+        found: dict[str, object] = {"name": self.name, "state": self.state, "message": self.text}
+        if self.hint:
+            found["hint"] = self.hint
+        if self.latency_ms is not None:
+            found["latency_ms"] = round(self.latency_ms, 3)
+        return found
+
+
+def lines_of(verdicts: Iterable[Verdict]) -> list[str]:
+    """A line each, and one below it for a hint."""
+    listed = list(verdicts)
+    width = max((len(verdict.title) for verdict in listed), default=0)
+    lines = []
+    for verdict in listed:
+        took = f" ({verdict.latency_ms:.1f} ms)" if verdict.latency_ms is not None else ""
+        lines.append(f"{MARKS[verdict.state]} {verdict.title.ljust(width)}  {verdict.text}{took}")
+        if verdict.hint:
+            lines.append(f"  {' ' * width}  → {verdict.hint}")
+    return lines
+
+
+def through(proxy: str) -> str:
+    return f"through the proxy {proxy}" if proxy else "without a proxy"
+
+
+def api(*, url: str, proxy: str, latency_s: float | None, problem: str = "", hint: str = "") -> Verdict:
+    if problem:
+        return Verdict("api", "API", "error", problem, hint)
+    took = None if latency_s is None else latency_s * 1000
+    return Verdict("api", "API", "ok", f"{url} answers, {through(proxy)}", latency_ms=took)
+
+
+def links(rung: str, problem: str = "", hint: str = "") -> Verdict:
+    """`rung`: how a link of ours got through (`websocket`, `stream`); empty when it did not."""
+    if rung == "websocket":
+        return Verdict("links", "Links", "ok", "WebSockets get through")
+    if rung:
+        return Verdict(
+            "links", "Links", "warning", "WebSockets do not get through; plain requests carry the links instead",
+            "Let the reverse proxy or firewall in front of the server pass `Upgrade: websocket` on: it is faster.",
+        )  # fmt: skip
+    return Verdict("links", "Links", "error", problem or "no link to the server can be opened", hint)
+
+
+_RELAY_TITLES = {
+    "upgrade": "Relay by upgrade",
+    "websocket": "Relay by WebSocket",
+    "stream": "Relay by plain requests",
+}
+_RELAY_HINTS = {
+    "upgrade": "Harmless while the next one works; a proxy on the way does not know `Upgrade: DERP`.",
+    "websocket": "Something between here and the relay strips upgrades: let it pass `Upgrade: websocket` on.",
+    "stream": "Only this server's own relay can do this; a proxy that refuses POST or DELETE breaks it.",
+}
+
+
+def relay(rung: str, verdict: str, *, is_needed: bool, latency_s: float | None = None) -> Verdict:
+    """One rung of a relay; `verdict` as `RelayDialer` words it. `is_needed`: no rung above it works."""
+    title = _RELAY_TITLES[rung]
+    if verdict == "works":
+        took = None if latency_s is None else latency_s * 1000
+        return Verdict(f"relay-{rung}", title, "ok", "works", latency_ms=took)
+    if verdict == "not tried":
+        return Verdict(f"relay-{rung}", title, "skipped", "not tried" if is_needed else "not needed")
+    return Verdict(f"relay-{rung}", title, "error" if rung == "stream" else "warning", verdict, _RELAY_HINTS[rung])
+
+
+def udp(*, works: bool, servers: int, answered: int, address: str = "") -> Verdict:
+    """What STUN says. `servers`: how many could be asked."""
+    if not servers:
+        return Verdict(
+            "udp", "UDP", "skipped", "the deployment names no STUN server, so UDP was not tried",
+            "An administrator can give one with --derp-server-stun-addresses, or run ours with --stun-address.",
+        )  # fmt: skip
+    if works:
+        return Verdict("udp", "UDP", "ok", f"{answered} of {servers} STUN servers answer; seen as {address}")
+    return Verdict(
+        "udp", "UDP", "warning", f"none of {servers} STUN servers answers: UDP is blocked, or they are down",
+        "Ask for outgoing UDP to be allowed; until then everything takes the relay.",
+    )  # fmt: skip
+
+
+def direct(
+    *,
+    endpoint: str = "",
+    is_disabled: bool = False,
+    is_blocked: bool = False,
+    udp_works: bool | None = None,
+    varies: bool | None = None,
+    peer_endpoints: int | None = None,
+) -> Verdict:
+    """Whether a direct path is in use or can be. None: not known."""
+    title = "Direct path"
+    if endpoint:
+        return Verdict("direct", title, "ok", f"in use, by {endpoint}")
+    if is_disabled:
+        return Verdict("direct", title, "skipped", "switched off here by --disable-direct-connections")
+    if is_blocked:
+        return Verdict(
+            "direct", title, "skipped", "the deployment allows relayed connections only",
+            "An administrator set --block-direct-connections.",
+        )  # fmt: skip
+    if peer_endpoints == 0:
+        return Verdict(
+            "direct", title, "warning", "the agent tells no address of its own, so only the relay reaches it",
+            "Its network may block UDP: run `coder netcheck` there.",
+        )  # fmt: skip
+    if udp_works is False:
+        return Verdict(
+            "direct", title, "warning", "not possible while UDP is blocked here, but within one network",
+            "Allow outgoing UDP.",
+        )  # fmt: skip
+    if varies:
+        return Verdict(
+            "direct", title, "warning",
+            "hard: this network's NAT gives every connection another port (endpoint-dependent mapping)",
+            "It works with agents that have a public address or an easy NAT; else the relay stays in use.",
+        )  # fmt: skip
+    if peer_endpoints is not None:
+        return Verdict(
+            "direct", title, "warning", f"none found yet; {peer_endpoints} addresses of the agent are being tried",
+            "A firewall between may drop UDP, or both ends sit behind a difficult NAT.",
+        )  # fmt: skip
+    if udp_works is None:
+        return Verdict("direct", title, "skipped", "not known without a STUN server; tried within one network")
+    return Verdict("direct", title, "ok", "likely: UDP passes and the NAT keeps its ports")

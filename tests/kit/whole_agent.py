@@ -1,0 +1,32 @@
+"""The real agent, in the test's own process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from coder.agent.agent import Agent
+from coder.agent.config import AgentConfig
+from coder.base.secret import Secret
+from coder.net.policy import DialPolicy
+from tests.kit.agents import AgentWorld, eventually
+
+
+@asynccontextmanager
+async def running_agent(scene: AgentWorld, policy: DialPolicy, folder: Path) -> AsyncIterator[None]:
+    """A whole agent in this process."""
+    folder.mkdir(exist_ok=True)
+    token = Secret(scene.token)
+    agent = Agent(AgentConfig(policy.with_token(token), token, folder, folder, "coder"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(agent.run)
+
+        async def connected() -> bool:
+            return bool((await scene.agent())["status"] == "connected")
+
+        await eventually(connected)
+        yield
+        agent.stop()
