@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ class Phone:
 def deployment() -> Iterator[Deployment]:
     with open_deployment({"CODER_WIREGUARD_ADDRESS": ":51820"}) as found:
         yield found
+        if found.agent is not None:
+            found.kill(found.agent)  # it would wait for a server that is about to be gone
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +173,59 @@ def test_removal_and_suspension_cut_traffic_within_a_second(phone: Phone) -> Non
         assert phone.ping(phone.address)
     finally:
         short.down()
+
+
+def test_speed_is_measured_the_way_the_field_does(deployment: Deployment) -> None:
+    capture = deployment.folder / "inner.pcap"
+    done = deployment.coder(
+        "speedtest", WORKSPACE, "-t", "300ms", "-o", "json", "--pcap-file", str(capture), check=True
+    )
+    overall = json.loads(done.stdout)["overall"]
+    assert overall["start_time_seconds"] == 0 and overall["throughput_mbits"] > 1
+    assert capture.stat().st_size > 100_000
+
+
+def test_udp_ports_are_forwarded(deployment: Deployment) -> None:
+    echo = (
+        "import socket;s=socket.socket(2,2);s.bind(('127.0.0.1',5353))\n"
+        "while 1:d,a=s.recvfrom(9999);s.sendto(d[::-1],a)"
+    )
+    ask = "import socket;s=socket.socket(10,2);s.settimeout(5);s.sendto(b'abc',('::1',7777));print(s.recv(9999))"
+    deployment.world.spawn("agent", sys.executable, "-c", echo)
+    log = deployment.folder / "forward.log"
+    command = [*deployment.program(), "port-forward", WORKSPACE, "--udp", "7777:5353"]
+    forward = deployment.world.spawn("client", *command, env=deployment.env("client"), log=str(log))
+    deployment.wait(lambda: "Ready!" in log.read_text(), 20, "the port was not forwarded")
+    done = deployment.world.run("client", sys.executable, "-c", ask)
+    deployment.kill(forward)
+    assert done.stdout == b"b'cba'\n", done.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not find("gpg"), reason="not installed: gpg")
+def test_the_workspace_signs_with_our_key(deployment: Deployment) -> None:
+    home = deployment.folder / "keys"
+    home.mkdir(mode=0o700)
+    env = deployment.env("client") | {"GNUPGHOME": str(home)}
+    made = deployment.world.run(
+        "client",
+        find("gpg"),
+        "--batch",
+        "--passphrase",
+        "",
+        "--quick-gen-key",
+        "<t@e.st>",
+        "default",
+        "default",
+        env=env,
+    )
+    assert made.returncode == 0, made.stderr
+    try:
+        signing = "echo data | gpg --batch --clearsign -u t@e.st"
+        done = deployment.world.run("client", *deployment.program(), "ssh", "-G", WORKSPACE, signing, env=env)
+        assert b"BEGIN PGP SIGNATURE" in done.stdout, done.stderr
+    finally:
+        deployment.world.run("client", find("gpgconf"), "--kill", "gpg-agent", env=env)
 
 
 def _api(deployment: Deployment, method: str, path: str, token: str, body: dict[str, Any]) -> Any:
