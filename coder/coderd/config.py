@@ -63,6 +63,7 @@ class ServerConfig:
     derp_config_url: str = ""
     derp_config_path: str = ""
     block_direct_connections: bool = False
+    derp_server_bytes_per_second: int = 0
     stun_address: str = ""
     wireguard_address: str = ""
     wireguard_endpoint: str = ""
@@ -136,6 +137,28 @@ class ServerConfig:
     oidc_sign_in_text: str = "OpenID Connect"
     oidc_icon_url: str = ""
     oidc_client_id: str = ""
+    oidc_client_secret: Secret = field(default_factory=lambda: Secret(""))
+    oidc_issuer_url: str = ""
+    oidc_scopes: tuple[str, ...] = ("openid", "profile", "email")
+    oidc_allow_signups: bool = True
+    oidc_signups_disabled_text: str = ""
+    oidc_email_domain: tuple[str, ...] = ()
+    oidc_ignore_email_verified: bool = False
+    oidc_ignore_userinfo: bool = False
+    oidc_username_field: str = "preferred_username"
+    oidc_name_field: str = "name"
+    oidc_email_field: str = "email"
+    oidc_auth_url_params: Any = '{"access_type": "offline"}'
+    oidc_group_field: str = ""
+    oidc_group_mapping: Any = "{}"
+    oidc_group_auto_create: bool = False
+    oidc_group_regex_filter: str = ".*"
+    oidc_allowed_groups: tuple[str, ...] = ()
+    oidc_user_role_field: str = ""
+    oidc_user_role_mapping: Any = "{}"
+    oidc_user_role_default: tuple[str, ...] = ()
+    dangerous_oidc_skip_issuer_checks: bool = False
+    external_token_encryption_keys: tuple[str, ...] = ()
     oauth2_github_client_id: str = ""
     resolved: Resolved | None = None
     "Every option's value and source; None when the config was built by hand (tests)."
@@ -172,6 +195,10 @@ def ignored_settings(resolved: Resolved) -> list[str]:
     ]
 
 
+SECRETS = frozenset({"postgres_url", "provisioner_daemon_psk", "email_auth_password", "oidc_client_secret"})
+"""Attributes that are `Secret`."""
+
+
 def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     """Reads all options. Raises CoderError `bad_option`."""
     resolved = resolve(OPTIONS, inputs)
@@ -183,7 +210,7 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
         value = resolved[option.name]
         if option.name == "cache_dir":
             value = Path(value)
-        elif option.name in {"postgres_url", "provisioner_daemon_psk", "email_auth_password"}:
+        elif option.name in SECRETS:
             value = Secret(value)
         values[option.name] = value
     config = ServerConfig(data_dir=data_dir, resolved=resolved, **values)

@@ -70,6 +70,7 @@ derp-force-websockets | bool | | forceWebSockets | Clients speak to relays over 
 block-direct-connections | bool | | blockDirect | Clients and agents talk over the relay only. | env=CODER_BLOCK_DIRECT
 wireguard-address | string | | wireguardAddress | Where plain WireGuard clients are served (UDP host:port, such as :51820); empty turns it off.
 wireguard-endpoint | string | | wireguardEndpoint | host:port clients are told to use; the default is the access URL's host and the port of the WireGuard address.
+derp-server-bytes-per-second | int | 0 | bytesPerSecond | What each client of the embedded relay may send, in bytes a second; 0 for no limit. | env=CODER_DERP_SERVER_BYTES_PER_SECOND hidden
 stun-address | string | | stunAddress | Where the embedded STUN server listens (UDP); empty turns it off. | env=CODER_STUN_ADDRESS hidden
 ## Introspection / Health Check | introspection.healthcheck
 health-check-refresh | duration | 10m | refresh | How long a health report is kept.

@@ -39,7 +39,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
     await fetch_configured(ctx)
     if ctx.config.derp_server_enable:
         raw = await ctx.db.run(_ensure_key)
-        relay.server = DerpServer(PrivateKey(raw))
+        relay.server = DerpServer(PrivateKey(raw), rate=max(0, ctx.config.derp_server_bytes_per_second))
     async with trio.open_nursery() as nursery:
         if ctx.config.stun_address:
             nursery.start_soon(_answer_stun, ctx.config.stun_address)
