@@ -8,6 +8,7 @@ from msgspec import UNSET
 from quart import Blueprint, Response
 
 from coder.api.wireguard_clients import CreateWireguardClientRequest, CreateWireguardClientResponse
+from coder.coderd.http.audited import origin
 from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.json import no_content, read_body, reply
 from coder.coderd.services import users
@@ -40,7 +41,7 @@ async def post_client(user: str) -> Response:
         lifetime=timedelta(seconds=body.lifetime_seconds) if body.lifetime_seconds is not UNSET else timedelta(),
         workspace_ids=body.workspace_ids if body.workspace_ids is not UNSET else None,
     )
-    made = await clients.add_client(context(), subject(), row, wanted)
+    made = await clients.add_client(context(), subject(), row, wanted, origin())
     return reply(CreateWireguardClientResponse(client=made, server=await clients.server_view(context())), 201)
 
 
@@ -55,5 +56,5 @@ async def get_client(user: str, client: str) -> Response:
 @authenticated
 async def delete_client(user: str, client: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
-    await clients.remove_client(context(), subject(), row, client)
+    await clients.remove_client(context(), subject(), row, client, origin())
     return no_content()

@@ -18,7 +18,8 @@ import trio
 
 from coder.api.wireguard_clients import WireguardClient, WireguardServer, WireguardTarget
 from coder.base.ids import new_uuid
-from coder.coderd.services import authentication
+from coder.coderd.services import audit, authentication
+from coder.coderd.services.audit import Event, Origin
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.keys import key_resource
@@ -26,6 +27,7 @@ from coder.coderd.services.wireguard_access import Target, client_address, of_wo
 from coder.coderd.services.wireguard_hub import KEEPALIVE, MTU, hub_of, public_key
 from coder.coderd.services.workspace_access import load_workspace
 from coder.coderd.store import wireguard_clients as client_store
+from coder.coderd.store.audit import Snapshot
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.wireguard_clients import WireguardClientRow
 from coder.domain.names import is_name
@@ -33,6 +35,7 @@ from coder.domain.overlay import TAILSCALE_SERVICE_PREFIX
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
+    from coder.coderd.store.database import Tx
     from coder.coderd.store.users import UserRow
     from coder.domain.policy import Subject
 
@@ -63,7 +66,9 @@ async def server_view(ctx: Context) -> WireguardServer:
     )
 
 
-async def add_client(ctx: Context, subject: Subject, user: UserRow, wanted: NewClient) -> WireguardClient:
+async def add_client(
+    ctx: Context, subject: Subject, user: UserRow, wanted: NewClient, origin: Origin
+) -> WireguardClient:
     """Raises Invalid (the hub is off), InvalidFields, Conflict (name or key taken), NotFound (a workspace)."""
     require(subject, "create", key_resource(user.id))
     if hub_of(ctx) is None:
@@ -85,13 +90,13 @@ async def add_client(ctx: Context, subject: Subject, user: UserRow, wanted: NewC
         workspace_ids=list(wanted.workspace_ids) if wanted.workspace_ids is not None else None,
     )
     try:
-        await ctx.db.run(client_store.insert_client, row)
+        await ctx.db.run(_insert, row, _event("create", row, origin), now)
     except IntegrityError as error:
         raise Conflict(
             f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
             validations=[("name", "This value is already in use and should be unique.")],
         ) from error
-    _audit(ctx, subject, "create", row)
+    _tell(ctx, subject, "create", row)
     return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
 
 
@@ -121,11 +126,36 @@ async def get_client(ctx: Context, subject: Subject, user: UserRow, reference: s
     return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
 
 
-async def remove_client(ctx: Context, subject: Subject, user: UserRow, reference: str) -> None:
+async def remove_client(ctx: Context, subject: Subject, user: UserRow, reference: str, origin: Origin) -> None:
     """By name or id; it is cut off when the transaction's notice arrives, milliseconds later. Raises NotFound."""
     row = await _find(ctx, subject, user, reference, "delete")
-    await ctx.db.run(client_store.delete_client, row.id)
-    _audit(ctx, subject, "delete", row)
+    await ctx.db.run(_delete, row, _event("delete", row, origin), ctx.clock.now())
+    _tell(ctx, subject, "delete", row)
+
+
+async def _insert(tx: Tx, row: WireguardClientRow, event: Event, now: datetime) -> None:
+    await client_store.insert_client(tx, row)
+    await audit.write(tx, event, now)
+
+
+async def _delete(tx: Tx, row: WireguardClientRow, event: Event, now: datetime) -> None:
+    await client_store.delete_client(tx, row.id)
+    await audit.write(tx, event, now)
+
+
+def _event(action: Literal["create", "delete"], row: WireguardClientRow, origin: Origin) -> Event:
+    """Kinds of audited things are upstream's; a client counts as the key to its owner's workspaces that it is."""
+    state = {
+        "name": row.name,
+        "public_key": _text(row.public_key),
+        "user_id": str(row.user_id),
+        "expires_at": row.expires_at.isoformat() if row.expires_at else "",
+        "workspace_ids": [str(ident) for ident in row.workspace_ids] if row.workspace_ids is not None else None,
+    }
+    snapshot = Snapshot(row.id, row.name, None, "", "", state)
+    before, after = (snapshot, None) if action == "delete" else (None, snapshot)
+    status = 204 if action == "delete" else 201
+    return Event("api_key", action, origin, status, before, after, additional={"wireguard_client": row.name})
 
 
 async def _find(ctx: Context, subject: Subject, user: UserRow, reference: str, action: str) -> WireguardClientRow:
@@ -142,8 +172,8 @@ async def _owner_targets(ctx: Context, user_id: UUID) -> list[Target]:
     return await targets_of(ctx, owner) if owner is not None else []
 
 
-def _audit(ctx: Context, subject: Subject, action: Literal["create", "delete"], row: WireguardClientRow) -> None:
-    """The one place where changes to clients are put on record; the audit trail is to be called from here."""
+def _tell(ctx: Context, subject: Subject, action: Literal["create", "delete"], row: WireguardClientRow) -> None:
+    """A line for the server's log; the audit entry is written with the change itself."""
     ctx.log.info(
         "wireguard client",
         action=action,

@@ -91,6 +91,12 @@ async def test_a_client_is_added_listed_limited_and_removed() -> None:
         assert (await world.delete(PATH.format("me") + "/phone")).status_code == 204
         await is_cut_off(world, key)
         assert (await world.get(PATH.format("me") + "/phone")).status_code == 404
+        entries = (await world.get("/api/v2/audit?limit=50")).json()["audit_logs"]
+        found = [entry for entry in entries if "wireguard_client" in (entry["additional_fields"] or {})]
+        assert [(entry["action"], entry["resource_target"]) for entry in found] == [
+            ("delete", "phone"), ("create", "nothing"), ("create", "limited"), ("create", "phone"),
+        ]  # fmt: skip
+        assert found[-1]["diff"]["public_key"]["new"] == client["public_key"]
         assert (await world.get(PATH.format("me") + "/limited")).json()["name"] == "limited"
 
 
