@@ -36,7 +36,8 @@ from wsproto.events import (
 )
 
 from coder.base.config import Inputs
-from coder.coderd.config import server_config
+from coder.base.secret import Secret
+from coder.coderd.config import SECRETS, server_config
 from coder.coderd.options import OPTIONS
 from tests.kit.equality import Names, differences, pick
 
@@ -98,13 +99,14 @@ def area_settings(area: str) -> dict[str, Any]:
     return found
 
 
-def server_settings(area: str) -> dict[str, Any]:
+def server_settings(area: str, idp_url: str = "") -> dict[str, Any]:
     """An area's server options as attributes of `ServerConfig`."""
     found = area_settings(area)
+    found["server"] = {name: value.replace("{idp_url}", idp_url) for name, value in found["server"].items()}
     resolved = server_config(Inputs(env=found["server"]), Path("/nonexistent")).resolved
     assert resolved is not None
     chosen = {option.name for option in OPTIONS if option.env in found["server"]}
-    settings = {name: resolved[name] for name in chosen}
+    settings = {name: Secret(resolved[name]) if name in SECRETS else resolved[name] for name in chosen}
     settings["dangerous_disable_rate_limits"] = not found["rate_limits"]
     return settings
 

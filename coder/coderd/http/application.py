@@ -38,10 +38,12 @@ BLUEPRINTS: tuple[str, ...] = (
     "roles",
     "settings",
     "deployment",
+    "workspace_proxies",
     "inbox",
     "notifications",
     "audit",
     "insights",
+    "debug",
     "templates",
     "template_versions",
     "provisioners",
@@ -55,6 +57,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "experiments",
     "wireguard_clients",
     "oauth2",
+    "provider_logins",
     # last: takes what nobody else wants
     "site",
 )

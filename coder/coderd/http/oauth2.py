@@ -28,7 +28,7 @@ from coder.api.oauth2 import (
     PostOAuth2ProviderAppRequest,
     PutOAuth2ProviderAppRequest,
 )
-from coder.coderd.http import oauth2_pages
+from coder.coderd.http import pages
 from coder.coderd.http.auth import (
     CSRF_COOKIE,
     authenticated,
@@ -257,13 +257,15 @@ async def get_authorize() -> Response:
     app = await oauth2_grants.find_app(context(), request.args.get("client_id", ""))
     problems = _problems(app)
     if problems:
-        return oauth2_pages.problem(400, "Invalid Query Parameters", problems)
+        return pages.problem(400, "400 - Invalid Query Parameters", problems)
     if request.args["response_type"] != "code":
-        return oauth2_pages.problem(
-            400, "Unsupported Response Type", [f"response_type {request.args['response_type']!r}; only code is known"]
+        return pages.problem(
+            400,
+            "400 - Unsupported Response Type",
+            [f"response_type {request.args['response_type']!r}; only code is known"],
         )
     denied = {"error": "access_denied", "error_description": "The person did not let the application in"}
-    return oauth2_pages.consent(
+    return pages.consent(
         app=app.name,
         icon=app.icon,
         username=caller.user.username,

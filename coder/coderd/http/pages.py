@@ -1,4 +1,4 @@
-"""The two pages of the OAuth2 provider a person sees: the question, and why it cannot be asked.
+"""Pages a person sees outside the dashboard: an application's question, and why something cannot go on.
 
 They are plain HTML without scripts; everything that comes from a client or a database is escaped.
 """
@@ -19,11 +19,11 @@ _STYLE = (
 )
 
 
-def problem(status: int, title: str, lines: Sequence[str]) -> Response:
-    """What is wrong with the address the application sent the person to."""
+def problem(status: int, heading: str, lines: Sequence[str]) -> Response:
+    """Why it does not go on, and the way back."""
+    title = escape(heading)
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    heading = escape(f"{status} - {title}")
-    return _page(heading, f"<h1>{heading}</h1><ul>{items}</ul><a href='/'>Back to the dashboard</a>", status)
+    return _page(title, f"<h1>{title}</h1><ul>{items}</ul><a href='/'>Back to the dashboard</a>", status)
 
 
 def consent(*, app: str, icon: str, username: str, scopes: Sequence[str], csrf: str, cancel: str) -> Response:

@@ -1,0 +1,189 @@
+"""Logging in through identity providers: to the provider and back, and changing from a password to that."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from datetime import datetime
+from email.utils import format_datetime
+from html import escape
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from quart import Blueprint, Response, request
+
+from coder.api.oauth2 import OAuthConversionResponse, OIDCClaimsResponse
+from coder.api.users import ConvertLoginRequest
+from coder.coderd.http import pages
+from coder.coderd.http.auth import authenticated, caller, context, remote_ip, subject
+from coder.coderd.http.errors import STATUS
+from coder.coderd.http.json import read_body, reply
+from coder.coderd.http.sessions import set_session_cookie
+from coder.coderd.services import oidc, provider_login, users
+from coder.coderd.services.authorization import require
+from coder.coderd.services.errors import Invalid, NotFound, Unauthenticated
+from coder.coderd.services.oauth_exchange import authorize_url, exchange
+from coder.coderd.services.oidc import OidcProvider
+from coder.coderd.services.provider_login import Attempt, LoginRefused
+from coder.coderd.services.users import user_resource
+from coder.coderd.store import user_links
+from coder.domain.identity import ClaimProblem, Fields, person_of
+
+if TYPE_CHECKING:
+    from coder.api.enums import LoginType
+
+blueprint = Blueprint("provider_logins", __name__, url_prefix="/api/v2/users")
+
+STATE_COOKIE = "oauth_state"
+REDIRECT_COOKIE = "oauth_redirect"
+CONVERSION_COOKIE = "coder_oauth_convert_jwt"
+_TYPES = ("github", "oidc")
+
+
+@blueprint.get("/oidc/callback")
+async def oidc_callback() -> Response:
+    ctx = context()
+    if not oidc.enabled(ctx):
+        raise NotFound("OIDC is not set up on this deployment.")
+    provider: OidcProvider = ctx.part(OidcProvider)
+    check_provider_error("oidc")
+    endpoint = await provider.endpoint()
+    code = request.args.get("code", "")
+    if not code:
+        state = request.args.get("oidc_merge_state") or secrets.token_urlsafe(32)
+        return to_provider(authorize_url(endpoint, state), state)
+    state = check_state()
+    convert = await _conversion(state, "oidc")
+    granted = await exchange(ctx, endpoint, code)
+    told = await provider.told(granted)
+    config = ctx.config
+    try:
+        person = person_of(
+            told.merged,
+            Fields(config.oidc_email_field, config.oidc_username_field, config.oidc_name_field),
+            domains=config.oidc_email_domain,
+            ignore_verified=config.oidc_ignore_email_verified,
+        )
+    except ClaimProblem as problem:
+        return pages.problem(problem.status, problem.title, [str(problem)])
+    return await enter(
+        Attempt(
+            "oidc",
+            person,
+            granted,
+            {"id_token_claims": told.id_token, "user_info_claims": told.user_info, "merged_claims": told.merged},
+            allow_signups=config.oidc_allow_signups,
+            signups_disabled=config.oidc_signups_disabled_text,
+            ip=remote_ip(),
+            convert=convert,
+        )
+    )
+
+
+async def _conversion(state: str, login_type: str) -> UUID | None:
+    return await provider_login.conversion_of(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
+
+
+async def enter(attempt: Attempt) -> Response:
+    """A session in a cookie and the page the person wanted, or a page that says why not."""
+    try:
+        token = await provider_login.sign_in(context(), attempt)
+    except LoginRefused as error:
+        return pages.problem(STATUS[error.kind], error.message, [error.detail])
+    response = _moved(local_path(request.cookies.get(REDIRECT_COOKIE, "")))
+    set_session_cookie(response, token)
+    if attempt.convert is not None:
+        response.headers.add("Set-Cookie", f"{CONVERSION_COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax")
+    return response
+
+
+def check_provider_error(name: str) -> None:
+    """Raises Invalid with what the provider says went wrong there."""
+    error = request.args.get("error", "")
+    if error:
+        raise Invalid(f"Encountered error in {name} process: {error}", request.args.get("error_description", ""))
+
+
+def to_provider(url: str, state: str) -> Response:
+    """Sends the person there, remembering in cookies what to compare and where to go afterwards."""
+    response = _moved(url)
+    for name, value in ((STATE_COOKIE, state), (REDIRECT_COOKIE, local_path(request.args.get("redirect", "")))):
+        response.headers.add("Set-Cookie", f"{name}={value}; Path=/; HttpOnly{_secure()}; SameSite=Lax")
+    return response
+
+
+def check_state() -> str:
+    """The state, equal in query and cookie: only a login that began in this browser ends in it.
+
+    Raises Invalid, Unauthenticated.
+    """
+    state = request.args.get("state", "")
+    if not state:
+        raise Invalid("State must be provided.")
+    cookie = request.cookies.get(STATE_COOKIE, "")
+    if not cookie:
+        raise Unauthenticated(f'Cookie "{STATE_COOKIE}" must be provided.')
+    if not hmac.compare_digest(cookie.encode(), state.encode()):
+        raise Unauthenticated("State mismatched.")
+    return state
+
+
+def local_path(text: str) -> str:
+    """A path on this site, whatever address was asked for: a login must not send people elsewhere."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return "/"
+    path = "/" + parts.path.lstrip("/\\")
+    whole = path + (f"?{parts.query}" if parts.query else "")
+    return whole if whole.isascii() and not set(whole) & set('\r\n\t ;"\\,') else "/"
+
+
+def _moved(url: str) -> Response:
+    response = Response(f'<a href="{escape(url)}">Temporary Redirect</a>.\n\n', 307)
+    response.headers["Content-Type"] = "text/html; charset=utf-8"
+    response.headers["Location"] = url
+    return response
+
+
+def _secure() -> str:
+    ctx = context()
+    return "; Secure" if ctx.config.secure_auth_cookie or ctx.access_url.startswith("https://") else ""
+
+
+@blueprint.get("/oidc-claims")
+@authenticated
+async def get_claims() -> Response:
+    user = caller().user
+    if user.login_type != "oidc":
+        raise Invalid("User is not an OIDC user.")
+    link = await context().db.read(user_links.get_link, user.id, "oidc")
+    claims = link.claims if link is not None else {}
+    return reply(OIDCClaimsResponse(claims=claims.get("merged_claims") or {}))
+
+
+@blueprint.post("/<user>/convert-login")
+@authenticated
+async def post_convert_login(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    require(subject(), "update_personal", user_resource(row.id))
+    body = await read_body(ConvertLoginRequest, ("to_type", "password"))
+    if body.to_type not in _TYPES:
+        raise Invalid(f"Invalid login type {body.to_type!r}.", f"One of {', '.join(_TYPES)}.")
+    state, cookie, expires = await provider_login.begin_conversion(context(), row, body.to_type, body.password)
+    response = reply(
+        OAuthConversionResponse(
+            state_string=state, expires_at=expires, to_type=cast("LoginType", body.to_type), user_id=row.id
+        ),
+        201,
+    )
+    response.headers.add(
+        "Set-Cookie",
+        f"{CONVERSION_COOKIE}={cookie}; Path=/; Expires={_http_date(expires)}; HttpOnly{_secure()}; SameSite=Lax",
+    )
+    return response
+
+
+def _http_date(value: datetime) -> str:
+    return format_datetime(value, usegmt=True)

@@ -1,0 +1,60 @@
+"""Queries about the accounts users have at identity providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from coder.coderd.store.tables.identity import user_links, users
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """One account. Tokens are sealed where the site has encryption keys (`services/sealing.py`)."""
+
+    user_id: UUID
+    login_type: str
+    linked_id: str
+    oauth_access_token: str
+    oauth_refresh_token: str
+    oauth_expiry: datetime | None
+    claims: Mapping[str, Any]
+
+
+_COLUMNS = tuple(user_links.c[name] for name in LinkRow.__slots__)
+
+
+async def get_link(tx: Tx, user_id: UUID, login_type: str) -> LinkRow | None:
+    condition = (user_links.c.user_id == user_id, user_links.c.login_type == login_type)
+    row = (await tx.execute(select(*_COLUMNS).where(*condition))).one_or_none()
+    return None if row is None else LinkRow(*row)
+
+
+async def find_linked_user(tx: Tx, login_type: str, linked_id: str) -> UUID | None:
+    """The living user with that account."""
+    statement = (
+        select(user_links.c.user_id)
+        .join(users, users.c.id == user_links.c.user_id)
+        .where(user_links.c.login_type == login_type, user_links.c.linked_id == linked_id, ~users.c.deleted)
+    )
+    return (await tx.execute(statement)).scalars().first()
+
+
+async def put_link(tx: Tx, row: LinkRow) -> None:
+    values = {name: getattr(row, name) for name in LinkRow.__slots__}
+    statement = insert(user_links).values(**values)
+    changed = {name: value for name, value in values.items() if name not in {"user_id", "login_type"}}
+    await tx.execute(statement.on_conflict_do_update(index_elements=["user_id", "login_type"], set_=changed))
+
+
+async def delete_link(tx: Tx, user_id: UUID, login_type: str) -> None:
+    await tx.execute(delete(user_links).where(user_links.c.user_id == user_id, user_links.c.login_type == login_type))

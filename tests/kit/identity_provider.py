@@ -1,0 +1,123 @@
+"""A stand-in identity provider on loopback, as the recordings describe it: OIDC, OAuth2 tokens, device flow.
+
+    with identity_provider() as idp:
+        idp.claims = {"sub": "s-1", …}
+        … idp.url …
+
+The code `bad` is refused. `idp.valid` is what /validate answers; `idp.asked` keeps the forms sent to /token.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+CLIENT_ID = "client"
+KEY_ID = "k1"
+
+
+@dataclass
+class IdentityProvider:
+    """What it says, to be changed by tests at any time."""
+
+    url: str = ""
+    claims: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    "What /userinfo says beside the subject."
+    valid: bool = True
+    audience: str = CLIENT_ID
+    pending: int = 0
+    "So often the device flow answers that the person has not agreed yet."
+    asked: list[dict[str, str]] = field(default_factory=list)
+    key: Any = field(default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048))
+    signing_key: Any = None
+    "Another key than the published one, to forge tokens."
+
+    def id_token(self) -> str:
+        now = int(time.time())
+        claims = {"iss": self.url, "aud": self.audience, "iat": now, "exp": now + 3600, **self.claims}
+        return jwt.encode(claims, self.signing_key or self.key, algorithm="RS256", headers={"kid": KEY_ID})
+
+    def answer(self, path: str, form: dict[str, str]) -> tuple[int, Any]:
+        """(status, JSON) of one request."""
+        if path == "/.well-known/openid-configuration":
+            return 200, {
+                "issuer": self.url,
+                "authorization_endpoint": f"{self.url}/auth",
+                "token_endpoint": f"{self.url}/token",
+                "jwks_uri": f"{self.url}/jwks",
+                "userinfo_endpoint": f"{self.url}/userinfo",
+            }
+        if path == "/jwks":
+            key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+            return 200, {"keys": [{**key, "kid": KEY_ID, "use": "sig", "alg": "RS256"}]}
+        if path == "/userinfo":
+            return 200, {"sub": self.claims.get("sub"), **self.info}
+        if path == "/validate":
+            return (200, {"login": "octo", "id": 7, "name": "Octo Cat"}) if self.valid else (401, {})
+        if path == "/device":
+            return 200, {
+                "device_code": "dc", "user_code": "ABCD-EFGH", "verification_uri": f"{self.url}/activate",
+                "expires_in": 900, "interval": 1,
+            }  # fmt: skip
+        if path == "/token":
+            return self._token(form)
+        return 404, {}
+
+    def _token(self, form: dict[str, str]) -> tuple[int, Any]:
+        self.asked.append(form)
+        if form.get("code") == "bad":
+            return 400, {"error": "invalid_grant", "error_description": "the code is bad"}
+        if form.get("device_code") and self.pending:
+            self.pending -= 1
+            return 400, {"error": "authorization_pending"}
+        return 200, {
+            "access_token": f"at-{len(self.asked)}", "refresh_token": "rt", "token_type": "bearer",
+            "expires_in": 3600, "id_token": self.id_token(),
+        }  # fmt: skip
+
+
+@contextmanager
+def identity_provider() -> Iterator[IdentityProvider]:
+    """Runs in a thread of its own; gone when the block ends."""
+    provider = IdentityProvider()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._reply({})
+
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            self._reply({name: values[0] for name, values in parse_qs(text).items()})
+
+        def _reply(self, form: dict[str, str]) -> None:
+            status, document = provider.answer(self.path.partition("?")[0], form)
+            body = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        provider.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield provider
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,197 @@
+"""Logging in through an OpenID Connect provider: the recorded conversation, and what must not work."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from coder.base.secret import Secret
+from coder.coderd.http.provider_logins import local_path
+from coder.coderd.store import user_links
+from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.equality import Names
+from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
+from tests.kit.replay import load_area, replay_area, server_settings
+
+KNOWN = Path(__file__).resolve().parents[2] / "data" / "api" / "replay_mismatches.json"
+ALICE = {"sub": "s-1", "email": "alice@example.com", "email_verified": True, "preferred_username": "alice"}
+
+
+async def test_the_recorded_conversation() -> None:
+    notes = {line["n"]: line["note"] for line in load_area("oidc")}
+    with identity_provider() as idp:
+
+        async def before(number: int, _names: Names) -> None:
+            told = re.search(r"claims (\{.*\})", notes[number])
+            if told:
+                idp.claims = json.loads(told[1])
+
+        async with running_coderd(**server_settings("oidc", idp.url)) as world:
+            assert (await world.post("/api/v2/users/first", FIRST_USER)).status_code == 201
+            report = await replay_area(world.url, "oidc", {"idp_url": idp.url}, before)
+    known: dict[str, list[int]] = json.loads(KNOWN.read_text())
+    if os.environ.get("REPLAY_UPDATE"):
+        known["oidc"] = sorted(report.mismatches)
+        KNOWN.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    assert sorted(report.mismatches) == known.get("oidc", []), "\n".join(report.lines())
+
+
+@asynccontextmanager
+async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
+    with identity_provider() as idp:
+        idp.claims = dict(ALICE)
+        options = {
+            "oidc_issuer_url": idp.url,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret": Secret("sec"),
+            **settings,
+        }
+        async with running_coderd(first_user=True, **options) as world:
+            yield world, idp
+
+
+async def sign_in(world: World, *, code: str = "good", query: str = "", cookies: dict[str, str] | None = None) -> Any:
+    """The browser's way there and back; the last answer."""
+    async with httpx.AsyncClient(base_url=world.url, cookies=cookies) as browser:
+        there = await browser.get("/api/v2/users/oidc/callback" + query)
+        assert there.status_code == 307, there.text
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        return await browser.get("/api/v2/users/oidc/callback", params={"code": code, "state": state})
+
+
+def token_of(answer: httpx.Response) -> str:
+    assert answer.status_code == 307, answer.text
+    return str(answer.cookies["coder_session_token"])
+
+
+async def test_forged_and_foreign_tokens_open_nothing() -> None:
+    async with deployment() as (world, idp):
+        idp.signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        assert (await sign_in(world)).status_code == 401
+        idp.signing_key = None
+        idp.audience = "another-client"
+        assert (await sign_in(world)).status_code == 401
+        idp.audience, idp.claims["iss"] = CLIENT_ID, "http://elsewhere"
+        assert (await sign_in(world)).status_code == 401
+        del idp.claims["iss"]
+        idp.info = {"sub": "somebody-else", "email": "admin@b.c"}
+        assert (await sign_in(world)).status_code == 401
+        idp.info = {}
+        refused = await sign_in(world, code="bad")
+        assert refused.status_code == 500 and "bad" in refused.json()["detail"] and "sec" not in refused.text
+        async with httpx.AsyncClient(base_url=world.url) as stranger:
+            path = "/api/v2/users/oidc/callback?code=good"
+            assert (await stranger.get(path)).status_code == 400
+            assert (await stranger.get(path + "&state=x")).status_code == 401
+            stranger.cookies.set("oauth_state", "y")
+            assert (await stranger.get(path + "&state=x")).status_code == 401
+        assert (await world.get("/api/v2/users?q=alice")).json()["count"] == 0
+        assert token_of(await sign_in(world))
+
+
+@pytest.mark.parametrize(
+    ("claims", "settings", "status"),
+    [
+        ({"email_verified": False}, {}, 403),
+        ({"email_verified": False}, {"oidc_ignore_email_verified": True}, 307),
+        ({"email": ""}, {}, 400),
+        ({"email": "a@evil.com"}, {"oidc_email_domain": ("example.com",)}, 403),
+        ({"email": "a@EXAMPLE.com"}, {"oidc_email_domain": ("example.com",)}, 307),
+        ({}, {"oidc_allow_signups": False}, 403),
+        ({"groups": ["a"]}, {"oidc_group_field": "groups", "oidc_allowed_groups": ("b",)}, 403),
+        ({"groups": ["a", "b"]}, {"oidc_group_field": "groups", "oidc_allowed_groups": ("b",)}, 307),
+    ],
+)
+async def test_who_may_come_in(claims: dict[str, Any], settings: dict[str, Any], status: int) -> None:
+    async with deployment(**settings) as (world, idp):
+        idp.claims |= claims
+        assert (await sign_in(world)).status_code == status
+
+
+async def test_an_address_passed_on_does_not_pass_on_the_account() -> None:
+    async with deployment() as (world, idp):
+        token_of(await sign_in(world))
+        idp.claims["sub"] = "s-2"
+        refused = await sign_in(world)
+        assert refused.status_code == 403 and "somebody else" in refused.text
+
+
+async def test_a_password_user_changes_over_and_the_password_ends() -> None:
+    async with deployment() as (world, idp):
+        user_id, token = await world.member("bob")
+        body = {"to_type": "oidc", "password": FIRST_USER["password"]}
+        idp.claims["email"] = "bob@b.c"
+        assert (await sign_in(world)).status_code == 403  # not asked for
+        begun = await world.post("/api/v2/users/me/convert-login", body, token=token)
+        cookie = {"coder_oauth_convert_jwt": begun.cookies["coder_oauth_convert_jwt"]}
+        query = "?oidc_merge_state=" + begun.json()["state_string"]
+        world.client.cookies.clear()
+        assert (await sign_in(world, query=query)).status_code == 401  # the cookie is missing
+        new = token_of(await sign_in(world, query=query, cookies=cookie))
+        me = (await world.get("/api/v2/users/me", token=new)).json()
+        assert (me["id"], me["login_type"]) == (user_id, "oidc")
+        login = {"email": "bob@b.c", "password": FIRST_USER["password"]}
+        assert (await world.post("/api/v2/users/login", login, token="")).status_code == 401
+
+
+async def test_groups_roles_and_organizations_follow_the_claims() -> None:
+    settings = {
+        "oidc_group_field": "groups",
+        "oidc_group_auto_create": True,
+        "oidc_group_mapping": '{"there": "here"}',
+        "oidc_group_regex_filter": "^t",
+        "oidc_user_role_field": "roles",
+        "oidc_user_role_mapping": '{"boss": ["auditor", "user-admin"]}',
+    }
+    async with deployment(**settings) as (world, idp):
+        idp.claims |= {"groups": ["there", "other", "two"], "roles": ["boss", "nonsense", "member"]}
+        token = token_of(await sign_in(world))
+        me = (await world.get("/api/v2/users/me", token=token)).json()
+        assert sorted(role["name"] for role in me["roles"]) == ["auditor", "user-admin"]
+        path = f"/api/v2/groups?organization={world.organization_id}&has_member=alice"
+        assert sorted(group["name"] for group in (await world.get(path)).json()) == ["Everyone", "here", "two"]
+        idp.claims |= {"groups": "two", "roles": []}
+        token_of(await sign_in(world))
+        assert sorted(group["name"] for group in (await world.get(path)).json()) == ["Everyone", "two"]
+        assert (await world.get("/api/v2/users/alice")).json()["roles"] == []
+
+
+async def test_tokens_of_the_provider_are_sealed() -> None:
+    key = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVowMTIzNDU="
+    async with deployment(external_token_encryption_keys=(key,)) as (world, idp):
+        token_of(await sign_in(world))
+        user_id = (await world.get("/api/v2/users/alice")).json()["id"]
+        link = await world.ctx.db.read(user_links.get_link, user_id, "oidc")
+        assert link is not None and link.oauth_access_token.startswith("sealed:1:")
+        assert idp.asked and "at-" not in link.oauth_access_token
+        from coder.coderd.services.sealing import Sealer
+
+        assert world.ctx.part(Sealer).open(link.oauth_access_token).reveal().startswith("at-")
+
+
+@pytest.mark.parametrize(
+    ("asked", "gone"),
+    [
+        ("/templates?x=1", "/templates?x=1"),
+        ("", "/"),
+        ("https://evil.example/x", "/x"),
+        ("//evil.example/x", "/x"),
+        ("/\\evil.example", "/evil.example"),
+        ("///evil.example", "/evil.example"),
+        ("/a\r\nSet-Cookie: x", "/"),
+        ("/a; Domain=x", "/"),
+        ("http://[::1", "/"),
+    ],
+)
+def test_a_login_leads_nowhere_else(asked: str, gone: str) -> None:
+    assert local_path(asked) == gone
