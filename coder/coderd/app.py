@@ -49,6 +49,7 @@ PART_MODULES: tuple[str, ...] = (
     "coder.coderd.services.relay",
     "coder.coderd.services.coordinator",
     "coder.coderd.services.agent_dialer",
+    "coder.coderd.services.metrics_server",
     "coder.coderd.services.wireguard_hub",
 )
 """Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""

@@ -17,6 +17,7 @@ from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.authentication import foreign_origin
 from coder.coderd.services.client_address import TrustedProxies
+from coder.coderd.services.metrics import Metrics
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -28,6 +29,7 @@ _CONSTANT = (
     (b"x-coder-build-version", BUILD_VERSION.encode()),
 )
 _VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
+_ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
 _QUIET = ("/healthz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
 
 Message = dict[str, Any]
@@ -51,6 +53,7 @@ class Frame:
         self.ctx = ctx
         self._proxies = TrustedProxies(ctx.config)
         self._cookie_tail = _cookie_tail(ctx)
+        self._metrics: Metrics = ctx.part(Metrics)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -104,6 +107,7 @@ class Frame:
 
     def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
         # percent-encoded as it came: no control characters for the log
+        self._count(scope, status, took)
         path = scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
         if status < 500 and path.startswith(_QUIET):
             return
@@ -116,6 +120,15 @@ class Frame:
             remote=(scope.get("client") or ("",))[0],
             request_id=request_id,
         )
+
+    def _count(self, scope: Message, status: int, took: float) -> None:
+        route = scope.get("coder_route")
+        if route is None:
+            return
+        # Routes as upstream's router writes them; a path of one's own never becomes a label.
+        path, method = _ROUTE_ARGUMENT.sub(r"{\1}", route), scope.get("method", "GET")
+        self._metrics["coderd_api_requests_processed_total"].add(str(status), method, path)
+        self._metrics["coderd_api_request_latencies_seconds"].observe(took, method, path)
 
     def _apply_proxy(self, scope: Message) -> None:
         client = scope.get("client")

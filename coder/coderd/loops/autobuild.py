@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.coderd.services.autobuilds import Taken, take_steps
+from coder.coderd.services.metrics import Metrics
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -31,7 +32,11 @@ async def run(ctx: Context) -> None:
 
 async def turn(ctx: Context) -> list[Taken]:
     """One turn; returns what was done."""
-    return await take_steps(ctx, full_minute(ctx.clock.now()))
+    started = ctx.clock.monotonic()
+    taken = await take_steps(ctx, full_minute(ctx.clock.now()))
+    metrics: Metrics = ctx.part(Metrics)
+    metrics["coderd_lifecycle_autobuild_execution_duration_seconds"].observe(ctx.clock.monotonic() - started)
+    return taken
 
 
 def full_minute(now: datetime) -> datetime:

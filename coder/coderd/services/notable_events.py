@@ -7,12 +7,14 @@ the change they speak of was committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.coderd.services import audit, notifications
 from coder.coderd.services.audit import Event, Origin
+from coder.coderd.services.metrics import Metrics
 from coder.coderd.services.notifications import Notice, Site
 from coder.coderd.store import audit as store
 from coder.coderd.store import jobs as job_store
@@ -147,20 +149,56 @@ _TELLERS: dict[str, Callable[[Tx, Event], Any]] = {
 async def build_over(ctx: Context, job_id: UUID) -> None:
     """A build's job ended, whatever way. Never raises: the build itself is done."""
     try:
-        await ctx.db.run(_build_over, job_id, notifications.site_of(ctx), ctx.clock.now())
+        counted = await ctx.db.run(_build_over, job_id, notifications.site_of(ctx), ctx.clock.now())
+        if counted is not None:
+            _count_build(ctx.part(Metrics), counted)
     except Exception as error:
         ctx.log.error("the end of a build was not told", job=job_id, error=error)
 
 
-async def _build_over(tx: Tx, job_id: UUID, site: Site, now: datetime) -> None:
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What metrics say of a build that ended."""
+
+    facts: BuildFacts
+    provisioner: str
+    template: str
+    version: str
+    status: str
+    seconds: float
+
+
+def _count_build(metrics: Metrics, build: _Counted) -> None:
+    facts = build.facts
+    metrics["coderd_workspace_builds_total"].add(
+        build.status, build.template, build.version, facts.workspace_name, facts.owner_name, facts.transition.upper()
+    )
+    metrics["coderd_provisionerd_job_timings_seconds"].observe(build.seconds, build.provisioner, build.status)
+    metrics["coderd_provisionerd_workspace_build_timings_seconds"].observe(
+        build.seconds, build.status, build.template, build.version, facts.transition.upper()
+    )
+
+
+async def _build_over(tx: Tx, job_id: UUID, site: Site, now: datetime) -> _Counted | None:
     job = await job_store.get_job(tx, job_id)
     facts = await store.get_build_facts(tx, job_id)
     if job is None or facts is None or job.completed_at is None:
-        return
+        return None
     failed = bool(job.error) or job.status in {"failed", "canceled"}
     await audit.write(tx, _build_event(facts, failed=failed), now)
     for notice in await _build_notices(tx, facts, job, failed=failed):
         await notifications.enqueue(tx, site, notice, now)
+    template = await template_store.get_template(tx, facts.template_id)
+    version = await version_store.get_version(tx, facts.template_version_id)
+    took = (job.completed_at - (job.started_at or job.completed_at)).total_seconds()
+    return _Counted(
+        facts,
+        job.provisioner,
+        template.name if template else "",
+        version.name if version else "",
+        "failed" if failed else "success",
+        took,
+    )
 
 
 def _build_event(facts: BuildFacts, *, failed: bool) -> Event:

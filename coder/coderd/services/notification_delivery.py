@@ -24,6 +24,7 @@ import trio
 from coder.api import codec
 from coder.base.errors import CoderError
 from coder.coderd.services import notifications
+from coder.coderd.services.metrics import Metrics
 from coder.coderd.store import notifications as store
 from coder.coderd.store import users as user_store
 from coder.coderd.store.notifications import MessageRow
@@ -77,6 +78,11 @@ async def deliver_due(ctx: Context) -> list[Outcome]:
 
 async def _attempt(ctx: Context, message: MessageRow) -> Outcome:
     reason = ""
+    metrics: Metrics = ctx.part(Metrics)
+    metrics["coderd_notifications_queued_seconds"].observe(
+        max((ctx.clock.now() - message.created_at).total_seconds(), 0), message.method
+    )
+    started = ctx.clock.monotonic()
     try:
         with trio.fail_after(ctx.config.notifications_dispatch_timeout.total_seconds()):
             await _send(ctx, message)
@@ -85,6 +91,10 @@ async def _attempt(ctx: Context, message: MessageRow) -> Outcome:
     except UndeliveredError as error:
         reason = error.message
     now = ctx.clock.now()
+    metrics["coderd_notifications_dispatcher_send_seconds"].observe(ctx.clock.monotonic() - started, message.method)
+    metrics["coderd_notifications_dispatch_attempts_total"].add(
+        message.method, str(message.template_id), "temp_fail" if reason else "success"
+    )
     if not reason:
         await ctx.db.run(store.settle, message.id, "sent", "", now)
         return Outcome(message, "")

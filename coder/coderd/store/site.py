@@ -85,3 +85,8 @@ async def _insert_prebuilds_owner(tx: Tx, organization_id: UUID, now: datetime) 
             organization_id=organization_id, user_id=PREBUILDS_USER_ID, created_at=now, updated_at=now
         )
     )
+
+
+async def ping(tx: Tx) -> None:
+    """The smallest question there is."""
+    await tx.execute(text("SELECT 1"))

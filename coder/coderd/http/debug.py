@@ -1,0 +1,182 @@
+"""How the server is: the health report, and looks inside for those who run it (owners)."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import html
+import resource
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar
+
+from quart import Blueprint, Response, redirect, request, websocket
+
+from coder.api.health import UpdateHealthSettings
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.coderd.http.auth import authenticated, context, credentials, subject
+from coder.coderd.http.json import message, no_content, read_body, reply
+from coder.coderd.services import health, users
+from coder.coderd.services.errors import Invalid
+from coder.coderd.services.health import HealthReports, require_health
+from coder.coderd.services.metrics import Metrics
+
+blueprint = Blueprint("debug", __name__, url_prefix="/api/v2/debug")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _owners(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Authenticated, and allowed to look inside."""
+
+    @functools.wraps(view)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        require_health(subject())
+        return await view(*args, **kwargs)
+
+    return authenticated(guarded)
+
+
+@blueprint.get("/health")
+@_owners
+async def get_health() -> Response:
+    form = request.args.get("format", "")
+    if form not in {"", "json", "simple"}:
+        raise Invalid(f'Invalid format option "{form}".', 'Allowed values are: "json", "simple".')
+    force = request.args.get("force", "") == "true"
+    report = await context().part(HealthReports).get(Secret(credentials().token), force=force)
+    if form == "simple":
+        names = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
+        shown: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
+        return reply({"time": report.time, "healthy": report.healthy, **shown})
+    return reply(report)
+
+
+@blueprint.get("/health/settings")
+@_owners
+async def get_settings() -> Response:
+    return reply({"dismissed_healthchecks": await health.dismissed(context())})
+
+
+@blueprint.put("/health/settings")
+@authenticated
+async def put_settings() -> Response:
+    body = await read_body(DismissRequest)
+    if not await health.set_dismissed(context(), subject(), list(body.dismissed_healthchecks)):
+        return no_content()
+    return reply(body)
+
+
+class DismissRequest(UpdateHealthSettings):
+    """Names are text here: an unknown one is answered with upstream's own words."""
+
+    dismissed_healthchecks: list[str]  # type: ignore[assignment]
+
+
+@blueprint.websocket("/ws")
+@_owners
+async def echo() -> None:
+    """Sends back what it is sent; the health report asks it."""
+    await websocket.accept()
+    while True:
+        await websocket.send(await websocket.receive())
+
+
+@blueprint.get("/ws")
+@_owners
+async def get_ws() -> Response:
+    connection = request.headers.get("Connection", "")
+    said = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    text = f"{said}\nunable to accept:failed to accept WebSocket connection: {said}"
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
+
+
+@blueprint.get("/coordinator")
+@_owners
+async def get_coordinator() -> Response:
+    return _page("Coordinator", repr(context().coordinator))
+
+
+@blueprint.get("/tailnet")
+@_owners
+async def get_tailnet() -> Response:
+    return _page("Tailnet", repr(context().agent_dialer))
+
+
+def _page(title: str, text: str) -> Response:
+    body = f"<!doctype html><html><head><title>{title}</title></head><body><h1>{title}</h1><pre>"
+    return Response(f"{body}{html.escape(text)}</pre></body></html>", content_type="text/html; charset=utf-8")
+
+
+@blueprint.get("/expvar")
+@_owners
+async def get_expvar() -> Response:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return reply(
+        {
+            "cmdline": sys.argv,
+            "version": BUILD_VERSION,
+            "memstats": {"max_rss_kib": usage.ru_maxrss, "objects": len(gc.get_objects())},
+            "cpu_seconds": {"user": usage.ru_utime, "system": usage.ru_stime},
+            "threads": threading.active_count(),
+        }
+    )
+
+
+@blueprint.get("/metrics")
+@_owners
+async def get_metrics() -> Response:
+    text = await context().part(Metrics).exposition()
+    return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
+
+
+@blueprint.get("/derp/traffic")
+@_owners
+async def get_derp_traffic() -> Response:
+    return reply([])
+
+
+@blueprint.get("/pprof")
+@_owners
+async def get_pprof() -> Any:
+    return redirect("/api/v2/debug/pprof/", 307)
+
+
+@blueprint.get("/pprof/")
+@_owners
+async def get_pprof_index() -> Response:
+    return _page("Profiles", "cmdline\ngoroutine (stacks of threads and tasks)\nprofile\nsymbol\ntrace")
+
+
+@blueprint.get("/pprof/cmdline")
+@_owners
+async def get_cmdline() -> Response:
+    return Response("\0".join(sys.argv), content_type="text/plain; charset=utf-8")
+
+
+@blueprint.get("/pprof/<name>")
+@_owners
+async def get_profile(name: str) -> Response:
+    """Python has no pprof; whatever profile is asked for, stacks of all threads are the answer."""
+    if name not in {"goroutine", "profile", "symbol", "trace", "heap", "threadcreate", "block", "mutex", "allocs"}:
+        return message("Route not found.", 404)
+    frames = sys._current_frames()
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = [
+        f"{names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}" for ident, frame in frames.items()
+    ]
+    return Response("\n".join(stacks), content_type="text/plain; charset=utf-8")
+
+
+@blueprint.get("/<user>/debug-link")
+@_owners
+async def get_debug_link(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    if row.login_type != "oidc":
+        raise Invalid("User is not an OIDC user.")
+    return reply({"claims": {}})

@@ -1,0 +1,417 @@
+"""The health report: the server looks at itself from outside, the way people, agents and daemons reach it.
+
+Sections and codes are upstream's. A report is kept for `--health-check-refresh` and made by one caller at a time.
+A section that an administrator dismissed is still checked; it just counts no longer for the whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from statistics import median
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import trio
+from msgspec import UNSET
+
+from coder.api.enums import HealthCode, HealthSection, HealthSeverity
+from coder.api.health import (
+    AccessURLReport,
+    DatabaseReport,
+    DERPHealthReport,
+    DERPNodeReport,
+    DERPRegionReport,
+    HealthcheckReport,
+    HealthMessage,
+    NetcheckReport,
+    ProvisionerDaemonsReport,
+    ProvisionerDaemonsReportItem,
+    ServerInfoMessage,
+    STUNReport,
+    TailDERPNode,
+    WebsocketReport,
+    WorkspaceProxyReport,
+)
+from coder.base.duration import format_duration
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services import derp_map, provisioners
+from coder.coderd.services.authorization import require
+from coder.coderd.services.errors import Failed
+from coder.coderd.store import organizations as organization_store
+from coder.coderd.store import site
+from coder.domain.policy import SYSTEM, Resource, Subject
+from coder.net.errors import HttpError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from coder.net.websocket import connect_upgrade, connect_websocket
+from coder.tailnet import derpmap
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+SECTIONS: tuple[str, ...] = cast("Any", HealthSection).__args__
+_SETTINGS = "health_settings"
+_TIMEOUT = 30.0
+"""Seconds a section may take."""
+_PINGS = 5
+_ORDER = ("ok", "warning", "error")
+_BIG: HealthSeverity = "error"
+
+
+def require_health(subject: Subject, action: str = "read") -> None:
+    """Health concerns those who run the deployment. Raises Forbidden."""
+    require(subject, action, Resource("debug_info"), hidden=False)
+
+
+async def dismissed(ctx: Context) -> list[str]:
+    stored = await ctx.db.read(site.get_config, _SETTINGS)
+    return list(json.loads(stored)) if stored else []
+
+
+async def set_dismissed(ctx: Context, subject: Subject, sections: list[str]) -> bool:
+    """False when it was so already. Raises Forbidden, Failed (no such section: upstream's 500)."""
+    require(subject, "update", Resource("deployment_config"), hidden=False)
+    unknown = [section for section in sections if section not in SECTIONS]
+    if unknown:
+        raise Failed("Failed to validate health settings.", f"unknown healthcheck section: {unknown[0]}")
+    if await dismissed(ctx) == sections:
+        return False
+    await ctx.db.run(site.put_config, _SETTINGS, json.dumps(sections))
+    return True
+
+
+class HealthReports:
+    """The last report of this process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._last: HealthcheckReport | None = None
+        self._making = trio.Lock()
+
+    async def get(self, token: Secret, *, force: bool = False) -> HealthcheckReport:
+        """`token` is the caller's: the WebSocket check signs in with it."""
+        async with self._making:
+            if force or self._last is None or self._is_old(self._last):
+                self._last = await make_report(self._ctx, token)
+        return self._last
+
+    def _is_old(self, report: HealthcheckReport) -> bool:
+        return self._ctx.clock.now() - report.time >= self._ctx.config.health_check_refresh
+
+
+async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
+    """Looks at everything at once."""
+    ignored = set(await dismissed(ctx))
+    found: dict[str, Any] = {}
+
+    async def check(name: str, look: Callable[[], Awaitable[Any]]) -> None:
+        with trio.move_on_after(_TIMEOUT):
+            found[name] = await look()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(check, "AccessURL", lambda: check_access_url(ctx))
+        nursery.start_soon(check, "Websocket", lambda: check_websocket(ctx, token))
+        nursery.start_soon(check, "Database", lambda: check_database(ctx))
+        nursery.start_soon(check, "DERP", lambda: check_derp(ctx))
+        nursery.start_soon(check, "ProvisionerDaemons", lambda: check_daemons(ctx))
+    found.setdefault("AccessURL", _unreachable(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
+    found.setdefault("Websocket", _no_websocket("no answer in time"))
+    found.setdefault("Database", _no_database(ctx, "no answer in time"))
+    found.setdefault("DERP", _derp_report({}, "no answer in time"))
+    found.setdefault("ProvisionerDaemons", _daemons_report([], "no answer in time"))
+    found["WorkspaceProxy"] = _proxies(ctx)
+    for name, report in found.items():
+        report.dismissed = name in ignored
+    severity = max((_severity(report) for report in found.values() if not report.dismissed), key=_ORDER.index)
+    return HealthcheckReport(
+        time=ctx.clock.now(),
+        healthy=severity != "error",
+        severity=severity,
+        derp=found["DERP"],
+        access_url=found["AccessURL"],
+        websocket=found["Websocket"],
+        database=found["Database"],
+        workspace_proxy=found["WorkspaceProxy"],
+        provisioner_daemons=found["ProvisionerDaemons"],
+        coder_version=BUILD_VERSION,
+    )
+
+
+def _severity(report: Any) -> HealthSeverity:
+    return cast("HealthSeverity", report.severity)
+
+
+def _message(code: HealthCode, text: str) -> HealthMessage:
+    return HealthMessage(code=code, message=text)
+
+
+# ---- access URL
+
+
+async def check_access_url(ctx: Context) -> AccessURLReport:
+    """Does `/healthz` answer where people are sent?"""
+    parts = urlsplit(ctx.access_url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return _unreachable(ctx, f"EACS02: {ctx.access_url!r} is no URL")
+    try:
+        async with HttpClient(DialPolicy(url=ctx.access_url)) as client:
+            answer = await client.request("GET", "/healthz", expect=tuple(range(200, 600)))
+    except (CoderError, OSError, trio.BrokenResourceError) as error:
+        return _unreachable(ctx, f"EACS03: {error}")
+    healthy = answer.status == 200
+    return AccessURLReport(
+        access_url=ctx.access_url,
+        dismissed=False,
+        healthy=healthy,
+        healthz_response=answer.body.decode(errors="replace")[:1000],
+        reachable=True,
+        severity="ok" if healthy else "warning",
+        status_code=answer.status,
+        warnings=[] if healthy else [_message("EACS04", f"/healthz answered {answer.status}")],
+    )
+
+
+def _unreachable(ctx: Context, error: str) -> AccessURLReport:
+    return AccessURLReport(
+        access_url=ctx.access_url,
+        dismissed=False,
+        healthy=False,
+        healthz_response="",
+        reachable=False,
+        severity=_BIG,
+        status_code=0,
+        warnings=[],
+        error=error,
+    )
+
+
+# ---- WebSocket
+
+
+async def check_websocket(ctx: Context, token: Secret) -> WebsocketReport:
+    """Do WebSockets get through, and come their messages back?"""
+    policy = DialPolicy(url=ctx.access_url, token=token)
+    try:
+        stream = await connect_websocket(policy, "/api/v2/debug/ws")
+        async with stream:
+            for number in range(3):
+                await stream.send_message(str(number))
+                if await stream.receive_message() != str(number):
+                    return _no_websocket("EWS03: what was sent did not come back")
+    except HttpError as error:
+        report = _no_websocket(f"EWS01: {error}")
+        report.code = error.status
+        return report
+    except (CoderError, OSError, trio.BrokenResourceError) as error:
+        return _no_websocket(f"EWS02: {error}")
+    return WebsocketReport(body="", code=101, dismissed=False, healthy=True, severity="ok", warnings=[])
+
+
+def _no_websocket(error: str) -> WebsocketReport:
+    return WebsocketReport(body="", code=0, dismissed=False, healthy=False, severity=_BIG, warnings=[], error=error)
+
+
+# ---- database
+
+
+async def check_database(ctx: Context) -> DatabaseReport:
+    """How long does the smallest question take?"""
+    threshold = ctx.config.health_check_threshold_database
+    times = []
+    try:
+        for _ in range(_PINGS):
+            started = trio.current_time()
+            await ctx.db.read(site.ping)
+            times.append(trio.current_time() - started)
+    except Exception as error:
+        return _no_database(ctx, f"EDB01: {error}")
+    latency = timedelta(seconds=median(times))
+    slow = latency >= threshold
+    text = f"Median database ping over {_PINGS} pings is {latency / timedelta(milliseconds=1):.1f} ms"
+    return DatabaseReport(
+        dismissed=False,
+        healthy=not slow,
+        latency=format_duration(latency),
+        latency_ms=int(latency / timedelta(milliseconds=1)),
+        reachable=True,
+        severity="warning" if slow else "ok",
+        threshold_ms=int(threshold / timedelta(milliseconds=1)),
+        warnings=[_message("EDB02", text)] if slow else [],
+    )
+
+
+def _no_database(ctx: Context, error: str) -> DatabaseReport:
+    return DatabaseReport(
+        dismissed=False,
+        healthy=False,
+        latency="0s",
+        latency_ms=0,
+        reachable=False,
+        severity=_BIG,
+        threshold_ms=int(ctx.config.health_check_threshold_database / timedelta(milliseconds=1)),
+        warnings=[],
+        error=error,
+    )
+
+
+# ---- relays
+
+
+async def check_derp(ctx: Context) -> DERPHealthReport:
+    """Can every relay of the map be reached?"""
+    described = derpmap.to_json(derp_map.current_map(ctx))
+    regions: dict[str, DERPRegionReport] = {}
+
+    async def look(key: str, region: dict[str, Any]) -> None:
+        regions[key] = await _check_region(region)
+
+    async with trio.open_nursery() as nursery:
+        for key, region in described.get("Regions", {}).items():
+            nursery.start_soon(look, str(key), region)
+    return _derp_report(dict(sorted(regions.items())))
+
+
+async def _check_region(region: dict[str, Any]) -> DERPRegionReport:
+    nodes = [await _check_node(node) for node in region.get("Nodes") or ()]
+    healthy = any(node.healthy for node in nodes)
+    return DERPRegionReport(
+        healthy=healthy,
+        severity="ok" if healthy else "error",
+        warnings=[],
+        region=cast("Any", region),
+        node_reports=nodes,
+    )
+
+
+async def _check_node(node: dict[str, Any]) -> DERPNodeReport:
+    report = DERPNodeReport(
+        healthy=True,
+        severity="ok",
+        warnings=[],
+        node=cast("TailDERPNode", node),
+        node_info=ServerInfoMessage(TokenBucketBytesPerSecond=0, TokenBucketBytesBurst=0),
+        can_exchange_messages=False,
+        round_trip_ping="0s",
+        round_trip_ping_ms=0,
+        uses_websocket=False,
+        client_logs=[],
+        client_errs=[],
+        stun=STUNReport(Enabled=node.get("STUNPort", 0) != -1, CanSTUN=False, Error=None),
+    )
+    if node.get("STUNOnly"):
+        return report
+    scheme = "http" if node.get("ForceHTTP") else "https"
+    host = f"[{node['HostName']}]" if ":" in node["HostName"] else node["HostName"]
+    url = f"{scheme}://{host}:{node.get('DERPPort') or (80 if scheme == 'http' else 443)}"
+    started = trio.current_time()
+    try:
+        stream, _ = (await connect_upgrade(DialPolicy(url=url), "/derp", "DERP"))[:2]
+        await stream.aclose()
+    except (CoderError, OSError, trio.BrokenResourceError) as error:
+        report.healthy, report.severity, report.error = False, "error", str(error)
+        report.client_errs = [[str(error)]]
+        return report
+    took = timedelta(seconds=trio.current_time() - started)
+    report.can_exchange_messages = True
+    report.round_trip_ping = format_duration(took)
+    report.round_trip_ping_ms = int(took / timedelta(milliseconds=1))
+    return report
+
+
+def _derp_report(regions: dict[str, DERPRegionReport], error: str = "") -> DERPHealthReport:
+    broken = [key for key, region in regions.items() if not region.healthy]
+    healthy = bool(regions) and len(broken) < len(regions)
+    severity: HealthSeverity = "ok" if healthy and not broken else "warning" if healthy else "error"
+    latency = {
+        key: node.round_trip_ping_ms * 1_000_000
+        for key, region in regions.items()
+        for node in region.node_reports[:1]
+        if node.can_exchange_messages
+    }
+    return DERPHealthReport(
+        dismissed=False,
+        healthy=healthy,
+        netcheck_logs=[],
+        regions=regions,
+        severity=severity,
+        warnings=[_message("EUNKNOWN", f"region {key} cannot be reached") for key in broken],
+        error=error or UNSET,
+        netcheck=_netcheck(latency),
+    )
+
+
+def _netcheck(latency: dict[str, int]) -> NetcheckReport:
+    """What was measured; what was not is null or false."""
+    return NetcheckReport(
+        UDP=False,
+        IPv6=False,
+        IPv4=bool(latency),
+        IPv6CanSend=False,
+        IPv4CanSend=False,
+        OSHasIPv6=False,
+        ICMPv4=False,
+        MappingVariesByDestIP=None,
+        HairPinning=None,
+        UPnP=None,
+        PMP=None,
+        PCP=None,
+        PreferredDERP=int(min(latency, key=lambda key: latency[key])) if latency else 0,
+        RegionLatency=latency,
+        RegionV4Latency=latency,
+        RegionV6Latency={},
+        GlobalV4="",
+        GlobalV6="",
+        CaptivePortal=None,
+    )
+
+
+# ---- provisioner daemons and proxies
+
+
+async def check_daemons(ctx: Context) -> ProvisionerDaemonsReport:
+    """Is there anybody who can build?"""
+    items: list[ProvisionerDaemonsReportItem] = []
+    for organization in await ctx.db.read(organization_store.list_organizations):
+        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, provisioners.DaemonFilter()):
+            daemon.key_name = daemon.status = daemon.current_job = daemon.previous_job = None
+            current = daemon.version == BUILD_VERSION
+            warnings = [] if current else [_message("EPD02", f"Mismatched version {daemon.version!r}")]
+            items.append(ProvisionerDaemonsReportItem(provisioner_daemon=daemon, warnings=warnings))
+    return _daemons_report(items)
+
+
+def _daemons_report(items: list[ProvisionerDaemonsReportItem], error: str = "") -> ProvisionerDaemonsReport:
+    severity: HealthSeverity = "warning" if any(item.warnings for item in items) else "ok"
+    if not items and not error:
+        error = "EPD01: No active provisioner daemons found!"
+    return ProvisionerDaemonsReport(
+        dismissed=False, items=items, severity="error" if error else severity, warnings=[], error=error or UNSET
+    )
+
+
+def _proxies(ctx: Context) -> WorkspaceProxyReport:
+    """There is no proxy but this server itself."""
+    now = ctx.clock.now()
+    primary = {
+        "id": ctx.deployment_id,
+        "name": "primary",
+        "display_name": "Default",
+        "icon_url": "/emojis/1f3e1.png",
+        "healthy": True,
+        "path_app_url": ctx.access_url,
+        "wildcard_hostname": ctx.config.wildcard_access_url,
+        "derp_enabled": False,
+        "derp_only": False,
+        "status": {"status": "ok", "report": {"errors": [], "warnings": []}, "checked_at": now},
+        "created_at": now,
+        "updated_at": now,
+        "deleted": False,
+        "version": "",
+    }
+    return WorkspaceProxyReport(
+        dismissed=False, healthy=True, severity="ok", warnings=[], workspace_proxies={"regions": [primary]}
+    )

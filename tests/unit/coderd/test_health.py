@@ -1,0 +1,98 @@
+"""The health report, the debug doors and the metrics."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+
+from coder.coderd.services.metric_families import Family, exposition
+from coder.coderd.services.metrics import Metrics
+from coder.coderd.services.metrics_server import MetricsDoor
+from tests.kit.coderd import running_coderd
+from tests.kit.schema import check
+from tests.kit.workspaces import new_workspace, workspace_world
+
+SHAPES = {
+    "access_url": "AccessURLReport",
+    "websocket": "WebsocketReport",
+    "database": "DatabaseReport",
+    "workspace_proxy": "WorkspaceProxyReport",
+    "provisioner_daemons": "ProvisionerDaemonsReport",
+}
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "api" / "recorded" / "metrics.tsv"
+
+
+async def test_every_section_looks_and_may_be_dismissed() -> None:
+    async with running_coderd(first_user=True, health_check_threshold_database=timedelta(minutes=1)) as world:
+        report = (await world.get("/api/v2/debug/health")).json()
+        # not the whole: the schema takes the map of regions for a list
+        for name, kind in SHAPES.items():
+            check(kind, report[name])
+        check("DERPRegionReport", report["derp"]["regions"]["999"])
+        sections = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
+        assert {name: report[name]["severity"] for name in sections} == {
+            **dict.fromkeys(sections, "ok"),
+            "provisioner_daemons": "error",
+        }
+        assert report["provisioner_daemons"]["error"].startswith("EPD01") and not report["healthy"]
+        assert report["derp"]["regions"]["999"]["node_reports"][0]["can_exchange_messages"]
+        settings = "/api/v2/debug/health/settings"
+        wanted = {"dismissed_healthchecks": ["ProvisionerDaemons"]}
+        assert (await world.put(settings, wanted)).status_code == 200
+        assert (await world.put(settings, wanted)).status_code == 204
+        assert (await world.put(settings, {"dismissed_healthchecks": ["Moon"]})).status_code == 500
+        report = (await world.get("/api/v2/debug/health", params={"force": "true"})).json()
+        assert report["healthy"] and report["provisioner_daemons"]["dismissed"]
+        simple = (await world.get("/api/v2/debug/health", params={"format": "simple"})).json()
+        assert simple["healthy"] and simple["derp"] and not simple["provisioner_daemons"]
+        _, token = await world.member()
+        for path in ("health", "metrics", "pprof/cmdline", "expvar", "coordinator", "ws"):
+            assert (await world.get(f"/api/v2/debug/{path}", token=token)).status_code == 403
+            assert (await world.get(f"/api/v2/debug/{path}", token="")).status_code == 401
+
+
+async def test_a_server_that_cannot_reach_itself() -> None:
+    async with running_coderd(first_user=True, access_url="http://127.0.0.1:9") as world:
+        report = (await world.get("/api/v2/debug/health")).json()
+        assert not report["access_url"]["healthy"] and report["access_url"]["error"].startswith("EACS03")
+        assert not report["websocket"]["healthy"] and not report["derp"]["healthy"]
+
+
+async def test_metrics_are_upstreams() -> None:
+    rows = [line.split("\t") for line in RECORDED.read_text().splitlines()[1:]]
+    recorded = {row[0]: (row[1], tuple(filter(None, row[2].split(",")))) for row in rows}
+    async with workspace_world(prometheus_enable=True, prometheus_address="127.0.0.1:0") as (world, _):
+        await new_workspace(world)
+        async with httpx.AsyncClient() as client:
+            url = f"http://127.0.0.1:{world.ctx.part(MetricsDoor).port}"
+            answer = await client.get(url)
+            assert (await client.get(f"{url}/other")).status_code == 404
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        for family in world.ctx.part(Metrics).families.values():
+            assert (family.kind, tuple(sorted(family.labels))) == recorded[family.name], family.name
+    text = answer.text
+    found = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
+    assert len(found) > 40
+    template = 'template_name="full"'
+    assert re.search(rf'coderd_workspace_builds_total\{{status="success",{template},.*START"\}} 1', text)
+    assert 'coderd_api_total_user_count{status="active"} 1' in text
+    assert 'method="POST",path="/api/v2/users/login"} 1' in text
+    assert 'path="/api/v2/workspaces/{workspace}"' in text and "/api/v2/workspaces/0" not in text
+
+
+def test_the_text_form() -> None:
+    counter = Family("a_total", "counter", "Words.", ("label",))
+    counter.add('say "hi"\n\\')
+    times = Family("b_seconds", "histogram", "Times.", (), (0.1, 1.0))
+    for value in (0.05, 0.1, 0.5, 7):
+        times.observe(value)
+    assert exposition([times, counter]) == (
+        "# HELP a_total Words.\n# TYPE a_total counter\n"
+        'a_total{label="say \\"hi\\"\\n\\\\"} 1\n'
+        "# HELP b_seconds Times.\n# TYPE b_seconds histogram\n"
+        'b_seconds_bucket{le="0.1"} 2\nb_seconds_bucket{le="1"} 3\nb_seconds_bucket{le="+Inf"} 4\n'
+        "b_seconds_sum 7.65\nb_seconds_count 4\n"
+    )
