@@ -344,7 +344,7 @@ class Endpoint:
         for tunnel, datagram in received.sends:
             peer = self.peers.get(tunnel.remote)
             if peer is not None:
-                self._transmit(peer, [datagram], now)
+                self._transmit(peer, [datagram], now, counts=not _is_keepalive(datagram))
         for event in received.events:
             if isinstance(event, HandshakeCompleted):
                 self.sink.peer_alive(event.tunnel.remote)
@@ -526,7 +526,7 @@ class Endpoint:
             self._relay(peer, [view[at : at + stride] for at in range(0, total, stride)])
         self._note_sent(peer, now)
 
-    def _transmit(self, peer: Peer, datagrams: list[bytes], now: float) -> None:
+    def _transmit(self, peer: Peer, datagrams: list[bytes], now: float, *, counts: bool = True) -> None:
         address, by_relay = peer.paths.route(now)
         if max(map(len, datagrams)) > peer.largest:
             by_relay = True  # sealed for the relay, staged until the session was there
@@ -537,7 +537,10 @@ class Endpoint:
                 by_relay = True
         if by_relay:
             self._relay(peer, datagrams)
-        self._note_sent(peer, now)
+        # Keepalives do not make a session active: ten thousand idle peers, each kept alive every 25 s, would be pinged
+        # every 3 s for ever, most of what they cost.
+        if counts:
+            self._note_sent(peer, now)
 
     def _sending_failed(self, peer: Peer, address: Address, now: float) -> None:
         self._do(peer, peer.paths.on_sending_failed(address, now), now)
@@ -573,3 +576,7 @@ class Endpoint:
         self._dispatch(self.device.on_timer(now), now)
         self.stack.on_timer(now)
         self.flush(now)
+
+
+def _is_keepalive(datagram: bytes) -> bool:
+    return datagram[0] == _TRANSPORT and len(datagram) == TRANSPORT_OVERHEAD

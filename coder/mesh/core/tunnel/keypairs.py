@@ -7,7 +7,7 @@ Obeys: the WireGuard paper, sections 5.4.6 and 6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coder.mesh.core.crypto.aead import NONCE, ChaCha20Poly1305, InvalidTag
 from coder.mesh.core.crypto.noise import TransportKeys
@@ -35,6 +35,10 @@ _VERSION_4 = 0x40
 _MAPPED = bytes(10) + b"\xff\xff"
 _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
+
+
+def _seal_nothing(*_: object, **__: object) -> Any:
+    raise AssertionError("a retired keypair seals nothing")
 
 
 class Keypair:
@@ -88,6 +92,14 @@ class Keypair:
     def wants_renewal(self, now: float) -> bool:
         """Whether sending with it should start a new handshake."""
         return self.counter > REKEY_AFTER_MESSAGES or (self.is_initiator and now - self.created > REKEY_AFTER_TIME)
+
+    def retire(self) -> None:
+        """Its successor is in use: it only opens what is still under way.
+
+        The half that seals is a quarter of what an idle peer costs (2.4 KB of cipher state).
+        """
+        self._encrypt = _seal_nothing
+        self._encrypt_into = _seal_nothing
 
     def seal_one(self, packet: bytes, mtu: int) -> bytes:
         """A datagram. The plaintext is padded to a multiple of 16, but not beyond the MTU."""
@@ -207,6 +219,8 @@ class Keypairs:
             gone = [self.previous]
             self.previous = self.current
         self.current = keypair
+        if self.previous is not None:
+            self.previous.retire()
         return [k for k in gone if k is not None]
 
     def add_responded(self, keypair: Keypair) -> list[Keypair]:
@@ -221,6 +235,8 @@ class Keypairs:
             return None
         gone = self.previous
         self.previous, self.current, self.next = self.current, keypair, None
+        if self.previous is not None:
+            self.previous.retire()
         return [gone] if gone is not None else []
 
     def clear(self) -> list[Keypair]:
