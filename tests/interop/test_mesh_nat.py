@@ -55,6 +55,19 @@ async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 
+async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() -> None:
+    with natworld.open_world(hard=("nata", "natb")) as world:
+        async with nodes(world) as (client, agent):
+            await agent.tell(serve=5000)
+            await trio.sleep(0.2)
+            await client.tell(send=5000, to=2, bytes=6_000_000, rate=2_000_000)
+            await agent.wait(15, lambda got: "finished" in got)
+            await client.wait(5, lambda got: "done" in got)
+            assert client.latest["path"] == "relayed"
+            assert client.latest["direct"] == 0
+            assert agent.latest["sha256"] == client.latest["sha256"]
+
+
 async def test_a_cable_pulled_and_put_back() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):

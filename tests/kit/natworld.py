@@ -99,8 +99,11 @@ class World:
 
 
 @contextmanager
-def open_world() -> Iterator[World]:
-    """Builds the topology; removes it and everything started in it at the end."""
+def open_world(*, hard: Sequence[str] = ()) -> Iterator[World]:
+    """Builds the topology; removes it and everything started in it at the end.
+
+    Routers in `hard` (`nata`, `natb`) give every connection a port of its own: endpoint-dependent mapping.
+    """
     world = World(f"c{os.getpid() % 100000}")
     hosts = ("core", "srv", "nata", "natb", "agent", "client")
     try:
@@ -111,8 +114,8 @@ def open_world() -> Iterator[World]:
         run("ip", "-n", world.name("core"), "link", "set", "br0", "up")
         for host, address in (("srv", SERVER), ("nata", "10.77.0.2"), ("natb", "10.77.0.3")):
             _to_bridge(world, host, address)
-        _behind(world, "nata", "agent", "192.168.71")
-        _behind(world, "natb", "client", "192.168.72")
+        _behind(world, "nata", "agent", "192.168.71", "fully-random" if "nata" in hard else "")
+        _behind(world, "natb", "client", "192.168.72", "fully-random" if "natb" in hard else "")
         yield world
     finally:
         for process in world.processes:
@@ -129,7 +132,7 @@ def _to_bridge(world: World, host: str, address: str) -> None:
     run("ip", "-n", name, "link", "set", "eth0", "up")
 
 
-def _behind(world: World, router: str, host: str, net: str) -> None:
+def _behind(world: World, router: str, host: str, net: str, ports: str = "") -> None:
     """A host behind a NAT router that drops every packet nobody inside asked for."""
     name, inner = world.name(router), world.name(host)
     run("ip", "-n", name, "link", "add", "lan", "type", "veth", "peer", "name", "eth0", "netns", inner)
@@ -141,13 +144,15 @@ def _behind(world: World, router: str, host: str, net: str) -> None:
     run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1", check=False)
     world.nft(
         router,
-        """
-        table ip nat {
-          chain post {
+        f"""
+        table ip nat {{
+          chain post {{
             type nat hook postrouting priority 100;
-            oifname "eth0" masquerade
-          }
-        }
+            oifname "eth0" masquerade {ports}
+          }}
+        }}
+        """
+        """
         table inet walls {
           chain inbound {
             type filter hook input priority 0; policy drop;
