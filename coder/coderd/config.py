@@ -176,6 +176,7 @@ ONLY_SHOWN = frozenset(
         "redirect_to_access_url",
         "swagger_enable",
         "update_check",
+        "web_terminal_renderer",
     }
 )
 """Attributes that nothing acts on yet; a test compares this with the code."""

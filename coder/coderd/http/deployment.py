@@ -8,15 +8,12 @@ from quart import Blueprint, Response, websocket
 
 from coder.api import codec
 from coder.api.deployment import AppHostResponse, UpdateAppearanceConfig, UpdateCheckResponse
-from coder.api.proxies import Region
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.auth import authenticated, context, credentials, subject
-from coder.coderd.http.json import read_body, reply
-from coder.coderd.services import deployment, derp_map
+from coder.coderd.http.json import message, read_body, reply
+from coder.coderd.services import deployment, deployment_config, derp_map, licenses
 from coder.coderd.services.authentication import authenticate
-from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Unauthenticated
-from coder.domain.policy import Resource
 from coder.tailnet import derpmap
 
 blueprint = Blueprint("deployment", __name__, url_prefix="/api/v2")
@@ -51,23 +48,7 @@ async def get_ssh() -> Response:
 @blueprint.get("/deployment/config")
 @authenticated
 async def get_config() -> Response:
-    return reply(deployment.configuration(context(), subject()))
-
-
-@blueprint.get("/regions")
-@authenticated
-async def get_regions() -> Response:
-    ctx = context()
-    primary = Region(
-        id=ctx.deployment_id,
-        name="primary",
-        display_name="Default",
-        icon_url="/emojis/1f3e1.png",
-        healthy=True,
-        path_app_url=ctx.access_url,
-        wildcard_hostname=ctx.config.wildcard_access_url,
-    )
-    return reply({"regions": [primary]})
+    return reply(deployment_config.configuration(context(), subject()))
 
 
 @blueprint.get("/entitlements")
@@ -78,6 +59,35 @@ async def get_entitlements() -> Response:
 @blueprint.get("/licenses")
 @authenticated
 async def get_licenses() -> Response:
+    return reply([])
+
+
+@blueprint.post("/licenses")
+@authenticated
+async def post_license() -> Response:
+    licenses.refuse_license(subject())
+    return reply([])
+
+
+@blueprint.post("/licenses/refresh-entitlements")
+@authenticated
+async def post_refresh_entitlements() -> Response:
+    licenses.refresh_entitlements(context(), subject())
+    return message("Entitlements updated", 201)
+
+
+@blueprint.delete("/licenses/<int:license_id>")
+@authenticated
+async def delete_license(license_id: int) -> Response:  # noqa: ARG001 - part of the path
+    licenses.refuse_deletion(subject())
+    return reply([])
+
+
+@blueprint.route("/licenses/trial", methods=["DELETE"])
+@authenticated
+async def delete_trial() -> Response:
+    """There is no trial either: asking for one is answered with 405, as by the release we follow."""
+    licenses.refuse_deletion(subject())
     return reply([])
 
 
@@ -122,8 +132,7 @@ class CspReport(msgspec.Struct, rename={"csp_report": "csp-report"}):
 @blueprint.get("/replicas")
 @authenticated
 async def get_replicas() -> Response:
-    require(subject(), "read", Resource("replicas"))
-    return reply([])
+    return reply(await licenses.list_replicas(context(), subject()))
 
 
 @blueprint.websocket("/derp-map")

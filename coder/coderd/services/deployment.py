@@ -5,10 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
-
-from msgspec import to_builtins
+from typing import TYPE_CHECKING
 
 from coder.api import codec
 from coder.api.deployment import (
@@ -20,12 +17,10 @@ from coder.api.deployment import (
     SSHConfigResponse,
     UpdateAppearanceConfig,
 )
-from coder.base.config import Option
-from coder.base.duration import format_duration
 from coder.base.version import BUILD_VERSION
 from coder.coderd.config import struct_value
-from coder.coderd.options import OPTIONS
-from coder.coderd.services.authorization import require
+from coder.coderd.services.authorization import may
+from coder.coderd.services.errors import Forbidden
 from coder.coderd.store import site
 from coder.coderd.store import users as user_store
 from coder.domain.policy import Resource, Subject
@@ -113,116 +108,9 @@ async def appearance(ctx: Context) -> AppearanceConfig:
 
 
 async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanceConfig) -> None:
-    require(subject, "update", Resource("deployment_config"), hidden=False)
+    if not may(subject, "update", Resource("deployment_config")):
+        raise Forbidden("Insufficient permissions to update appearance")
     await ctx.db.run(site.put_config, _APPEARANCE, codec.encode(chosen).decode())
-
-
-# ---- configuration
-
-
-def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
-    """Options with their values and sources; secrets are left out. Raises Forbidden."""
-    require(subject, "read", Resource("deployment_config"), hidden=False)
-    return {"config": _tree(ctx), "options": [_option(ctx, option) for option in OPTIONS]}
-
-
-def _value(ctx: Context, option: Option) -> Any:
-    if option.secret:
-        return None
-    if ctx.config.resolved is not None:
-        return ctx.config.resolved[option.name]
-    return getattr(ctx.config, option.name, option.default)
-
-
-def _json_value(option: Option, value: Any) -> Any:
-    if value is None:
-        return None
-    if option.kind == "duration" and isinstance(value, timedelta):
-        return int(value.total_seconds() * 1e9)
-    if option.kind == "string-array":
-        return list(value) or None
-    if option.kind == "struct":
-        return struct_value(value) or None
-    return to_builtins(value, enc_hook=str)
-
-
-def _option(ctx: Context, option: Option) -> dict[str, Any]:
-    default = option.default
-    if isinstance(default, timedelta):
-        default = format_duration(default)
-    elif isinstance(default, tuple):
-        default = ",".join(default)
-    elif isinstance(default, bool):
-        default = "true" if default else ""
-    shown: dict[str, Any] = {
-        "name": option.flag.replace("-", " ").title(),
-        "description": option.help,
-        "flag": option.flag,
-        "env": option.env,
-        "default": str(default),
-        "value": _json_value(option, _value(ctx, option)),
-        "group": {"name": option.group},
-        "hidden": option.hidden,
-    }
-    if option.short:
-        shown["flag_shorthand"] = option.short
-    if option.yaml:
-        shown["yaml"] = option.yaml.rsplit(".", 1)[-1]
-    if option.secret:
-        shown["annotations"] = {"secret": "true"}
-    if ctx.config.resolved is not None:
-        shown["value_source"] = ctx.config.resolved.sources[option.name]
-    return shown
-
-
-def _tree(ctx: Context) -> dict[str, Any]:
-    """The part of upstream's nested values that dashboards read."""
-    config = ctx.config
-    flat: dict[str, Any] = {
-        "access_url": ctx.access_url,
-        "docs_url": config.docs_url,
-        "http_address": config.http_address,
-        "wildcard_access_url": config.wildcard_access_url,
-        "experiments": list(config.experiments),
-        "derp": {
-            "server": {
-                "enable": config.derp_server_enable,
-                "region_id": config.derp_server_region_id,
-                "region_code": config.derp_server_region_code,
-                "region_name": config.derp_server_region_name,
-                "stun_addresses": list(config.derp_server_stun_addresses),
-                "relay_url": "",
-            },
-            "config": {
-                "block_direct": config.block_direct_connections,
-                "force_websockets": config.derp_force_websockets,
-                "url": config.derp_config_url,
-                "path": config.derp_config_path,
-            },
-        },
-        "provisioner": {"daemons": config.provisioner_daemons, "daemon_types": list(config.provisioner_types)},
-        "disable_path_apps": config.disable_path_apps,
-        "disable_password_auth": config.disable_password_auth,
-        "disable_owner_workspace_exec": config.disable_owner_workspace_access,
-        "browser_only": False,
-        "redirect_to_access_url": config.redirect_to_access_url,
-        "web_terminal_renderer": config.web_terminal_renderer,
-        "allow_workspace_renames": config.allow_workspace_renames,
-        "session_lifetime": {
-            "default_duration": _nanoseconds(config.session_duration),
-            "disable_expiry_refresh": config.disable_session_expiry_refresh,
-            "default_token_lifetime": _nanoseconds(config.default_token_lifetime),
-            "max_token_lifetime": _nanoseconds(config.max_token_lifetime),
-            "max_admin_token_lifetime": _nanoseconds(config.max_admin_token_lifetime),
-        },
-        "update_check": config.update_check,
-        "swagger": {"enable": config.swagger_enable},
-    }
-    return flat
-
-
-def _nanoseconds(value: timedelta) -> int:
-    return int(value.total_seconds()) * 10**9
 
 
 # ---- keys of the site
