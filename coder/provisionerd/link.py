@@ -59,7 +59,10 @@ class Link:
             except RpcClosed:
                 tried = True
             except trio.TooSlowError as problem:
-                raise RpcError(0, f"{method} was not answered within {self._config.update_timeout:g}s") from problem
+                if await _answers(session):
+                    text = f"{method} was not answered within {self._config.update_timeout:g}s"
+                    raise RpcError(0, text) from problem
+                tried = True  # the network is gone: what was asked may have arrived or not
             except RpcError as problem:
                 if final and tried and "already completed" in problem.text:
                     return reply()
@@ -100,3 +103,12 @@ class Link:
                     if part.HasField("chunk_piece"):
                         received += part.chunk_piece.data
         return bytes(received)
+
+
+async def _answers(session: Session) -> bool:
+    """Whether somebody is at the other end at all."""
+    try:
+        await session.ping()
+    except RpcClosed:
+        return False
+    return True

@@ -44,6 +44,8 @@ class FakeServer:
         self._changed = trio.Event()
         self._scopes: list[trio.CancelScope] = []
         self.reachable = True
+        self.silent = False
+        "The network between is gone: nothing arrives, nobody is told."
 
     # --- for tests
     def post(self, job: pd.AcquiredJob) -> None:
@@ -79,6 +81,14 @@ class FakeServer:
             raise OSError("connection refused")
         self.connections += 1
         ours, theirs = trio.testing.memory_stream_pair()
+        deliver = theirs.send_stream.send_all_hook
+
+        async def deliver_unless_silent() -> None:
+            while self.silent:
+                await self._changed.wait()
+            await deliver()
+
+        theirs.send_stream.send_all_hook = deliver_unless_silent
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._serve, ours)
             async with open_session(theirs, role="client") as session:

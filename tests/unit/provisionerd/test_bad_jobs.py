@@ -58,6 +58,24 @@ async def test_secrets_stay_out_of_the_log_and_the_error(autojump_clock: trio.ab
     assert failed.error == f"no {HIDDEN} here"
 
 
+async def test_the_network_is_gone_while_a_job_runs(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
+    server = FakeServer()
+    working = pb.Log(level=pb.LogLevel.INFO, output="working")
+    job = pd.AcquiredJob(job_id="job", provisioner="echo", template_source_archive=echo_archive(apply=[working]))
+    job.workspace_build.SetInParent()
+    server.post(job)
+    async with running_daemon(server, DaemonConfig(work_dir=tmp_path), ECHO):
+        await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
+        server.silent, server.reachable = True, False
+        await trio.sleep(200)
+        assert server.ended == []
+        server.silent = False
+        server.canceled = server.reachable = True  # the next heartbeat hears of it, on a new connection
+        failed = await server.wait_ended()
+    assert failed.error == "canceled"
+    assert server.connections == 2
+
+
 async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
     server = FakeServer()
     working = pb.Log(level=pb.LogLevel.INFO, output="working")
