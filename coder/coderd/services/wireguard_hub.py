@@ -177,7 +177,10 @@ class WireguardHub:
         key = self._controller.public_key_of(agent_id)
         if key is None:
             return 0
-        status = self._node.peer_status(key)
+        try:
+            status = self._node.peer_status(key)
+        except MeshError:
+            return 0  # replaced at this very moment
         return status.rx_bytes + status.tx_bytes
 
     def _give_up(self, agent_id: UUID) -> None:

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.stack import fragments
@@ -229,3 +231,21 @@ def test_readdressing_there_and_back_is_the_same_packet() -> None:
     assert rewrite.readdress(there, PHONE, STABLE, rewrite.difference(new, old)) == packet
     later = ip.Packet(44, PHONE, STABLE, b"\x11\x00\x00\x80" + bytes(4) + b"payload").encode()
     assert rewrite.readdress(later, ALIAS, ELSEWHERE, 77)[40:] == later[40:]
+
+
+@given(st.integers(0, 255), st.binary(max_size=120), st.binary(max_size=20))
+def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, padding: bytes) -> None:
+    packet = ip.Packet(protocol, PHONE, STABLE, payload).encode()
+    assert rewrite.trimmed(packet + padding) == packet
+    assert rewrite.trimmed(packet[:-1]) == b""
+    added = rewrite.difference(PHONE + STABLE, ALIAS + ELSEWHERE)
+    moved = rewrite.readdress(rewrite.clamp_mss(packet, 1280), ALIAS, ELSEWHERE, added)
+    assert len(moved) == len(packet) and moved[8:40] == ALIAS + ELSEWHERE
+    if rewrite.may_answer(packet):
+        assert is_sound(rewrite.prohibited(packet)) and is_sound(rewrite.too_big(packet, 1280))
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_no_packet_or_a_whole_one(data: bytes) -> None:
+    packet = rewrite.trimmed(data)
+    assert not packet or len(packet) == 40 + int.from_bytes(packet[4:6], "big")
