@@ -66,6 +66,8 @@ LOOP_MODULES: tuple[str, ...] = (
     "coder.coderd.loops.reaper",
     "coder.coderd.loops.autobuild",
     "coder.coderd.loops.notifications",
+    "coder.coderd.loops.purge",
+    "coder.coderd.loops.key_rotation",
 )
 """Modules of `coderd.loops` with `async def run(ctx)`."""
 

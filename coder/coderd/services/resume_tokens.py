@@ -37,9 +37,10 @@ async def read_untrusted(ctx: Context, token: str) -> UUID | None:
     Raises Unauthenticated naming the field `resume_token`, whereupon clients drop it and dial without.
     """
     try:
-        if not header_untrusted(token).get("kid"):
+        key_id = header_untrusted(token).get("kid")
+        if not key_id:
             return None
-        key = await ctx.part(SigningKeys).get(FEATURE)
+        key = await ctx.part(SigningKeys).find(FEATURE, str(key_id))
         return UUID(str(verify(key, token, ctx.clock.now()).get("sub")))
     except ValueError as error:
         detail = str(error) if isinstance(error, TokenRefused) else "parse peerID from token"

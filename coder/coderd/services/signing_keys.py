@@ -1,6 +1,7 @@
-"""Keys this deployment signs its own short-lived tokens with: made on first use, kept in the database.
+"""Keys this deployment signs its own short-lived tokens with: made on first use, kept in the database, replaced.
 
-One key per feature. Not here: the tokens (`resume_tokens.py`).
+One key per feature signs; the one before it still verifies for a while, so that tokens outlive the change. Not here:
+the tokens (`resume_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hmac
 import json
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from coder.coderd.store import site
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
+LIFETIME = timedelta(days=30)
+"""How long a key signs."""
+OVERLAP = timedelta(hours=25)
+"""How long it verifies afterwards: a little longer than the longest token lives (a day)."""
+_REREAD = timedelta(minutes=10)
+_PREFIX = "signing_key:"
 _KEY_SIZE = 64
 "Bytes of an HS512 key: the size of its hash (RFC 7518 section 3.2)."
 
@@ -34,28 +41,78 @@ class SigningKey:
     secret: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _KeySet:
+    """A feature's keys: the first signs, all verify. `read_at` is when this process looked."""
+
+    keys: tuple[SigningKey, ...]
+    read_at: datetime
+
+
 class SigningKeys:
-    """The keys of this process, read once, see `Context.part`."""
+    """The keys of this process, read now and then, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._keys: dict[str, SigningKey] = {}
+        self._sets: dict[str, _KeySet] = {}
 
     async def get(self, feature: str) -> SigningKey:
-        found = self._keys.get(feature)
-        if found is None:
-            found = self._keys[feature] = await self._ctx.db.run(_ensure_key, f"signing_key:{feature}")
+        """The key that signs."""
+        found = self._sets.get(feature)
+        if found is None or self._ctx.clock.now() - found.read_at > _REREAD:
+            found = await self._read(feature)
+        return found.keys[0]
+
+    async def find(self, feature: str, key_id: str) -> SigningKey:
+        """The key a token names, if it still verifies; else the one that signs, which will refuse the token."""
+        signing = await self.get(feature)
+        for keys in (self._sets[feature].keys, None):
+            # A key we do not know may be younger than our last look: another replica made it.
+            for key in keys if keys is not None else (await self._read(feature)).keys:
+                if key.id == key_id:
+                    return key
+        return signing
+
+    async def _read(self, feature: str) -> _KeySet:
+        now = self._ctx.clock.now()
+        keys = await self._ctx.db.run(_ensure_keys, _PREFIX + feature, now)
+        self._sets[feature] = found = _KeySet(keys, now)
         return found
 
 
-async def _ensure_key(tx: Tx, name: str) -> SigningKey:
+async def _ensure_keys(tx: Tx, name: str, now: datetime) -> tuple[SigningKey, ...]:
     stored = await site.get_config(tx, name)
+    value = json.loads(stored) if stored else _new_key("1", now)
     if stored is None:
-        value = {"id": "1", "secret": secrets.token_hex(_KEY_SIZE)}
         await site.put_config(tx, name, json.dumps(value))
-    else:
-        value = json.loads(stored)
-    return SigningKey(value["id"], bytes.fromhex(value["secret"]))
+    previous = value.get("previous")
+    found = [SigningKey(value["id"], bytes.fromhex(value["secret"]))]
+    if previous and datetime.fromisoformat(previous["until"]) > now:
+        found.append(SigningKey(previous["id"], bytes.fromhex(previous["secret"])))
+    return tuple(found)
+
+
+def _new_key(key_id: str, now: datetime) -> dict[str, Any]:
+    return {"id": key_id, "secret": secrets.token_hex(_KEY_SIZE), "made_at": now.isoformat()}
+
+
+async def rotate(tx: Tx, now: datetime) -> list[str]:
+    """Replaces keys that are old; returns the features. Replicas wait for each other, and the second finds new keys."""
+    changed = []
+    await site.lock_keys(tx)
+    for name, text in (await site.list_configs(tx, _PREFIX)).items():
+        value = json.loads(text)
+        made_at = value.get("made_at")
+        if made_at is None:  # made before keys had an age: it counts from now
+            await site.put_config(tx, name, json.dumps({**value, "made_at": now.isoformat()}))
+            continue
+        if now - datetime.fromisoformat(made_at) < LIFETIME:
+            continue
+        previous = {"id": value["id"], "secret": value["secret"], "until": (now + OVERLAP).isoformat()}
+        fresh = _new_key(str(int(value["id"]) + 1), now)
+        await site.put_config(tx, name, json.dumps({**fresh, "previous": previous}))
+        changed.append(name.removeprefix(_PREFIX))
+    return changed
 
 
 def sign(key: SigningKey, claims: dict[str, Any]) -> str:

@@ -90,3 +90,14 @@ async def _insert_prebuilds_owner(tx: Tx, organization_id: UUID, now: datetime) 
 async def ping(tx: Tx) -> None:
     """The smallest question there is."""
     await tx.execute(text("SELECT 1"))
+
+
+async def list_configs(tx: Tx, prefix: str) -> dict[str, str]:
+    """Everything whose name begins so."""
+    statement = select(site_configs.c.key, site_configs.c.value).where(site_configs.c.key.startswith(prefix))
+    return {row[0]: row[1] for row in await tx.execute(statement)}
+
+
+async def lock_keys(tx: Tx) -> None:
+    """Held until the transaction ends."""
+    await tx.execute(text("SELECT pg_advisory_xact_lock(7303)"))
