@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
     pytest.mark.skipif(bool(TOOLS), reason=f"not installed: {', '.join(TOOLS)}"),
+    pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="no /dev/net/tun for wireguard-go"),
 ]
 SSH = (
     "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "StrictHostKeyChecking=no", "-o",
