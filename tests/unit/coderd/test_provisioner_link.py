@@ -155,6 +155,31 @@ async def test_a_daemon_that_comes_back_is_the_same():
         assert ids[1][1] == "1.18"
 
 
+async def test_two_daemons_of_one_name_do_not_disturb_each_other():
+    async with running_coderd(first_user=True) as world:
+        versions = [await new_version(world), await new_version(world)]
+        async with connected_daemon(world, name="twin") as one, connected_daemon(world, name="twin") as other:
+            first, second = await one.acquire(), await other.acquire()
+            assert first.job_id != second.job_id
+            await other.complete_import(second)
+            await one.update(first, logs=[line("Working", "still here")])
+            await one.complete_import(first)
+            assert [await status_of(world, version) for version in versions] == ["succeeded", "succeeded"]
+
+
+async def test_a_daemon_whose_clock_is_wrong():
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        version = await new_version(world)
+        job = await daemon.acquire()
+        for at in (-5, 0, 1, 4_102_444_800_000, 1 << 62):  # before the epoch, 1970, 2100, after the end of time
+            await daemon.update(job, logs=[line("Working", f"at {at}", at=at)])
+        await daemon.complete_import(job)
+        logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
+        assert [one["output"] for one in logs] == ["at -5", "at 0", "at 1", "at 4102444800000", f"at {1 << 62}"]
+        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert found["started_at"] <= found["completed_at"]  # the server's clock counts
+
+
 async def test_jobs_go_to_daemons_whose_tags_include_theirs():
     async with running_coderd(first_user=True) as world:
         moon = await new_version(world, tags={"region": "moon"})

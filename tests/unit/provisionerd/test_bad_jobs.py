@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +17,11 @@ from coder.provisionerd.executors import terraform
 from coder.provisionerd.executors.contract import read_state
 from coder.provisionerd.executors.echo import EchoExecutor
 from coder.provisionerd.redact import HIDDEN, Redactor
+from coder.provisionerd.terraform.provider import Provider
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon
-from tests.unit.provisionerd.test_terraform_executor import World, building, running
+from tests.unit.provisionerd.test_terraform_executor import HEAD, World, building, running
 
 ECHO = {"echo": EchoExecutor()}
 
@@ -121,6 +124,49 @@ def test_half_a_state_is_none(tmp_path: Path) -> None:
     assert read_state(path) == b""
     path.write_bytes(b'{"version": 4}')
     assert read_state(path) == b'{"version": 4}'
+
+
+async def test_a_provider_that_crashes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(_self: Provider, _method: str, _body: bytes) -> bytes:
+        raise ZeroDivisionError("no such luck")
+
+    template = HEAD + 'data "coder_workspace" "me" {}\n'
+    with monkeypatch.context() as patch:
+        patch.setattr(Provider, "call", crash)
+        failed = await world.run(building(template))
+    assert failed.error == "terraform plan: exit status 1"
+    assert any(
+        "ZeroDivisionError: no such luck" in output for output in world.server.outputs("Planning Infrastructure")
+    )
+    assert isinstance(await world.run(building(template)), pd.CompletedJob)  # the daemon goes on
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+async def test_a_full_disk(world: World, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(work)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode()}")
+    try:
+        big = {"main.tf": 'resource "terraform_data" "x" {}\n', "big": "x" * 200_000}
+        failed = await world.run(building(big))
+        assert failed.error == "unpack template: No space left on device"
+        assert list(work.iterdir()) == []
+        small = {
+            "main.tf": 'resource "terraform_data" "x" {\n  input = join("", [for i in range(900): "0123456789"])\n}\n'
+        }
+        (work / "filler").write_bytes(b"x" * 40_000)
+        failed = await world.run(building(small))
+        assert failed.error.startswith("terraform ")
+        assert any("no space left on device" in line[3] for line in world.server.lines())
+        (work / "filler").unlink()
+        done = await world.run(building('resource "terraform_data" "x" {}\n'))
+        assert isinstance(done, pd.CompletedJob)
+    finally:
+        subprocess.run(["umount", str(work)], check=True)
 
 
 FLOOD = f"yes {'x' * 99} | head -c "
