@@ -43,7 +43,7 @@ class Place:
     commands: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """Put before the command line of the sender and of the others (`ip netns exec ...`)."""
     default_buffers: bool = False
-    """Leave UDP sockets with the buffers every process gets unasked (208 KiB on Linux)."""
+    """Grant UDP sockets no more than an ordinary user gets where net.core.rmem_max is 208 KiB, Linux's old default."""
 
 
 LOOPBACK = Place()
@@ -347,7 +347,7 @@ def main() -> None:
     if arguments.default_buffers:
         from coder.mesh.drivers import udp
 
-        udp._BUFFER_STEPS = ()  # type: ignore[misc]
+        udp._BUFFER_STEPS = (212_992,)  # type: ignore[misc]
     role = Role(host, (arguments.relay, int(port)), path)
     if name == "relay":
         trio.run(_relay, role)
