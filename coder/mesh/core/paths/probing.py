@@ -158,6 +158,9 @@ class PeerPaths:
             return []
         if self._heartbeat_at is None:
             self._heartbeat_at = now + HEARTBEAT
+            search = self._search_in_use()
+            if search is not None:
+                self._search_at = search.at  # a path the peer found while we had nothing to send
         if self.trusted(now):
             return []
         return self._full_ping(now)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from coder.mesh.core.endpoint import Peer
 from coder.mesh.core.paths import mtu
 from coder.mesh.core.paths.mtu import ETHERNET, FLOOR, JUMBO, RAISE_AFTER, STANDARD, Event, MtuSearch, State
+from coder.mesh.core.paths.probing import PeerPaths, SendPing
 from coder.mesh.core.paths.selector import Measured, Selector, is_better
 from coder.mesh.core.paths.selector import State as PathState
-from coder.mesh.core.wire import disco
 from tests.kit.endpoints import Machine, World, acquainted, state
 
 
@@ -186,22 +183,32 @@ def test_datagrams_our_own_system_refuses_narrow_the_path_at_once() -> None:
     assert inner(one, two) in (1232, 1248, 1264)
 
 
-def test_genuine_peers_are_sent_standard_packets_whatever_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They answer every ping with 1310 bytes."""
-    for width, expected in ((9000, None), (1312, None)):
-        world = World()
-        world.largest = width
-        one, two = acquainted(world)
-        answer = two.endpoint._on_ping
+def test_a_genuine_peer_is_sent_standard_packets_however_wide_the_path() -> None:
+    """It answers every ping with 1310 bytes."""
+    address = ("203.0.113.9", 1)
+    paths = PeerPaths(random.Random(1).randbytes)
+    paths.set_endpoints([address], 0.0)
+    (ping, _) = paths.on_send(0.0)
+    assert isinstance(ping, SendPing)
+    assert paths.on_pong(ping.tx, address, 0.01, STANDARD)
+    (probe,) = paths.on_timer(0.01)
+    assert isinstance(probe, SendPing) and probe.size == ETHERNET
+    assert paths.on_pong(probe.tx, address, 0.02, STANDARD)
+    assert paths.carries == STANDARD
+    assert paths.on_timer(0.02) == [], "and is asked for no more"
 
-        def answer_standard(peer: Peer, ping: disco.Ping, *rest: Any, answer: Any = answer) -> None:
-            answer(peer, replace(ping, payload=disco.PADDED_PAYLOAD), *rest)
 
-        monkeypatch.setattr(two.endpoint, "_on_ping", answer_standard)
-        one.say(two, b"hello")
-        world.run(3.0)
-        assert state(one, two) is PathState.DIRECT
-        assert inner(one, two) == expected
+def test_a_path_found_while_we_had_nothing_to_send_is_measured_when_we_have() -> None:
+    address = ("203.0.113.9", 1)
+    paths = PeerPaths(random.Random(1).randbytes)
+    paths.set_endpoints([address], 0.0)
+    (ping,) = paths.on_call_me_maybe([address], 0.0)
+    assert isinstance(ping, SendPing)
+    assert paths.on_pong(ping.tx, address, 0.01, STANDARD)
+    assert [a for a in paths.on_timer(0.7) if isinstance(a, SendPing)] == [], "nobody is using it"
+    assert paths.on_send(1.0) == []
+    assert paths.next_wake() is not None
+    assert [a.size for a in paths.on_timer(1.0) if isinstance(a, SendPing)] == [ETHERNET]
 
 
 def test_probes_stop_when_a_session_falls_silent() -> None:
