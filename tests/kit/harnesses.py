@@ -349,7 +349,7 @@ def _resume(text: str) -> object:
     from coder.coderd.services.signing_keys import SigningKey
 
     class Keys:
-        async def get(self, _feature: str) -> SigningKey:
+        async def find(self, _feature: str, _id: str) -> SigningKey:
             return SigningKey("1", bytes(64))
 
     class Context:

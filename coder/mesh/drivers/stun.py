@@ -14,13 +14,16 @@ import trio
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.wire import stun
-from coder.mesh.core.wire.address import endpoint
+from coder.mesh.core.wire.address import Endpoint, endpoint
 
 ROUND = 3.0
 """Seconds a round of questions may take."""
 RETRIES = (0.0, 0.2, 0.6, 1.4)
 """When each question is sent, from the start of the round: UDP is lossy and a lost answer costs a direct path."""
 _DRAIN = 64
+STRANGERS_RATE, STRANGERS_BURST = 100.0, 200.0
+"""Ours: answers a second to clients of other makes. Enough for people who test; useless to whoever looks for an
+amplifier, since their requests can be smaller than the answers."""
 
 
 class StunRound:
@@ -87,7 +90,7 @@ async def serve_stun(
 ) -> None:
     """Tell whoever asks where its datagram came from, for ever; starts with the bound port. OSError when it is taken.
 
-    Only requests of our own kind are answered, with fewer bytes than they have: of no use to an amplifier.
+    Requests of our own kind are answered with fewer bytes than they have, so without limit; others up to a rate.
     """
     family = socket.AF_INET if host and ":" not in host else socket.AF_INET6
     try:
@@ -101,23 +104,50 @@ async def serve_stun(
         sock.setblocking(False)
         sock.bind((host, port))
         task_status.started(sock.getsockname()[1])
+        strangers = _Allowance()
         while True:
             await trio.lowlevel.wait_readable(sock)
-            _answer_waiting(sock)
+            _answer_waiting(sock, strangers)
 
 
-def _answer_waiting(sock: socket.socket) -> None:
+class _Allowance:
+    """A token bucket for answers to strangers."""
+
+    def __init__(self) -> None:
+        self._tokens = STRANGERS_BURST
+        self._at = trio.current_time()
+
+    def take(self) -> bool:
+        now = trio.current_time()
+        self._tokens = min(STRANGERS_BURST, self._tokens + (now - self._at) * STRANGERS_RATE)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+def _answer_waiting(sock: socket.socket, strangers: _Allowance) -> None:
     for _ in range(_DRAIN):
         try:
             datagram, source = sock.recvfrom(2048)
         except OSError:
             return  # nothing more, or an ICMP error of an earlier answer
-        try:
-            request = stun.parse_request_untrusted(datagram)
-        except WireError:
-            continue
-        answer = stun.BindingResponse(request.tx_id, endpoint(source[0], source[1]))
-        try:
-            sock.sendto(answer.encode(), source)
-        except OSError:
-            continue
+        answer = _answer(datagram, endpoint(source[0], source[1]), strangers)
+        if answer:
+            try:
+                sock.sendto(answer, source)
+            except OSError:
+                continue
+
+
+def _answer(datagram: bytes, source: Endpoint, strangers: _Allowance) -> bytes:
+    try:
+        return stun.BindingResponse(stun.parse_request_untrusted(datagram).tx_id, source).encode()
+    except WireError:
+        pass
+    try:
+        answer = stun.answer_anybody_untrusted(datagram, source)
+    except WireError:
+        return b""
+    return answer if strangers.take() else b""

@@ -21,6 +21,7 @@ _ATTRIBUTE = Struct("!HH")
 _REQUEST = 0x0001
 _RESPONSE = 0x0101
 _MAPPED = 0x0001
+_CHANGE_REQUEST = 0x0003
 _XOR_MAPPED = 0x0020
 _XOR_MAPPED_OLD = 0x8020  # used by servers written to drafts of RFC 5389
 _SOFTWARE = 0x8022
@@ -91,6 +92,36 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
     if _fingerprint(covered) != body[-_FINGERPRINT_SIZE:]:
         raise WireError("bad_fingerprint")
     return BindingRequest(tx_id)
+
+
+def answer_anybody_untrusted(datagram: bytes, source: Endpoint) -> bytes:
+    """The answer to any binding request, also of RFC 3489 (no cookie); WireError when it cannot be given.
+
+    Larger than the smallest requests by up to 48 bytes: whoever uses this must not do it without end.
+    """
+    if len(datagram) < _HEADER.size:
+        raise WireError("not_stun")
+    kind, length, cookie, tx_id = _HEADER.unpack_from(datagram)
+    if kind != _REQUEST:
+        raise WireError("not_a_request")
+    body = datagram[_HEADER.size :]
+    if len(body) != length:
+        raise WireError("bad_attributes")
+    for kind, _, value in _attributes(body):
+        if kind == _CHANGE_REQUEST and any(value):
+            raise WireError("cannot_change_address", "there is no second address to answer from")
+    answer = _address_attribute(_MAPPED, source, bytes(16))
+    if cookie == _COOKIE:
+        answer = _address_attribute(_XOR_MAPPED, source, _COOKIE + tx_id) + answer
+    return _HEADER.pack(_RESPONSE, len(answer), cookie, tx_id) + answer
+
+
+def _address_attribute(kind: int, source: Endpoint, mask: bytes) -> bytes:
+    packed = source.ip.packed
+    port = source.port ^ int.from_bytes(mask[:2], "big")
+    masked = bytes(a ^ b for a, b in zip(packed, mask, strict=False))
+    value = bytes((0, 1 if len(packed) == 4 else 2)) + port.to_bytes(2, "big") + masked
+    return _ATTRIBUTE.pack(kind, len(value)) + value
 
 
 def parse_response_untrusted(datagram: bytes) -> BindingResponse:

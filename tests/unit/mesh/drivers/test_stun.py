@@ -1,16 +1,19 @@
 """The embedded STUN server and a round of questions, over loopback."""
 
 import os
+import shutil
 import socket
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.wire import stun
-from coder.mesh.drivers.stun import StunRound, resolve, serve_stun
+from coder.mesh.core.wire.address import Endpoint
+from coder.mesh.drivers.stun import StunRound, _Allowance, resolve, serve_stun
 from coder.mesh.drivers.udp import Sent, UdpSocket, equal_runs
 
 
@@ -57,7 +60,47 @@ async def test_lost_questions_are_repeated_and_the_round_ends(autojump_clock: tr
     assert trio.current_time() - began == 3.0
 
 
-async def test_the_server_answers_its_own_kind_only() -> None:
+def stock_request(cookie: bytes, *attributes: bytes) -> bytes:
+    body = b"".join(attributes)
+    return b"\0\1" + len(body).to_bytes(2, "big") + cookie + b"twelve bytes" + body
+
+
+async def test_stock_clients_are_answered_in_their_own_way_up_to_a_rate(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """RFC 5389 without our attributes, RFC 3489 without a cookie; asking for another address is not answered."""
+    source = Endpoint("192.0.2.7", 4660)
+    modern = stun.answer_anybody_untrusted(stock_request(b"\x21\x12\xa4\x42"), source)
+    assert stun.parse_response_untrusted(modern) == stun.BindingResponse(b"twelve bytes", source)
+    assert modern[20:32] == bytes.fromhex("0020000800013326e112a645"), "0x1234 ^ 0x2112 and so on"
+    classic = stun.answer_anybody_untrusted(stock_request(b"\1\2\3\4"), source)
+    assert classic == bytes.fromhex("0101000c01020304") + b"twelve bytes" + bytes.fromhex("0001000800011234c0000207")
+    with pytest.raises(WireError):
+        stun.answer_anybody_untrusted(stock_request(b"\1\2\3\4", bytes.fromhex("0003000400000006")), source)
+    allowance = _Allowance()
+    assert sum(allowance.take() for _ in range(1000)) == 200
+    await trio.sleep(1)
+    assert sum(allowance.take() for _ in range(1000)) == 100
+
+
+STOCK = [["turnutils_stunclient", "-p", "PORT", "127.0.0.1"], ["stun", "127.0.0.1:PORT", "1"]]
+
+
+@pytest.mark.parametrize("command", STOCK, ids=lambda command: command[0])
+async def test_a_stock_client(command: list[str]) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed (packages coturn, stun-client)")
+    async with trio.open_nursery() as nursery:
+        port: Any = await nursery.start(serve_stun, "127.0.0.1", 0)
+        argv = [part.replace("PORT", str(port)) for part in command]
+        with trio.fail_after(10):
+            done = await trio.run_process(argv, capture_stdout=True, capture_stderr=True, check=False)
+        assert done.returncode == 0
+        assert b"127.0.0.1" in done.stdout or b"0x000000" in done.stdout
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_server_answers_whole_requests_only() -> None:
     sock = UdpSocket(socket.AF_INET, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
         port: Any = await nursery.start(serve_stun, "", 0)
