@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 
 import trio
 
@@ -241,7 +241,9 @@ class CarriedStream(trio.abc.HalfCloseableStream):
                 self._is_broken = True
                 raise trio.BrokenResourceError("the server has forgotten the carried stream")
             raise HttpError(answer.status, "the carried stream was not continued")
-        self._answer, self._chunks, self._marked = stack, answer.chunks(), False
+        chunks = answer.chunks()
+        await stack.enter_async_context(aclosing(chunks))  # type: ignore[type-var]
+        self._answer, self._chunks, self._marked = stack, chunks, False
         self._heard_at = trio.current_time()
 
     async def _take(self, chunk: bytes | None) -> None:
