@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coder.mesh.core.errors import WireError
+from coder.mesh.core.paths.selector import State
 from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.stack.notices import EchoReply, TooBig, Unreachable
 from coder.mesh.core.wire import icmp, ip, ip4, udp
+from tests.kit.endpoints import World as Network
+from tests.kit.endpoints import acquainted, state
 from tests.kit.tcpnet import PORT, Link, Transfer, World
 from tests.kit.wireguard_pair import Pair
 
@@ -164,3 +167,29 @@ def test_echoes_and_back_are_the_same(kind: int, parameter: int, body: bytes) ->
     packet = icmp.Message(kind, 0, parameter, body).encode(A, B)
     again = ip.parse_untrusted(ip4.to_ipv6_untrusted(ip4.from_ipv6(packet)))
     assert icmp.parse_untrusted(again.payload) == icmp.Message(kind, 0, parameter, body)
+
+
+def test_two_nodes_talk_ipv4_through_tunnel_relay_and_direct_path() -> None:
+    net = Network()
+    one, two = acquainted(net, real=True)
+    for machine, own in ((one, A4), (two, B4)):
+        machine.tcp.add_address(own)
+    one.endpoint.set_peer(two.config(allowed_ips=(two.overlay, B)), net.now)
+    two.endpoint.set_peer(one.config(allowed_ips=(one.overlay, A)), net.now)
+    listener = two.tcp.tcp_listen(80)
+    socket = one.tcp.tcp_connect(B4, 80, net.now)
+    one.endpoint.flush(net.now)
+    data = Random(1).randbytes(200_000)
+    written, read, accepted = 0, b"", None
+    while len(read) < len(data):
+        net.run(net.now + 0.05)
+        assert net.now < 30
+        accepted = accepted or listener.accept_nowait()
+        if accepted is not None:
+            read += accepted.read_nowait(1 << 20)
+        if socket.connected:
+            written += socket.write_nowait(data[written : written + 50_000])
+        for machine in (one, two):
+            machine.endpoint.flush(net.now)
+    assert read == data
+    assert state(one, two) is State.DIRECT
