@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Protocol
 
 from coder.domain.hcl import tree
@@ -196,7 +197,14 @@ def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
         return number(left - right * int(left / right))  # the sign of the dividend, unlike in Python
     if sign == "/":
         return left // right if isinstance(left, int) and isinstance(right, int) and left % right == 0 else left / right
-    return number({"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](left, right))
+    operate = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
+    if isinstance(left, int) and isinstance(right, int):
+        return number(operate(left, right))
+    # In decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3.
+    try:
+        return number(float(operate(Decimal(repr(left)), Decimal(repr(right)))))
+    except ArithmeticError as error:
+        raise EvaluationError("the number is out of range") from error
 
 
 def _conditional(expression: tree.Conditional, scope: Scope) -> Value:

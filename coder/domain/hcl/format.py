@@ -47,7 +47,8 @@ def _number(verb: str, value: int | float, precision: str | None) -> str:
         return format(whole, verb)
     text = format(float(value), f".{precision}{verb}" if precision else verb)
     if verb in "gG" and precision is None:
-        text = to_text(number(float(value)))
+        small = 0 < abs(value) < 1e-4  # Go turns to exponents there, and writes them as Python does
+        text = repr(float(value)) if small else to_text(number(float(value)))
     return text
 
 

@@ -68,7 +68,13 @@ def _shallow(function: Function, *, typed: bool) -> Function:
 
 # --- text
 def _title(text: str) -> str:
-    return re.sub(r"(^|[^\w'])(\w)", lambda found: found[1] + found[2].upper(), text)
+    """Capitals after all but letters, digits and underscores; outside of ASCII after white space only (as in Go)."""
+    return re.sub(r"(^|[\x00-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]|\s)(\w)", lambda m: m[1] + _upper(m[2]), text)
+
+
+def _upper(text: str) -> str:
+    """Letter by letter, as Go does it: what would become two letters stays."""
+    return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
 
 
 def _substr(text: str, start: int, length: int) -> str:
@@ -132,10 +138,10 @@ _TEXT: dict[str, Function] = {
     "trimprefix": lambda s, prefix: _T(s).removeprefix(_T(prefix)),
     "trimspace": lambda s: _T(s).strip(),
     "trimsuffix": lambda s, suffix: _T(s).removesuffix(_T(suffix)),
-    "upper": lambda s: _T(s).upper(),
+    "upper": lambda s: _upper(_T(s)),
     "basename": lambda s: posixpath.basename(_T(s)),
     "dirname": lambda s: posixpath.dirname(_T(s)) or ".",
-    "abspath": _T,
+    "abspath": lambda s: posixpath.normpath(_T(s)) if _T(s).startswith("/") else _T(s),
     "pathexpand": _T,
 }
 
@@ -233,9 +239,18 @@ def _yaml(text: str) -> Value:
 
 
 def _yaml_text(value: Value) -> str:
+    """Texts and keys in quotes, texts of several lines as blocks, everything else plain: as Terraform writes it."""
     import yaml
 
-    return str(yaml.safe_dump(json.loads(v.to_json(value)), default_flow_style=False, default_style='"'))
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def represent(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else '"')
+
+    Dumper.add_representer(str, represent)
+    written = yaml.dump(json.loads(v.to_json(value)), Dumper=Dumper, default_flow_style=False, width=1 << 20)
+    return str(written).removesuffix("...\n")
 
 
 def _b64(data: bytes) -> str:

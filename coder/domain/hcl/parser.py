@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from coder.domain.hcl.lexer import HclError, Lexer, Token
 from coder.domain.hcl.tree import (
     Attribute,
@@ -357,11 +355,14 @@ class _Parser:
             first_line = self._text.index("\n", token.start)
             start, end, escapes = first_line + 1, self._text.rindex("\n", token.start, token.end) + 1, False
             indent = token.text.startswith("<<-")
-        parts = self._parts(start, end, escapes=escapes)
-        return Template(Span(token.start, token.end, token.line), tuple(_dedented(parts) if indent else parts))
+        parts, strips = self._parts(start, end, escapes=escapes)
+        laid_out = _laid_out(parts, strips, by_line=not escapes, indented=indent)
+        return Template(Span(token.start, token.end, token.line), tuple(laid_out))
 
-    def _parts(self, start: int, end: int, *, escapes: bool) -> list[str | Expression]:
+    def _parts(self, start: int, end: int, *, escapes: bool) -> tuple[list[str | Expression], list[_Strip]]:
+        """The parts of a template, and for each that is no text whether it has strip markers (`~`)."""
         parts: list[str | Expression] = []
+        strips: list[_Strip] = []
         text: list[str] = []
         index = start
         while index < end:
@@ -374,6 +375,7 @@ class _Parser:
                     parts.append("".join(text))
                     text = []
                 parts.append(self._interpolated(index, close))
+                strips.append((self._text[index + 2] == "~", self._text[close - 2] == "~"))
                 index = close
             elif escapes and self._text[index] == "\\":
                 piece, index = self._escape(index)
@@ -383,7 +385,7 @@ class _Parser:
                 index += 1
         if text:
             parts.append("".join(text))
-        return parts
+        return parts, strips
 
     def _interpolated(self, start: int, close: int) -> Expression:
         inside = start + 3 if self._text[start + 2] == "~" else start + 2
@@ -429,17 +431,56 @@ def _number(text: str) -> int | float:
     return int(text) if text.isdigit() else float(text)
 
 
-def _dedented(parts: list[str | Expression]) -> list[str | Expression]:
-    """`<<-` removes the smallest indentation of all lines."""
-    marks = [part if isinstance(part, str) else "\x00" for part in parts]
-    dedented = textwrap.dedent("".join(marks)) if "\x00" not in "".join(p for p in parts if isinstance(p, str)) else ""
-    if not dedented:
-        return parts
-    expressions = iter(part for part in parts if not isinstance(part, str))
-    result: list[str | Expression] = []
-    for index, text in enumerate(dedented.split("\x00")):
-        if index:
-            result.append(next(expressions))
-        if text:
-            result.append(text)
-    return result
+_Strip = tuple[bool, bool]
+"Whether the text before and the text after lose the white space that touches."
+
+
+def _laid_out(
+    parts: list[str | Expression], strips: list[_Strip], *, by_line: bool, indented: bool
+) -> list[str | Expression]:
+    """Applies strip markers, then the indentation of `<<-`. In a heredoc each line is a text of its own for both."""
+    pieces: list[str | Expression] = []
+    for part in parts:
+        pieces.extend(part.splitlines(keepends=True) if by_line and isinstance(part, str) else [part])
+    flags = iter(strips)
+    for index, piece in enumerate(pieces):
+        if isinstance(piece, str):
+            continue
+        before, after = next(flags)
+        earlier = pieces[index - 1] if before and index else None
+        if isinstance(earlier, str):
+            pieces[index - 1] = earlier.rstrip()
+        later = pieces[index + 1] if after and index + 1 < len(pieces) else None
+        if isinstance(later, str):
+            pieces[index + 1] = later.lstrip()
+    return _joined(_dedented(pieces) if indented else pieces)
+
+
+def _dedented(pieces: list[str | Expression]) -> list[str | Expression]:
+    """`<<-` takes the smallest indentation off all lines. A line whose break was stripped has no successor."""
+    starts: list[int] = []
+    spaces: list[int] = []
+    begins = True
+    for index, piece in enumerate(pieces):
+        text = piece if isinstance(piece, str) else ""
+        if begins and (text.strip() or not text.endswith("\n")):
+            spaces.append(len(text) - len(text.lstrip()))
+            starts.append(index)
+        begins = text.endswith("\n")
+    least = min(spaces, default=0)
+    return [
+        piece[least:] if isinstance(piece, str) and index in set(starts) else piece
+        for index, piece in enumerate(pieces)
+    ]
+
+
+def _joined(pieces: list[str | Expression]) -> list[str | Expression]:
+    """Neighbouring texts as one, empty ones gone."""
+    found: list[str | Expression] = []
+    for piece in pieces:
+        last = found[-1] if found else None
+        if isinstance(piece, str) and isinstance(last, str):
+            found[-1] = last + piece
+        elif piece != "":
+            found.append(piece)
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from typing import Any, Final
 
 from coder.base.errors import CoderError
@@ -81,7 +82,8 @@ def to_text(value: Value) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
-        return format(value, ".15g") if value != int(value) else str(int(value))
+        # Never with an exponent; 15 digits, since the last ones of a float are noise of computing.
+        return format(Decimal(format(value, ".15g")), "f") if value != int(value) else str(int(value))
     raise EvaluationError(f"a string is required, not {type_name(value)}")
 
 

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coder.domain.hcl import tree
+from coder.domain.hcl.evaluate import Scope, evaluate
+from coder.domain.hcl.functions import function_table
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_expression_untrusted, parse_file_untrusted
 
@@ -100,3 +102,42 @@ def test_only_one_error_type(text: str) -> None:
         parse_file_untrusted(text)
     except HclError:
         pass
+
+
+_FLUSH = """<<-E
+    hello
+    %{ for x in ["p", "q"] ~}
+      s ${x}
+    %{ endfor ~}
+    %{~ if true }
+    yes
+    %{ else }
+    no
+    %{ endif }
+  E"""
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        # All as `terraform console` prints them.
+        (
+            '<<E\n%{ for x in ["p", "q"] ~}\n  s ${x}\n%{ endfor ~}\nend ${"z" ~}   w ${~ "v"}\nE',
+            "  s p\n  s q\nend zwv\n",
+        ),
+        (_FLUSH, "hello\n      s p\n      s q\n\nyes\n\n"),
+        ('"x %{~ if true ~} y %{~ else ~} n %{~ endif ~} z"', "xyz"),
+        ('"${0.1 + 0.2} ${100 * 1.1} ${1 / 8} ${0.000001} ${1e21}"', "0.3 110 0.125 0.000001 1000000000000000000000"),
+        ('upper("straße") == "STRAßE"', True),
+        ('title("ab\'c d_e")', "Ab'C D_e"),
+        ('abspath("/a/../b")', "/b"),
+        (
+            'yamlencode({a=[1,"true",""],b={c=true,d=null},e=[],g="a: b\\nc",h=1.5})',
+            '"a":\n- 1\n- "true"\n- ""\n"b":\n  "c": true\n  "d": null\n"e": []\n"g": |-\n  a: b\n  c\n"h": 1.5\n',
+        ),
+        ('yamlencode("x")', '"x"\n'),
+    ],
+)
+def test_values(text: str, value: object) -> None:
+    scope = Scope({}, function_table({}))
+    assert evaluate(parse_expression_untrusted(text), scope) == value
