@@ -17,6 +17,7 @@ from coder.base.config import Inputs, Resolved, resolve
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.options import OPTIONS
+from coder.domain.external_providers import Provider, ProviderProblem, read_providers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +161,8 @@ class ServerConfig:
     dangerous_oidc_skip_issuer_checks: bool = False
     external_token_encryption_keys: tuple[str, ...] = ()
     oauth2_github_client_id: str = ""
+    external_auth_providers: tuple[Provider, ...] = ()
+    "From `CODER_EXTERNAL_AUTH_<n>_…` and the YAML file's `externalAuthProviders`."
     resolved: Resolved | None = None
     "Every option's value and source; None when the config was built by hand (tests)."
 
@@ -214,7 +217,11 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
         elif option.name in SECRETS:
             value = Secret(value)
         values[option.name] = value
-    config = ServerConfig(data_dir=data_dir, resolved=resolved, **values)
+    try:
+        providers = read_providers(inputs.env, inputs.file.get("externalAuthProviders"))
+    except ProviderProblem as error:
+        raise CoderError("bad_option", str(error), "See CODER_EXTERNAL_AUTH_0_ID and its kin.") from error
+    config = ServerConfig(data_dir=data_dir, resolved=resolved, external_auth_providers=providers, **values)
     _check(config)
     return config
 
@@ -260,4 +267,4 @@ def struct_value(text: Any) -> Any:
 def known_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that `coder server` reads."""
     names = {option.env for option in OPTIONS}
-    return {name: value for name, value in environ.items() if name in names}
+    return {name: value for name, value in environ.items() if name in names or name.startswith("CODER_EXTERNAL_AUTH_")}

@@ -38,6 +38,7 @@ class IdentityProvider:
     audience: str = CLIENT_ID
     pending: int = 0
     "So often the device flow answers that the person has not agreed yet."
+    refuse_refresh: bool = False
     asked: list[dict[str, str]] = field(default_factory=list)
     key: Any = field(default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048))
     signing_key: Any = None
@@ -78,6 +79,8 @@ class IdentityProvider:
         self.asked.append(form)
         if form.get("code") == "bad":
             return 400, {"error": "invalid_grant", "error_description": "the code is bad"}
+        if form.get("grant_type") == "refresh_token" and self.refuse_refresh:
+            return 400, {"error": "invalid_grant"}
         if form.get("device_code") and self.pending:
             self.pending -= 1
             return 400, {"error": "authorization_pending"}

@@ -103,10 +103,12 @@ def server_settings(area: str, idp_url: str = "") -> dict[str, Any]:
     """An area's server options as attributes of `ServerConfig`."""
     found = area_settings(area)
     found["server"] = {name: value.replace("{idp_url}", idp_url) for name, value in found["server"].items()}
-    resolved = server_config(Inputs(env=found["server"]), Path("/nonexistent")).resolved
+    config = server_config(Inputs(env=found["server"]), Path("/nonexistent"))
+    resolved = config.resolved
     assert resolved is not None
     chosen = {option.name for option in OPTIONS if option.env in found["server"]}
     settings = {name: Secret(resolved[name]) if name in SECRETS else resolved[name] for name in chosen}
+    settings["external_auth_providers"] = config.external_auth_providers
     settings["dangerous_disable_rate_limits"] = not found["rate_limits"]
     return settings
 

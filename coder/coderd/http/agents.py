@@ -14,7 +14,7 @@ from coder.coderd.http.auth import authenticated, context, credentials, optional
 from coder.coderd.http.json import read_body, reply
 from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.http.streams import events_over_websocket, needs_upgrade, over_websocket, sse
-from coder.coderd.services import agent_http, agents, watching
+from coder.coderd.services import agent_http, agents, provider_tokens, watching
 from coder.coderd.services.agents import AppReport, LogLine
 from coder.coderd.services.derp_map import connection_info
 from coder.coderd.services.errors import Invalid, Unauthenticated
@@ -118,19 +118,28 @@ async def get_external_auth() -> Response:
     match, provider = request.args.get("match", ""), request.args.get("id", "")
     if bool(match) == bool(provider):
         raise Invalid("'url' or 'id' must be provided as a query parameter, and only one of them.")
-    raise agents.external_auth_unknown(match)
+    return await _external_auth(provider, match)
+
+
+async def _external_auth(ident: str, match: str) -> Response:
+    """The owner's token, or where the owner gets one; with `listen` the answer waits for it."""
+    found = provider_tokens.provider(context(), ident, match)
+    if found is None:
+        raise agents.external_auth_unknown(match)
+    waits = "listen" in request.args
+    return reply(await provider_tokens.for_agent(context(), found, place().owner_id, waits=waits))
 
 
 @blueprint.get("/me/gitauth")
 @by_agent
 async def get_git_auth() -> Response:
-    raise agents.external_auth_unknown(request.args.get("url", ""))
+    return await _external_auth("", request.args.get("url", ""))
 
 
 @blueprint.get("/me/reinit")
 @by_agent
 async def get_reinit() -> Response:
-    return await sse(watching.watch_claim(context()))
+    return await sse(watching.watch_claim(context(), place().workspace_id))
 
 
 @blueprint.post("/aws-instance-identity")

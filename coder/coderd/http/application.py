@@ -34,6 +34,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "organization_settings",
     "groups",
     "user_secrets",
+    "user_skills",
     "files",
     "roles",
     "settings",
@@ -44,6 +45,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "audit",
     "insights",
     "debug",
+    "prebuilds",
     "templates",
     "template_versions",
     "provisioners",
@@ -58,6 +60,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "wireguard_clients",
     "oauth2",
     "provider_logins",
+    "external_auth",
     # last: takes what nobody else wants
     "site",
 )

@@ -91,7 +91,7 @@ async def enter(attempt: Attempt) -> Response:
         token = await provider_login.sign_in(context(), attempt)
     except LoginRefused as error:
         return pages.problem(STATUS[error.kind], error.message, [error.detail])
-    response = _moved(local_path(request.cookies.get(REDIRECT_COOKIE, "")))
+    response = moved(local_path(request.cookies.get(REDIRECT_COOKIE, "")))
     set_session_cookie(response, token)
     if attempt.convert is not None:
         response.headers.add("Set-Cookie", f"{CONVERSION_COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax")
@@ -107,10 +107,15 @@ def check_provider_error(name: str) -> None:
 
 def to_provider(url: str, state: str) -> Response:
     """Sends the person there, remembering in cookies what to compare and where to go afterwards."""
-    response = _moved(url)
+    response = moved(url)
     for name, value in ((STATE_COOKIE, state), (REDIRECT_COOKIE, local_path(request.args.get("redirect", "")))):
-        response.headers.add("Set-Cookie", f"{name}={value}; Path=/; HttpOnly{_secure()}; SameSite=Lax")
+        response.headers.add("Set-Cookie", cookie(name, value))
     return response
+
+
+def cookie(name: str, value: str) -> str:
+    """A cookie of the way to a provider and back; it lives as long as the browser's session."""
+    return f"{name}={value}; Path=/; HttpOnly{_secure()}; SameSite=Lax"
 
 
 def check_state() -> str:
@@ -140,8 +145,9 @@ def local_path(text: str) -> str:
     return whole if whole.isascii() and not set(whole) & set('\r\n\t ;"\\,') else "/"
 
 
-def _moved(url: str) -> Response:
-    response = Response(f'<a href="{escape(url)}">Temporary Redirect</a>.\n\n', 307)
+def moved(url: str, status: int = 307) -> Response:
+    """A redirect with the body browsers of old want."""
+    response = Response(f'<a href="{escape(url)}">See there</a>.\n\n', status)
     response.headers["Content-Type"] = "text/html; charset=utf-8"
     response.headers["Location"] = url
     return response

@@ -232,7 +232,7 @@ def instance_identity_unknown(cloud: str) -> Unauthenticated:
 
 
 def external_auth_unknown(match: str) -> NotFound:
-    """There is no provider for that URL or id (none can be configured yet)."""
+    """There is no provider for that URL or id."""
     return NotFound(
         f'No matching external auth provider found in Coder for the url "{match}".',
         "External auth provider not found.",

@@ -10,10 +10,13 @@ import secrets
 import string
 from datetime import datetime
 from typing import TYPE_CHECKING
+from uuid import UUID
 
+from coder.coderd.services import provider_tokens
 from coder.coderd.services.authentication import hash_secret
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.import_work import variable_values
+from coder.coderd.store import agents as agent_store
 from coder.coderd.store import builds as build_store
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import owners as owner_store
@@ -23,6 +26,7 @@ from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.builds import BuildRow
 from coder.coderd.store.jobs import JobRow
 from coder.coderd.store.owners import OwnerFacts
+from coder.coderd.store.site import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import WorkspaceRow
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
@@ -42,12 +46,18 @@ _ALPHABET = string.ascii_letters + string.digits
 
 async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
     """Raises Invalid when the build or something it stands on is gone."""
-    return await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
+    work, owner_id, wanted = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
+    work.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
+    # Tokens are renewed at their providers: no database transaction may wait for that.
+    for provider, token in await provider_tokens.external_tokens(ctx, owner_id, wanted):
+        work.external_auth_providers.add(id=provider, access_token=token.reveal())
+    return work
 
 
 async def _describe(
     tx: Tx, job: JobRow, access_url: str, config: ServerConfig, now: datetime
-) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
+) -> tuple[provisionerd_pb2.AcquiredJob.WorkspaceBuild, UUID, list[str]]:
+    """The work, its owner, and the external providers the template wants tokens of."""
     build = await build_store.get_build_by_job(tx, job.id)
     workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build is not None else None
     if build is None or workspace is None:
@@ -57,8 +67,11 @@ async def _describe(
         raise Invalid("get owner: the user is gone")
     previous = await build_store.get_previous_build(tx, build)
     metadata = await _metadata(tx, build, workspace, owner, access_url)
+    await _set_stage(tx, metadata, build, previous, workspace)
     metadata.workspace_owner_session_token = await _session_token(tx, build, workspace, owner, config, now)
-    return provisionerd_pb2.AcquiredJob.WorkspaceBuild(
+    version = await version_store.get_version(tx, build.template_version_id)
+    wanted = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
+    work = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
         workspace_build_id=str(build.id),
         workspace_name=workspace.name,
         rich_parameter_values=await _parameters(tx, build),
@@ -68,6 +81,7 @@ async def _describe(
         state=await build_store.get_state(tx, build.id),
         log_level=build.log_level,
     )
+    return work, workspace.owner_id, wanted
 
 
 async def _parameters(tx: Tx, build: BuildRow) -> list[provisioner_pb2.RichParameterValue]:
@@ -107,6 +121,21 @@ async def _metadata(
         template_version_id=str(version.id),
         template_version_modules_file=str(modules) if modules else "",
     )
+
+
+async def _set_stage(
+    tx: Tx, metadata: provisioner_pb2.Metadata, build: BuildRow, previous: BuildRow | None, workspace: WorkspaceRow
+) -> None:
+    """Whether the build makes a workspace ahead, or gives one to its new owner, whose agents then keep their tokens."""
+    if build.transition != "start":
+        return
+    stages = provisioner_pb2.PrebuiltWorkspaceBuildStage
+    if workspace.owner_id == PREBUILDS_USER_ID:
+        metadata.prebuilt_workspace_build_stage = stages.CREATE
+    elif previous is not None and previous.initiator_id == PREBUILDS_USER_ID:
+        metadata.prebuilt_workspace_build_stage = stages.CLAIM
+        for detail in await agent_store.list_agents_of_jobs(tx, [previous.job_id]):
+            metadata.running_agent_auth_tokens.add(agent_id=str(detail.agent.id), token=str(detail.agent.auth_token))
 
 
 async def _session_token(

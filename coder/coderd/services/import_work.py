@@ -7,7 +7,7 @@ is stored: 5.6.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -136,6 +136,7 @@ async def complete_import(
     completed: provisionerd_pb2.CompletedJob.TemplateImport,
     module_files: bytes,
     now: datetime,
+    configured: Collection[str] = (),
 ) -> str:
     """Stores everything an import found; returns the error the job completes with, usually none."""
     version = await _version(tx, job)
@@ -153,8 +154,8 @@ async def complete_import(
         updated_at=now,
     )
     await _keep_modules(tx, job, version.id, completed.plan, module_files, now)
-    # No provider can be configured yet, so every one a template asks for is unknown.
-    return f'external auth provider "{providers[0]["id"]}" is not configured' if providers else ""
+    unknown = [item["id"] for item in providers if item["id"] not in configured]
+    return f'external auth provider "{unknown[0]}" is not configured' if unknown else ""
 
 
 def _external_auth(completed: provisionerd_pb2.CompletedJob.TemplateImport) -> list[dict[str, Any]]:

@@ -159,7 +159,8 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
     files = ctx.part(ModuleFiles)
     try:
         quiet_hours = ctx.config.default_quiet_hours_schedule
-        await ctx.db.run(_complete, worker, request, ctx.clock.now(), files, quiet_hours)
+        configured = frozenset(provider.id for provider in ctx.config.external_auth_providers)
+        await ctx.db.run(_complete, worker, request, ctx.clock.now(), files, quiet_hours, configured)
         if request.WhichOneof("type") == "workspace_build":
             await notable_events.build_over(ctx, UUID(request.job_id))
     except BadResultError as error:
@@ -177,6 +178,7 @@ async def _complete(
     now: datetime,
     files: ModuleFiles,
     quiet_hours: str,
+    configured: frozenset[str],
 ) -> None:
     job = await _own_job(tx, worker, request.job_id)
     _check_kind(job, request)
@@ -184,7 +186,7 @@ async def _complete(
     if job.type == "template_version_import":
         completed = request.template_import
         modules = completed.module_files or files.get(completed.module_files_hash)
-        error = await import_work.complete_import(tx, job, completed, modules, now)
+        error = await import_work.complete_import(tx, job, completed, modules, now, configured)
     elif job.type == "template_version_dry_run":
         await insert_resources(tx, job.id, "start", request.template_dry_run.resources, now)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -42,12 +43,20 @@ class Granted:
     document: Mapping[str, Any]
 
 
+REFUSED = "Failed exchanging Oauth code."
+
+
 class ExchangeRefused(Failed):
     """The provider refused the code or the refresh token; `detail` quotes its reason, never a secret."""
 
+    def __init__(self, message: str, detail: str = "", *, error: str = "") -> None:
+        super().__init__(message, detail)
+        self.error = error
+        "RFC 6749's code, empty when the provider could not be asked."
 
-def authorize_url(endpoint: Endpoint, state: str) -> str:
-    """Where a person is sent to log in."""
+
+def authorize_url(endpoint: Endpoint, state: str, verifier: str = "") -> str:
+    """Where a person is sent to log in; `verifier` is PKCE's (RFC 7636), empty without."""
     query = {
         **endpoint.extra,
         "client_id": endpoint.client_id,
@@ -55,14 +64,22 @@ def authorize_url(endpoint: Endpoint, state: str) -> str:
         "response_type": "code",
         "scope": " ".join(endpoint.scopes),
         "state": state,
+        **({"code_challenge": challenge_of(verifier), "code_challenge_method": "S256"} if verifier else {}),
     }
     joined = urlencode(sorted((name, value) for name, value in query.items() if value))
     return f"{endpoint.auth_url}{'&' if urlsplit(endpoint.auth_url).query else '?'}{joined}"
 
 
-async def exchange(ctx: Context, endpoint: Endpoint, code: str) -> Granted:
+def challenge_of(verifier: str) -> str:
+    """PKCE's S256."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+async def exchange(ctx: Context, endpoint: Endpoint, code: str, verifier: str = "") -> Granted:
     """Raises ExchangeRefused."""
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": endpoint.redirect_url}
+    if verifier:
+        form["code_verifier"] = verifier
     return await _ask(ctx, endpoint, form)
 
 
@@ -86,7 +103,7 @@ async def _ask(ctx: Context, endpoint: Endpoint, form: Mapping[str, str]) -> Gra
             answer = second if second.fine or answer.status == 401 else answer
         return granted_of(ctx, answer)
     except NetError as error:
-        raise ExchangeRefused("Internal error exchanging Oauth code.", error.message) from error
+        raise ExchangeRefused(REFUSED, error.message) from error
 
 
 def granted_of(ctx: Context, answer: Reply) -> Granted:
@@ -94,11 +111,10 @@ def granted_of(ctx: Context, answer: Reply) -> Granted:
     try:
         document = answer.document()
     except ValueError as error:
-        raise ExchangeRefused("Internal error exchanging Oauth code.", f"status {answer.status}: {error}") from error
+        raise ExchangeRefused(REFUSED, f"status {answer.status}: {error}") from error
     access = document.get("access_token")
     if not answer.fine or not isinstance(access, str) or not access:
-        said = document.get("error_description") or document.get("error") or f"status {answer.status}"
-        raise ExchangeRefused("Internal error exchanging Oauth code.", f"the provider said: {said}")
+        raise ExchangeRefused(REFUSED, _said(document, answer.status), error=str(document.get("error", "")))
     refresh = document.get("refresh_token")
     return Granted(
         Secret(access),
@@ -106,6 +122,13 @@ def granted_of(ctx: Context, answer: Reply) -> Granted:
         _expiry(ctx.clock.now(), document.get("expires_in")),
         document,
     )
+
+
+def _said(document: Mapping[str, Any], status: int) -> str:
+    error, description = document.get("error"), document.get("error_description")
+    if not error:
+        return f"the provider answered status {status} without an access token"
+    return f'oauth2: "{error}"' + (f' "{description}"' if description else "")
 
 
 def _expiry(now: datetime, seconds: Any) -> datetime | None:

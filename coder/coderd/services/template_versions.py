@@ -20,6 +20,7 @@ from coder.api.template_versions import (
     TemplateVersion,
     TemplateVersionVariable,
 )
+from coder.coderd.services import external_auth
 from coder.coderd.services.agent_view import AgentScene
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.errors import Failed, Invalid, InvalidFields, NotFound, TooEarly
@@ -204,9 +205,10 @@ async def list_presets(ctx: Context, subject: Subject, version_id: UUID) -> list
 
 
 async def list_external_auth(ctx: Context, subject: Subject, version_id: UUID) -> list[TemplateVersionExternalAuth]:
-    """Providers the template wants its users to be signed in to. None can be configured yet."""
-    await load_version(ctx, subject, version_id)
-    return []
+    """Providers the template wants its users to be linked to, and whether the caller is."""
+    loaded = await load_version(ctx, subject, version_id)
+    wanted = [(str(item["id"]), bool(item.get("optional"))) for item in loaded.version.external_auth_providers]
+    return await external_auth.required_of(ctx, subject.user_id, wanted)
 
 
 async def list_resources(ctx: Context, subject: Subject, version_id: UUID) -> list[WorkspaceResource]:

@@ -72,6 +72,20 @@ user_links = Table(
     Column("claims", Json, nullable=False, server_default=text("'{}'::jsonb")),
 )
 
+external_auth_links = Table(
+    "external_auth_links",
+    metadata,
+    Column("provider_id", Text, primary_key=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("access_token", Text, nullable=False),
+    Column("refresh_token", Text, nullable=False, server_default=""),
+    Column("expires_at", Timestamp),
+    Column("extra", Json),
+)
+"Tokens are sealed where the site has encryption keys (`services/sealing.py`)."
+
 user_configs = Table(
     "user_configs",
     metadata,

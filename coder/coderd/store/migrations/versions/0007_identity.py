@@ -1,4 +1,4 @@
-"""Tables of the OAuth2 provider."""
+"""Tables of the OAuth2 provider and of links to external providers."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def upgrade() -> None:
     _create_secrets()
     _create_codes()
     _create_tokens()
+    _create_links()
 
 
 def _references(table: str, column: str, target: str, kind: object = _UUID) -> Column[object]:
@@ -87,8 +88,25 @@ def _create_tokens() -> None:
         op.create_index(f"ix_{table}_{column}", table, [column])
 
 
+def _create_links() -> None:
+    table = "external_auth_links"
+    user = ForeignKey("users.id", ondelete="CASCADE", name=f"fk_{table}_user_id")
+    op.create_table(
+        table,
+        Column("provider_id", Text, primary_key=True),
+        Column("user_id", _UUID, user, primary_key=True),
+        Column("created_at", _TIME, nullable=False),
+        Column("updated_at", _TIME, nullable=False),
+        Column("access_token", Text, nullable=False),
+        Column("refresh_token", Text, nullable=False, server_default=""),
+        Column("expires_at", _TIME),
+        Column("extra", JSONB),
+    )
+
+
 def downgrade() -> None:
-    """Forgets all applications."""
+    """Forgets all applications and links."""
+    op.drop_table("external_auth_links")
     for name in ("tokens", "codes", "secrets"):
         op.drop_table(f"oauth2_provider_app_{name}")
     op.drop_table("oauth2_provider_apps")
