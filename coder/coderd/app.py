@@ -68,6 +68,7 @@ LOOP_MODULES: tuple[str, ...] = (
     "coder.coderd.loops.notifications",
     "coder.coderd.loops.purge",
     "coder.coderd.loops.key_rotation",
+    "coder.coderd.loops.prebuilds",
 )
 """Modules of `coderd.loops` with `async def run(ctx)`."""
 

@@ -137,3 +137,18 @@ def _number(text: str, names: dict[str, int] | None) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ScheduleError(f"parse schedule: failed to parse int from {text}")
     return int(text)
+
+
+def cron_matches(text: str, local: datetime) -> bool:
+    """Whether a wall-clock time falls into a cron line of five fields; no text matches nothing."""
+    fields = text.split()
+    if len(fields) != 5:
+        return False
+    spans = ((0, 59), (0, 23), (1, 31), (1, 12))
+    here = (local.minute, local.hour, local.day, local.month)
+    try:
+        if any(now not in _field(part, *span) for part, span, now in zip(fields, spans, here, strict=False)):
+            return False
+        return local.isoweekday() % 7 in {day % 7 for day in _field(fields[4], 0, 7, _WEEKDAYS)}
+    except ScheduleError:
+        return False

@@ -75,6 +75,8 @@ class BuildOrder:
     "Forget the resources instead of destroying them."
     log_level: str = ""
     reason: str = "initiator"
+    priority: int = 0
+    "0 somebody waits for it, 1 made ahead."
     prepared: Prepared | None = None
     "None: values follow from what the version's import recorded."
 
@@ -116,6 +118,7 @@ async def place_build(
             type="workspace_build",
             input={"workspace_build_id": str(build_id)},
             tags=await _tags(tx, workspace, version_job, parameters, order),
+            priority=order.priority,
         ),
         now,
     )

@@ -28,6 +28,7 @@ from coder.coderd.services.authorization import may
 from coder.coderd.services.builds import strict_tags
 from coder.coderd.services.changes import Watch, WorkspaceChanges
 from coder.coderd.services.errors import NotFound
+from coder.coderd.services.prebuilds import CLAIMED
 from coder.coderd.services.workspace_access import workspace_resource
 from coder.coderd.services.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store import agent_logs as log_store
@@ -230,8 +231,12 @@ async def follow_logs(
             watch.drain()
 
 
-async def watch_claim(ctx: Context) -> AsyncIterator[None]:
-    """Says when somebody takes over a prebuilt workspace. Nothing is prebuilt yet: silent until the server stops."""
-    await ctx.stopping.wait()
-    for silence in list[None]():
-        yield silence
+async def watch_claim(ctx: Context, workspace_id: UUID) -> AsyncIterator[dict[str, str]]:
+    """Says when somebody takes over a prebuilt workspace, so that its agent starts anew. Silent until then."""
+    async with ctx.db.listen(CLAIMED) as notices:
+        while not ctx.stopping.is_set():
+            payload = ""
+            with trio.move_on_after(1):  # looks up now and then whether the server stops
+                _, payload = await notices.receive()
+            if payload == str(workspace_id):
+                yield {"workspaceID": payload, "reason": CLAIMED}

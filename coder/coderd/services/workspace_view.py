@@ -21,6 +21,7 @@ from coder.coderd.services.agent_view import AgentScene, health_of, present_stat
 from coder.coderd.services.jobs import load_places, present_job
 from coder.coderd.services.resources import Loaded, load_resources, present_resources
 from coder.coderd.store.builds import BuildView
+from coder.coderd.store.site import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import WorkspaceView
 from coder.domain.queue import NO_PLACE, Place
 
@@ -125,7 +126,7 @@ def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Wo
         allow_renames=ctx.config.allow_workspace_renames,
         favorite=row.favorite,
         next_start_at=row.next_start_at,
-        is_prebuild=False,
+        is_prebuild=row.owner_id == PREBUILDS_USER_ID,
         shared_with=_shared_with(view) or UNSET,
     )
 

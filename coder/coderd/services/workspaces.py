@@ -9,6 +9,7 @@ from uuid import UUID
 
 from coder.api.workspaces import CreateWorkspaceRequest, Workspace, WorkspacesResponse
 from coder.base.ids import new_uuid
+from coder.coderd.services import prebuilds
 from coder.coderd.services.authorization import may
 from coder.coderd.services.build_orders import BuildOrder, Rules, place_build
 from coder.coderd.services.build_parameters import Target, place_with_values
@@ -167,7 +168,10 @@ async def _create(
     if await workspace_store.get_view_by_name(tx, wish.owner_id, wish.name) is not None:
         raise _taken(wish.name)
     workspace = _new_row(wish, template, now)
-    await workspace_store.insert_workspace(tx, workspace)
+    claimed = await prebuilds.claim(tx, workspace, order.preset_id)
+    if claimed is None:
+        await workspace_store.insert_workspace(tx, workspace)
+    workspace = claimed or workspace
     build = await place_build(tx, subject, workspace, template, order, rules, now)
     view = await workspace_store.get_view(tx, workspace.id)
     if view is None:

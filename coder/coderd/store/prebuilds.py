@@ -1,0 +1,109 @@
+"""Queries on prebuilt workspaces: presets that want some, what there is, one to claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from coder.coderd.store.site import PREBUILDS_USER_ID
+from coder.domain.prebuilds import Prebuilt
+
+if TYPE_CHECKING:
+    from coder.coderd.store.database import Tx
+
+_OWNER = {"owner": PREBUILDS_USER_ID}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanting:
+    """A preset of an active version that speaks of prebuilt workspaces."""
+
+    preset_id: UUID
+    name: str
+    version_id: UUID
+    template_id: UUID
+    organization_id: UUID
+    desired_instances: int | None
+    expire_after_seconds: int
+    scheduling_timezone: str
+    schedules: list[dict[str, Any]]
+
+
+_WANTING = text(
+    """SELECT p.id, p.name, p.template_version_id, t.id, t.organization_id, p.desired_instances,
+        p.expire_after_seconds, p.scheduling_timezone, p.schedules
+    FROM templates t JOIN template_version_presets p ON p.template_version_id = t.active_version_id
+    WHERE NOT t.deleted AND t.deprecated = '' AND (p.desired_instances IS NOT NULL OR p.schedules <> '[]')
+    ORDER BY p.id"""
+)
+# The preset is the first build's: later builds of the same workspace name none.
+_EXISTING = text(
+    """SELECT w.id, first.template_version_preset_id, w.created_at, b.transition, j.completed_at, j.error, j.canceled_at
+    FROM workspaces w JOIN workspace_builds b ON b.id = w.latest_build_id
+    JOIN provisioner_jobs j ON j.id = b.job_id
+    JOIN workspace_builds first ON first.workspace_id = w.id AND first.build_number = 1
+    WHERE w.owner_id = :owner AND NOT w.deleted"""
+)
+_FAILURES = text(
+    """SELECT j.error <> '' FROM workspace_builds b JOIN provisioner_jobs j ON j.id = b.job_id
+    WHERE b.template_version_preset_id = :preset AND b.build_number = 1 AND b.initiator_id = :owner
+        AND j.completed_at IS NOT NULL
+    ORDER BY b.created_at DESC LIMIT 10"""
+)
+_CLAIMABLE = text(
+    """SELECT w.id FROM workspaces w JOIN workspace_builds b ON b.id = w.latest_build_id
+    JOIN provisioner_jobs j ON j.id = b.job_id
+    WHERE w.owner_id = :owner AND NOT w.deleted AND b.build_number = 1 AND b.transition = 'start'
+        AND b.template_version_preset_id = :preset AND j.completed_at IS NOT NULL AND j.error = ''
+        AND j.canceled_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM workspace_agents a WHERE a.job_id = b.job_id AND NOT a.deleted
+            AND a.lifecycle_state <> 'ready')
+    ORDER BY w.created_at LIMIT 1 FOR UPDATE OF w SKIP LOCKED"""
+)
+_LOCK = text("SELECT pg_try_advisory_xact_lock(7307)")
+
+
+async def lock(tx: Tx) -> bool:
+    """False when another replica counts just now. Held until the transaction ends."""
+    return bool((await tx.execute(_LOCK)).scalar_one())
+
+
+async def list_wanting(tx: Tx) -> list[Wanting]:
+    return [Wanting(*row) for row in await tx.execute(_WANTING)]
+
+
+async def list_existing(tx: Tx) -> dict[UUID | None, list[Prebuilt]]:
+    """Unclaimed workspaces by preset. A preset may be of a version that is active no more."""
+    found: dict[UUID | None, list[Prebuilt]] = {}
+    for workspace_id, preset_id, created_at, transition, completed_at, error, canceled_at in await tx.execute(
+        _EXISTING, _OWNER
+    ):
+        failed = bool(error) or (completed_at is not None and canceled_at is not None)
+        one = Prebuilt(
+            id=workspace_id,
+            created_at=created_at,
+            is_running=transition == "start" and completed_at is not None and not failed,
+            is_busy=completed_at is None,
+            has_failed=failed or transition == "delete",
+        )
+        found.setdefault(preset_id, []).append(one)
+    return found
+
+
+async def count_failures(tx: Tx, preset_id: UUID) -> int:
+    """Failed first builds of the preset since the last that went well."""
+    count = 0
+    for (failed,) in await tx.execute(_FAILURES, {**_OWNER, "preset": preset_id}):
+        if not failed:
+            break
+        count += 1
+    return count
+
+
+async def lock_claimable(tx: Tx, preset_id: UUID) -> UUID | None:
+    """The oldest workspace of the preset whose agents are ready, locked."""
+    found: UUID | None = (await tx.execute(_CLAIMABLE, {**_OWNER, "preset": preset_id})).scalar_one_or_none()
+    return found

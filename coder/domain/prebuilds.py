@@ -1,0 +1,72 @@
+"""How many prebuilt workspaces a preset should have, and what brings it there.
+
+A preset names a number, and perhaps times with another: cron lines whose minute is `*` stand for stretches of time
+(`* 8-18 * * 1-5`), in the preset's own zone. What is too old is replaced; what keeps failing is left alone until the
+template has a new version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from coder.domain.schedules import cron_matches
+
+FAILURE_LIMIT = 3
+"""So many failed builds in a row, and nothing more is built for the preset."""
+AT_ONCE = 5
+"""Builds queued for one preset in one turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prebuilt:
+    """One unclaimed workspace."""
+
+    id: UUID
+    created_at: datetime
+    is_running: bool
+    "Its start ended well."
+    is_busy: bool
+    "A build waits or runs."
+    has_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    create: int = 0
+    delete: tuple[UUID, ...] = ()
+
+
+def desired_instances(base: int | None, schedules: Sequence[dict[str, Any]], zone: str, now: datetime) -> int:
+    """The number of the first schedule that `now` falls into, else the preset's own."""
+    if not schedules:
+        return base or 0
+    try:
+        local = now.astimezone(ZoneInfo(zone or "UTC"))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        local = now
+    for schedule in schedules:
+        if cron_matches(str(schedule.get("cron") or schedule.get("cron_expression") or ""), local):
+            return int(schedule.get("instances", 0))
+    return base or 0
+
+
+def plan(
+    existing: Sequence[Prebuilt], desired: int, now: datetime, *, expire_after_seconds: int = 0, failures: int = 0
+) -> Plan:
+    """What to do in this turn. `failures` is how many builds of the preset failed last, in a row."""
+    lifetime = timedelta(seconds=expire_after_seconds)
+    expired = [one for one in existing if lifetime and one.is_running and now - one.created_at > lifetime]
+    gone = {one.id for one in expired}
+    living = [one for one in existing if one.id not in gone and not one.has_failed]
+    surplus = sorted((one for one in living if one.is_running), key=lambda one: one.created_at)
+    too_many = max(len(living) - desired, 0)
+    delete = [*expired, *surplus[:too_many]]
+    missing = max(desired - len(living), 0)
+    if failures >= FAILURE_LIMIT:
+        missing = 0
+    return Plan(min(missing, AT_ONCE), tuple(one.id for one in delete if not one.is_busy))
