@@ -249,7 +249,10 @@ class Populated:
         return self.things["site", "templatename"]
 
     async def _new_version(self, template_id: str | None) -> Any:
-        body = {"storage_method": "file", "provisioner": "echo", "file_id": await self._new_fileID("site"), "tags": {}}
+        file_id = await self._new_fileID("site")
+        if file_id is not None:
+            self.things["site", "fileID"] = file_id  # who may change a template may read what it was made from
+        body = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}}
         if template_id:
             body["template_id"] = template_id
         path = f"/api/v2/organizations/{self.world.organization_id}/templateversions"
@@ -328,7 +331,7 @@ class Populated:
 
     async def _new_secret(self, who: str) -> str | None:
         name = self.fresh_name("s")
-        body = {"name": name, "value": "v"}
+        body = {"name": name, "value": "v", "env_name": name}
         return name if await self._made("POST", "/api/v2/users/me/secrets", body, who) else None
 
     async def _new_skillName(self, who: str) -> str:
@@ -352,7 +355,7 @@ class Populated:
         return await self._id("/api/v2/tasks/me", body, who)
 
 
-_ONE_TIME = {"{fresh}": "{}", "{email}": "{}@example.com"}
+_ONE_TIME = {"{fresh}": "{}", "{assignment}": "{}=1", "{email}": "{}@example.com"}
 _SHARED = frozenset(
     (
         "organization other_organization template templatename templateversion second_version free_version "

@@ -16,6 +16,7 @@ from coder.coderd.http.query import path_uuid
 from coder.coderd.services import notifications, users
 from coder.coderd.services.authorization import require
 from coder.coderd.services.users import user_resource
+from coder.domain.policy import Resource
 
 blueprint = Blueprint("notifications", __name__, url_prefix="/api/v2")
 
@@ -91,6 +92,7 @@ async def get_preferences(user: str) -> Response:
 @authenticated
 async def put_preferences(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
-    require(subject(), "update_personal", user_resource(row.id))
+    # Of others, only site owners: user administrators change people, not what they hear of (recorded).
+    require(subject(), "update", Resource("notification_preference", owner_id=row.id), hidden=False)
     body = await read_body(UpdateUserNotificationPreferences)
     return reply(await notifications.set_preferences(context(), row.id, body.template_disabled_map))

@@ -112,7 +112,9 @@ async def is_paused(tx: Tx) -> bool:
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
-    """False when it was so already."""
+    """False when it was so already, whoever asks (recorded). Raises Forbidden."""
+    if await ctx.db.read(is_paused) == paused:
+        return False
     require(subject, "update", Resource("deployment_config"), hidden=False)
 
     async def write(tx: Tx) -> bool:
