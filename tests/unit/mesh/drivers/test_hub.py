@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import trio
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coder.mesh.core.crypto.keys import PrivateKey
@@ -22,6 +22,8 @@ from tests.kit.mesh import Pair, address, introduce, node_pair
 
 PHONE, ALIAS, STABLE = (address(number).packed for number in (0x50, 0x51, 0x99))
 ELSEWHERE = address(0x77).packed
+AT_ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"A busy machine is no finding."
 
 
 class Phone:
@@ -233,6 +235,7 @@ def test_readdressing_there_and_back_is_the_same_packet() -> None:
     assert rewrite.readdress(later, ALIAS, ELSEWHERE, 77)[40:] == later[40:]
 
 
+@AT_ANY_SPEED
 @given(st.integers(0, 255), st.binary(max_size=120), st.binary(max_size=20))
 def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, padding: bytes) -> None:
     packet = ip.Packet(protocol, PHONE, STABLE, payload).encode()
@@ -245,6 +248,7 @@ def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, 
         assert is_sound(rewrite.prohibited(packet)) and is_sound(rewrite.too_big(packet, 1280))
 
 
+@AT_ANY_SPEED
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_no_packet_or_a_whole_one(data: bytes) -> None:
     packet = rewrite.trimmed(data)
