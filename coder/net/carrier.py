@@ -135,8 +135,6 @@ class CarriedStream(trio.abc.HalfCloseableStream):
         headers = [(OFFSET, str(self._sent)), ("Content-Type", "application/octet-stream")]
         if ended:
             headers.append((ENDED, "1"))
-        if body:
-            self._is_broken = True  # a request cut by cancellation may have arrived or not: then nothing can follow it
         failure: Exception | None = None
         for pause in PAUSES:
             await trio.sleep(pause)
@@ -152,11 +150,13 @@ class CarriedStream(trio.abc.HalfCloseableStream):
                     break
             except NetError as error:
                 failure = error
+            except BaseException:
+                # Cut by cancellation it may have arrived or not: then nothing can follow it.
+                self._is_broken = self._is_broken or bool(body)
+                raise
             else:
                 self._sent += len(body)
                 self._acknowledged = max(self._acknowledged, received)
-                if body:
-                    self._is_broken = False
                 return
         self._is_broken = True
         raise trio.BrokenResourceError(f"the carried stream broke: {failure}") from failure
@@ -248,6 +248,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
 
     async def _take(self, chunk: bytes | None) -> None:
         if chunk is None:
+            self._failures = 0
             stack, self._answer, self._chunks = self._answer, None, None
             if stack is not None:
                 await stack.aclose()

@@ -128,20 +128,23 @@ class ServerStream(trio.abc.HalfCloseableStream):
             raise Unavailable("The receiver does not read.")
 
     def has_ended(self, offset: int) -> bool:
-        """Whether a client that has everything before `offset` has everything."""
+        """Whether a client that has everything before `offset` has everything. Raises Conflict for a wrong offset."""
+        self._acknowledge(offset)
+        if offset < self._out.start:
+            raise Conflict("These bytes were acknowledged before.")
         return self._out_ended and offset >= self._out.end
 
     async def poll(self, offset: int, wait: float) -> bytes:
         """The bytes after `offset`, as soon as there are any; none after `wait` seconds."""
-        turn = self._attach(offset)
+        turn = self._attach()
         try:
             return MARK + await self._next(offset, wait, turn)
         finally:
             self._detach()
 
     async def pieces(self, offset: int, wait: float) -> AsyncIterator[bytes]:
-        """The bytes after `offset` as they come, until nothing came for `wait` seconds."""
-        turn = self._attach(offset)
+        """The bytes after `offset` (see `has_ended`) as they come, until nothing came for `wait` seconds."""
+        turn = self._attach()
         try:
             yield MARK
             until = trio.current_time() + LONGEST_ANSWER
@@ -164,11 +167,8 @@ class ServerStream(trio.abc.HalfCloseableStream):
                 await self._changed.park()
         return b""
 
-    def _attach(self, offset: int) -> int:
+    def _attach(self) -> int:
         """A new answer begins; one that is still going on ends, its client has come back another way."""
-        self._acknowledge(offset)
-        if offset < self._out.start:
-            raise Conflict("These bytes were acknowledged before.")
         self._touch()
         self._turn += 1
         self._attached += 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 from random import uniform
-from time import time
 
 import trio
 
@@ -32,11 +32,20 @@ from coder.mesh.drivers.transport import LatencyProbe
 PROBE_TIMEOUT = 5.0
 CLOCK_TICK = 5.0
 SLEPT = 20.0
-"""Seconds wall time must be ahead to mean sleep, not an adjusted clock."""
+"""Seconds the clock that never sleeps must be ahead of ours to mean sleep, not a busy machine."""
 FIRST_ANSWER_WAIT = 0.5
 """Ours: a peer that waits for our addresses is told the local ones after this time, the rest when it is known."""
 NO_STUN_FRESH = 3600.0
 """Without STUN servers our addresses are the interfaces', whose changes are announced to us."""
+
+
+def elapsed() -> float:
+    """Seconds on a clock that goes on while the machine sleeps; only differences mean anything.
+
+    Linux has one that nobody can set. Elsewhere it is wall time, which somebody may: then a check too many is made.
+    """
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.time() if boottime is None else time.clock_gettime(boottime)
 
 
 class Netcheck:
@@ -193,10 +202,10 @@ class Netcheck:
 
     async def _watch_clock(self) -> None:
         """The machine slept when wall time went on and ours did not: whatever we knew of the network is old."""
-        offset = time() - trio.current_time()
+        offset = elapsed() - trio.current_time()
         while True:
             await trio.sleep(CLOCK_TICK)
-            now = time() - trio.current_time()
+            now = elapsed() - trio.current_time()
             if now - offset > SLEPT:
                 self._on_rebind()
                 self._measure_now.set()

@@ -173,7 +173,7 @@ async def test_a_machine_that_slept_begins_anew(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asleep = 0.0
-    monkeypatch.setattr("coder.mesh.drivers.netcheck.time", lambda: 1.7e9 + trio.current_time() + asleep)
+    monkeypatch.setattr("coder.mesh.drivers.netcheck.elapsed", lambda: 1.7e9 + trio.current_time() + asleep)
     scene = Scene(map_of(region(1)), {1: 0.1})
 
     async def script() -> None:
