@@ -39,6 +39,10 @@ class IdentityProvider:
     pending: int = 0
     "So often the device flow answers that the person has not agreed yet."
     refuse_refresh: bool = False
+    user_code: str = "ABCD-EFGH"
+    device_code: str = "dc"
+    interval: int = 1
+    granted: int = 0
     asked: list[dict[str, str]] = field(default_factory=list)
     key: Any = field(default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048))
     signing_key: Any = None
@@ -68,8 +72,8 @@ class IdentityProvider:
             return (200, {"login": "octo", "id": 7, "name": "Octo Cat"}) if self.valid else (401, {})
         if path == "/device":
             return 200, {
-                "device_code": "dc", "user_code": "ABCD-EFGH", "verification_uri": f"{self.url}/activate",
-                "expires_in": 900, "interval": 1,
+                "device_code": self.device_code, "user_code": self.user_code,
+                "verification_uri": f"{self.url}/activate", "expires_in": 900, "interval": self.interval,
             }  # fmt: skip
         if path == "/token":
             return self._token(form)
@@ -78,14 +82,15 @@ class IdentityProvider:
     def _token(self, form: dict[str, str]) -> tuple[int, Any]:
         self.asked.append(form)
         if form.get("code") == "bad":
-            return 400, {"error": "invalid_grant", "error_description": "the code is bad"}
+            return 400, {"error": "invalid_grant"}
         if form.get("grant_type") == "refresh_token" and self.refuse_refresh:
             return 400, {"error": "invalid_grant"}
         if form.get("device_code") and self.pending:
             self.pending -= 1
             return 400, {"error": "authorization_pending"}
+        self.granted += 1
         return 200, {
-            "access_token": f"at-{len(self.asked)}", "refresh_token": "rt", "token_type": "bearer",
+            "access_token": f"at-{self.granted}", "refresh_token": "rt", "token_type": "bearer",
             "expires_in": 3600, "id_token": self.id_token(),
         }  # fmt: skip
 
