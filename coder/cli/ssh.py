@@ -41,7 +41,8 @@ async def _main(invocation: Invocation) -> int:
             from coder.client.tracing import log_to_directory
 
             path = stack.enter_context(log_to_directory(invocation["log_dir"]))
-            say_on_stderr(f"Logging to {path}")
+            if not invocation["stdio"]:  # editors show whatever a ProxyCommand says
+                say_on_stderr(f"Logging to {path}")
         http = await stack.enter_async_context(HttpClient(policy))
         nursery = await stack.enter_async_context(trio.open_nursery())
         # Half of a short session's time is loading code; it loads while the server is being asked.
@@ -269,6 +270,15 @@ SSH = Command(
         Option("tty", "tty", "CODER_SSH_TTY", short="t", kind="bool", default=False, help="Allocate a terminal."),
         Option(
             "usage_app", "usage-app", "CODER_SSH_USAGE_APP", hidden=True, help="Application the use is counted for."
+        ),
+        Option(
+            "force_new_tunnel",
+            "force-new-tunnel",
+            "CODER_SSH_FORCE_NEW_TUNNEL",
+            kind="bool",
+            default=False,
+            hidden=True,
+            help="Never go through a desktop tunnel; we never do.",
         ),
         Option("network_info_dir", "network-info-dir", help="Directory for a file with the connection's state."),
         Option(
