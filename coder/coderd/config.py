@@ -161,6 +161,13 @@ class ServerConfig:
     dangerous_oidc_skip_issuer_checks: bool = False
     external_token_encryption_keys: tuple[str, ...] = ()
     oauth2_github_client_id: str = ""
+    oauth2_github_client_secret: Secret = field(default_factory=lambda: Secret(""))
+    oauth2_github_device_flow: bool = False
+    oauth2_github_allowed_orgs: tuple[str, ...] = ()
+    oauth2_github_allowed_teams: tuple[str, ...] = ()
+    oauth2_github_allow_signups: bool = False
+    oauth2_github_allow_everyone: bool = False
+    oauth2_github_enterprise_base_url: str = ""
     external_auth_providers: tuple[Provider, ...] = ()
     "From `CODER_EXTERNAL_AUTH_<n>_…` and the YAML file's `externalAuthProviders`."
     resolved: Resolved | None = None
@@ -199,7 +206,15 @@ def ignored_settings(resolved: Resolved) -> list[str]:
     ]
 
 
-SECRETS = frozenset({"postgres_url", "provisioner_daemon_psk", "email_auth_password", "oidc_client_secret"})
+SECRETS = frozenset(
+    {
+        "postgres_url",
+        "provisioner_daemon_psk",
+        "email_auth_password",
+        "oidc_client_secret",
+        "oauth2_github_client_secret",
+    }
+)
 """Attributes that are `Secret`."""
 
 
@@ -244,6 +259,14 @@ def _check(config: ServerConfig) -> None:
             "bad_option",
             f"--tls-client-auth={config.tls_client_auth} has nothing to check certificates against",
             "Give the authority of the clients by --tls-client-ca-file.",
+        )
+    if config.oauth2_github_client_id and config.oauth2_github_allow_everyone == bool(
+        config.oauth2_github_allowed_orgs
+    ):
+        raise CoderError(
+            "bad_option",
+            "GitHub login needs to know who may come in",
+            "Give either --oauth2-github-allowed-orgs or --oauth2-github-allow-everyone.",
         )
     if not config.http_address and not config.tls_enable:
         raise CoderError(

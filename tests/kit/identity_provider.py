@@ -43,6 +43,8 @@ class IdentityProvider:
     device_code: str = "dc"
     interval: int = 1
     granted: int = 0
+    github: dict[str, Any] = field(default_factory=dict)
+    "Answers of GitHub's API by path, for a server whose enterprise URL is this one."
     asked: list[dict[str, str]] = field(default_factory=list)
     key: Any = field(default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048))
     signing_key: Any = None
@@ -70,13 +72,16 @@ class IdentityProvider:
             return 200, {"sub": self.claims.get("sub"), **self.info}
         if path == "/validate":
             return (200, {"login": "octo", "id": 7, "name": "Octo Cat"}) if self.valid else (401, {})
-        if path == "/device":
+        if path in {"/device", "/login/device/code"}:
             return 200, {
                 "device_code": self.device_code, "user_code": self.user_code,
                 "verification_uri": f"{self.url}/activate", "expires_in": 900, "interval": self.interval,
             }  # fmt: skip
-        if path == "/token":
+        if path in {"/token", "/login/oauth/access_token"}:
             return self._token(form)
+        if path.startswith("/api/v3/"):
+            found = self.github.get(path.removeprefix("/api/v3"))
+            return (200, found) if found is not None else (404, {})
         return 404, {}
 
     def _token(self, form: dict[str, str]) -> tuple[int, Any]:

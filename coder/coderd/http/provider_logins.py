@@ -8,19 +8,19 @@ from datetime import datetime
 from email.utils import format_datetime
 from html import escape
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import UUID
 
 from quart import Blueprint, Response, request
 
-from coder.api.oauth2 import OAuthConversionResponse, OIDCClaimsResponse
+from coder.api.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
 from coder.api.users import ConvertLoginRequest
 from coder.coderd.http import pages
 from coder.coderd.http.auth import authenticated, caller, context, remote_ip, subject
 from coder.coderd.http.errors import STATUS
 from coder.coderd.http.json import read_body, reply
 from coder.coderd.http.sessions import set_session_cookie
-from coder.coderd.services import oidc, provider_login, users
+from coder.coderd.services import github_login, oidc, provider_login, users
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Invalid, NotFound, Unauthenticated
 from coder.coderd.services.oauth_exchange import authorize_url, exchange
@@ -79,6 +79,50 @@ async def oidc_callback() -> Response:
             convert=convert,
         )
     )
+
+
+@blueprint.get("/oauth2/github/callback")
+async def github_callback() -> Response:
+    ctx = context()
+    if not github_login.enabled(ctx):
+        raise NotFound("GitHub login is not set up on this deployment.")
+    check_provider_error("oauth2")
+    by_device = ctx.config.oauth2_github_device_flow
+    code = request.args.get("code", "")
+    if not code:
+        state = request.args.get("oidc_merge_state") or secrets.token_urlsafe(32)
+        if by_device:
+            # The dashboard shows the code to type at GitHub, then comes back here with the device's code.
+            return to_provider(f"/login/device?state={quote(state)}", state)
+        return to_provider(authorize_url(github_login.endpoint(ctx), state), state)
+    convert = await _conversion(check_state(), "github")
+    if by_device:
+        granted = await github_login.exchange_device(ctx, code)
+    else:
+        granted = await exchange(ctx, github_login.endpoint(ctx), code)
+    person = await github_login.person(ctx, granted)
+    response = await enter(
+        Attempt(
+            "github",
+            person,
+            granted,
+            {},
+            allow_signups=ctx.config.oauth2_github_allow_signups,
+            ip=remote_ip(),
+            convert=convert,
+        )
+    )
+    if not by_device or response.status_code != 307:
+        return response
+    answer = reply(OAuth2DeviceFlowCallbackResponse(redirect_url=response.headers["Location"]))
+    for line in response.headers.getlist("Set-Cookie"):
+        answer.headers.add("Set-Cookie", line)
+    return answer
+
+
+@blueprint.get("/oauth2/github/device")
+async def github_device() -> Response:
+    return reply(await github_login.begin_device(context()))
 
 
 async def _conversion(state: str, login_type: str) -> UUID | None:

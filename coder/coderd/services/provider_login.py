@@ -88,7 +88,7 @@ async def sign_in(ctx: Context, attempt: Attempt) -> str:
         dict(attempt.claims),
     )
     row, token = keys.new_key(user.id, attempt.login_type, ctx.config.session_duration, now, ip=attempt.ip)
-    changes = _changes(user, person, now)
+    changes = _changes(user, attempt, now)
 
     async def write(tx: Tx) -> None:
         await user_links.put_link(tx, link)
@@ -118,8 +118,11 @@ async def _find(tx: Tx, attempt: Attempt) -> UserRow | None:
     return user
 
 
-def _changes(user: UserRow, person: Person, now: datetime) -> dict[str, Any]:
+def _changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str, Any]:
+    person = attempt.person
     changed: dict[str, Any] = {"updated_at": now}
+    if attempt.login_type == "github":
+        changed["github_com_user_id"] = int(person.linked_id)
     if user.status == "dormant":
         changed["status"] = "active"
     if person.email and person.email.lower() != user.email.lower():

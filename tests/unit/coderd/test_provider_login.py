@@ -179,6 +179,64 @@ async def test_tokens_of_the_provider_are_sealed() -> None:
         assert world.ctx.part(Sealer).open(link.oauth_access_token).reveal().startswith("at-")
 
 
+OCTO: dict[str, Any] = {
+    "/user": {"id": 7, "login": "Octo.Cat", "name": "Octo", "avatar_url": "https://x/y.png"},
+    "/user/emails": [
+        {"email": "no@x.y", "primary": False, "verified": True},
+        {"email": "octo@x.y", "primary": True, "verified": True},
+    ],
+    "/user/memberships/orgs": [{"state": "active", "organization": {"login": "Acme"}}],
+    "/orgs/acme/teams/core/memberships/Octo.Cat": {"state": "active"},
+}
+
+
+@asynccontextmanager
+async def with_github(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
+    with identity_provider() as idp:
+        idp.github = dict(OCTO)
+        options = {
+            "oauth2_github_client_id": "c",
+            "oauth2_github_client_secret": Secret("s"),
+            "oauth2_github_enterprise_base_url": idp.url,
+            "oauth2_github_allow_signups": True,
+            "oauth2_github_allowed_orgs": ("acme",),
+            **settings,
+        }
+        async with running_coderd(first_user=True, **options) as world:
+            yield world, idp
+
+
+async def by_github(world: World, code: str = "good") -> httpx.Response:
+    async with httpx.AsyncClient(base_url=world.url) as browser:
+        there = await browser.get("/api/v2/users/oauth2/github/callback")
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        return await browser.get("/api/v2/users/oauth2/github/callback", params={"code": code, "state": state})
+
+
+async def test_github_lets_members_in() -> None:
+    async with with_github(oauth2_github_allowed_teams=("acme/core",)) as (world, idp):
+        me = (await world.get("/api/v2/users/me", token=token_of(await by_github(world)))).json()
+        assert (me["username"], me["email"], me["login_type"]) == ("Octo-Cat", "octo@x.y", "github")
+        assert (await world.get("/api/v2/users?q=github_com_user_id:7")).json()["count"] == 1
+        del idp.github["/orgs/acme/teams/core/memberships/Octo.Cat"]
+        assert (await by_github(world)).status_code == 401
+        idp.github["/user/memberships/orgs"] = [{"state": "active", "organization": {"login": "other"}}]
+        assert (await by_github(world)).status_code == 401
+        idp.github = {**OCTO, "/user/emails": [{"email": "octo@x.y", "primary": True, "verified": False}]}
+        assert (await by_github(world)).status_code == 403
+
+
+async def test_github_by_device() -> None:
+    settings = {"oauth2_github_allow_everyone": True, "oauth2_github_allowed_orgs": ()}
+    async with with_github(oauth2_github_device_flow=True, **settings) as (world, idp):
+        device = (await world.get("/api/v2/users/oauth2/github/device", token="")).json()
+        idp.pending = 1
+        waiting = await by_github(world, device["device_code"])
+        assert (waiting.status_code, waiting.json()["detail"]) == (400, "authorization_pending")
+        done = await by_github(world, device["device_code"])
+        assert done.json() == {"redirect_url": "/"} and done.cookies["coder_session_token"]
+
+
 @pytest.mark.parametrize(
     ("asked", "gone"),
     [
