@@ -136,6 +136,10 @@ class Populated:
     ) -> httpx.Response:
         """One request; of an endless stream only the head."""
         headers = {"Coder-Session-Token": token} if token else {}
+        if path.startswith("/api/v2/provisionerkeys/"):
+            headers = {"Coder-Provisioner-Daemon-Key": token} if token else {}
+        if path == "/api/v2/files" and content is None:
+            content, headers["Content-Type"] = bytes(1024), "application/x-tar"
         if content is None and body is not None:
             request = self.world.client.build_request(method, path, headers=headers, json=body)
         else:
@@ -383,13 +387,13 @@ def _parameter(path: str, name: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def populated() -> AsyncIterator[Populated]:
+async def populated(**settings: Any) -> AsyncIterator[Populated]:
     """The deployment for the length of the block; its workspaces are built by a daemon the harness plays."""
     answers = Answers(
         import_=lambda job: {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": parameters()},
         build=_build,
     )
-    async with workspace_world(answers) as (world, _):
+    async with workspace_world(answers, **settings) as (world, _):
         world.client.timeout = httpx.Timeout(5)
         yield Populated(world)
 

@@ -141,8 +141,9 @@ async def put_member_roles(organization: str, user: str) -> Response:
 
 @blueprint.get("/<organization>/members/<user>/workspaces/available-users")
 @authenticated
-async def get_available_users(organization: str, user: str) -> Response:  # noqa: ARG001 - part of the path
+async def get_available_users(organization: str, user: str) -> Response:
     row = await _organization(organization)
+    await users.find_user(context(), subject(), user)
     if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
         raise Forbidden
     query = Query()
