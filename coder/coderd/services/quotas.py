@@ -43,7 +43,7 @@ async def quota_of(ctx: Context, subject: Subject, organization: str, user: str)
     if organization_id is None:
         raise NotFound
     row = await users.resolve_user(ctx, subject, user)
-    return await ctx.db.read(_quota, organization_id, row.id)
+    return _shown(await ctx.db.read(_quota, organization_id, row.id))
 
 
 async def _quota(tx: Tx, organization_id: UUID, owner_id: UUID) -> Quota:
@@ -70,4 +70,9 @@ async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
     if quota.budget != UNLIMITED and dearer and daily_cost > 0 and consumed > quota.budget:
         return Quota(quota.consumed, quota.budget, granted=False)
     await build_store.update_build(tx, build.id, daily_cost=daily_cost)
-    return Quota(consumed, quota.budget)
+    return _shown(Quota(consumed, quota.budget))
+
+
+def _shown(quota: Quota) -> Quota:
+    """While there are no allowances nothing counts (recorded); what things cost is kept for the day there are."""
+    return Quota(0, UNLIMITED) if quota.budget == UNLIMITED else quota

@@ -20,6 +20,7 @@ from coder.api.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealt
 from coder.coderd.services.agent_view import AgentScene, health_of, present_status
 from coder.coderd.services.jobs import load_places, present_job
 from coder.coderd.services.resources import Loaded, load_resources, present_resources
+from coder.coderd.store import groups as group_store
 from coder.coderd.store.builds import BuildView
 from coder.coderd.store.site import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import WorkspaceView
@@ -38,6 +39,8 @@ class LoadedPage:
 
     below: Loaded
     places: dict[UUID, Place]
+    costs_count: bool = False
+    "Somebody has an allowance; else no build is said to cost anything (recorded)."
 
 
 async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict: bool) -> LoadedPage:
@@ -45,7 +48,8 @@ async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict
     # A job that has not ended has no resources yet.
     ended = [view.job.id for view in views if view.job.completed_at is not None]
     below = await load_resources(tx, ended)
-    return LoadedPage(below, await load_places(tx, [view.job for view in views], now, strict=strict))
+    places = await load_places(tx, [view.job for view in views], now, strict=strict)
+    return LoadedPage(below, places, await group_store.any_allowance(tx))
 
 
 def scene(ctx: Context, view: BuildView) -> AgentScene:
@@ -83,7 +87,7 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
         deadline=build.deadline,
         max_deadline=build.max_deadline,
         status=cast("Any", view.status),
-        daily_cost=build.daily_cost,
+        daily_cost=build.daily_cost if page.costs_count else 0,
         matched_provisioners=MatchedProvisioners(count=0, available=0),
         template_version_preset_id=build.template_version_preset_id,
         has_ai_task=build.has_ai_task if build.has_ai_task is not None else UNSET,

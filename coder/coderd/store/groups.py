@@ -199,6 +199,13 @@ async def quota_budget(tx: Tx, organization_id: UUID, user_id: UUID) -> int | No
     return int(budget) if largest > 0 else None
 
 
+async def any_allowance(tx: Tx) -> bool:
+    """Whether quotas are used at all."""
+    return bool(
+        (await tx.execute(select(select(groups.c.id).where(groups.c.quota_allowance > 0).exists()))).scalar_one()
+    )
+
+
 async def lock_quota(tx: Tx, user_id: UUID) -> None:
     """Two builds of one owner may ask at once: one after the other. Held until the transaction ends."""
     await tx.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"quota {user_id}", 0))))

@@ -210,7 +210,7 @@ async def test_a_quota_refuses_what_costs_too_much() -> None:
 
         first, answer = await build("free", 50)
         assert (answer.ok, answer.budget) == (True, -1), "no group has an allowance"
-        assert (await world.get(quota)).json() == {"credits_consumed": 50, "budget": -1}
+        assert (await world.get(quota)).json() == {"credits_consumed": 0, "budget": -1}
         await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": 60})
         _, answer = await build("second", 10)
         assert (answer.ok, answer.credits_consumed, answer.budget) == (True, 60, 60)
