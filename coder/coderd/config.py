@@ -160,6 +160,7 @@ class ServerConfig:
     oidc_user_role_default: tuple[str, ...] = ()
     dangerous_oidc_skip_issuer_checks: bool = False
     external_token_encryption_keys: tuple[str, ...] = ()
+    scim_auth_header: Secret = field(default_factory=lambda: Secret(""))
     oauth2_github_client_id: str = ""
     oauth2_github_client_secret: Secret = field(default_factory=lambda: Secret(""))
     oauth2_github_device_flow: bool = False
@@ -213,6 +214,7 @@ SECRETS = frozenset(
         "email_auth_password",
         "oidc_client_secret",
         "oauth2_github_client_secret",
+        "scim_auth_header",
     }
 )
 """Attributes that are `Secret`."""

@@ -61,6 +61,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "oauth2",
     "provider_logins",
     "external_auth",
+    "scim",
     # last: takes what nobody else wants
     "site",
 )
