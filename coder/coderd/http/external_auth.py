@@ -23,6 +23,7 @@ from coder.coderd.http.provider_logins import (
 from coder.coderd.http.site import page
 from coder.coderd.services import external_auth
 from coder.coderd.services.authentication import SIGNED_OUT
+from coder.coderd.services.errors import NotFound
 from coder.coderd.services.oauth_exchange import authorize_url
 
 blueprint = Blueprint("external_auth", __name__)
@@ -73,7 +74,10 @@ async def callback(provider: str) -> Response:
     if who is None:
         there = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
         return moved("/login?" + urlencode({"message": SIGNED_OUT, "redirect": there}), 303)
-    found = external_auth.find_provider(ctx, provider)
+    try:
+        found = external_auth.find_provider(ctx, provider)
+    except NotFound:
+        return await page(f"external-auth/{provider}")  # the page says that it does not exist
     if found.device_flow:
         return await page(f"external-auth/{provider}")  # the dashboard shows the code to type there
     check_provider_error("oidc")
