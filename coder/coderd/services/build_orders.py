@@ -117,7 +117,7 @@ async def place_build(
             file_id=version_job.file_id,
             type="workspace_build",
             input={"workspace_build_id": str(build_id)},
-            tags=await _tags(tx, workspace, version_job, parameters, order),
+            tags=await _tags(tx, workspace, template, version_job, parameters, order, last),
             priority=order.priority,
         ),
         now,
@@ -255,23 +255,31 @@ async def _state(tx: Tx, order: BuildOrder, last: BuildRow | None) -> bytes | No
 
 
 async def _tags(
-    tx: Tx, workspace: WorkspaceRow, version_job: JobRow, parameters: Mapping[str, str], order: BuildOrder
+    tx: Tx,
+    workspace: WorkspaceRow,
+    template: TemplateRow,
+    version_job: JobRow,
+    parameters: Mapping[str, str],
+    order: BuildOrder,
+    last: BuildRow | None,
 ) -> dict[str, str]:
     """The import's tags, then the template's own workspace tags with parameter values filled in."""
-    own: dict[str, str] = {}
+    owner = str(workspace.owner_id)
     if order.prepared is not None:
-        return normalize_tags(str(workspace.owner_id), version_job.tags, order.prepared.tags)
-    if version_job.version_id is None:
-        return normalize_tags(str(workspace.owner_id), version_job.tags)
-    for key, expression in (await version_store.list_workspace_tags(tx, version_job.version_id)).items():
+        return normalize_tags(owner, version_job.tags, order.prepared.tags)
+    version_id = version_job.version_id
+    own: dict[str, str] = {}
+    for key, expression in (await version_store.list_workspace_tags(tx, version_id) if version_id else {}).items():
         value = evaluate_tag(expression, parameters)
-        if value is None:
-            raise Invalid(
-                f'workspace tag "{key}" cannot be evaluated',
-                f"unsupported expression: {expression}",
-            )
-        own[key] = value
-    return normalize_tags(str(workspace.owner_id), version_job.tags, own)
+        if value is not None:
+            own[key] = value
+        elif template.use_classic_parameter_flow:
+            raise Invalid(f'workspace tag "{key}" cannot be evaluated', f"unsupported expression: {expression}")
+        elif last is not None and last.template_version_id == version_id:
+            # Only a rendering can tell; the last build's was made from the same version and mostly the same values.
+            job = await job_store.get_job(tx, last.job_id)
+            own |= {key: job.tags[key]} if job is not None and key in job.tags else {}
+    return normalize_tags(owner, version_job.tags, own)
 
 
 def evaluate_tag(expression: str, parameters: Mapping[str, str]) -> str | None:
