@@ -70,7 +70,7 @@ async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() ->
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
             await trio.sleep(0.2)
-            await alice.tell(send=5000, to=2, bytes=16_000_000, rate=4_000_000)
+            await alice.tell(send=5000, to=2, bytes=12_000_000, rate=4_000_000)
             await alice.wait(5, lambda got: got.get("path") == "direct")
             await bob.wait(5, lambda got: got.get("received", 0) > 1_000_000)
             silence = "add table ip t; add chain ip t o { type filter hook output priority 0; }"

@@ -233,7 +233,7 @@ def renew(node: Node, theirs: PrivateKey, psk: bytes) -> None:
     node.device.add_peer(theirs.public, time.monotonic(), allowed=[THEIRS], psk=psk)  # now we are the initiator
     keypairs.REKEY_AFTER_TIME = 1.0  # as initiator we renew as soon as we may, five seconds after the last handshake
     try:
-        if stream_of_datagrams(node, 7.0, ours=True) < 2:
+        if stream_of_datagrams(node, 6.5, ours=True) < 2:
             raise SystemExit("our keys were not renewed")
     finally:
         keypairs.REKEY_AFTER_TIME = 120.0
