@@ -18,6 +18,7 @@ from coder.client.link import WorkspaceLink, open_link
 from coder.mesh.drivers.pump import Pump
 from coder.net.policy import DialPolicy
 from tests.kit.agents import AgentWorld, workspace_world
+from tests.kit.certificates import Authority
 from tests.kit.hostile import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
 from tests.kit.whole_agent import running_agent
 
@@ -112,4 +113,28 @@ async def test_a_shell_opens_where_answers_are_held_back(tmp_path: Path) -> None
         said, relay = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder)
         assert "sum=42" in said
         assert relay.rung == "stream"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.soak
+async def test_a_shell_opens_with_an_own_authority_client_certificates_and_a_proxy(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.issue(NAME)
+    mine = authority.issue("ana")
+    settings = {
+        "tls_enable": True, "tls_address": "127.0.0.1:0", "tls_cert_file": (cert,), "tls_key_file": (key,),
+        "tls_client_auth": "require-and-verify", "tls_client_ca_file": authority.file,
+    }  # fmt: skip
+    async with workspace_world(**settings) as scene, trio.open_nursery() as nursery:
+        secure = next(url for url in scene.world.server.urls if url.startswith("https:"))
+        box = AuthProxy(("127.0.0.1", int(secure.rsplit(":", 1)[1])), "ana", "secret")
+        port = await nursery.start(serve_box, box)
+        policy = DialPolicy(
+            f"https://{NAME}", ca_file=authority.file, client_cert=mine[0], client_key=mine[1],
+            proxies={"https": f"http://ana:secret@127.0.0.1:{port}"},
+        )  # fmt: skip
+        said, relay = await through(scene, policy, tmp_path / "agent")
+        assert "sum=42" in said
+        assert relay.rung == "upgrade"
+        assert set(box.tunnels) == {f"{NAME}:443"}
         nursery.cancel_scope.cancel()
