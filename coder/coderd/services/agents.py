@@ -14,6 +14,7 @@ from uuid import UUID
 
 from coder.api.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLogSource
 from coder.base.ids import new_uuid
+from coder.coderd.services import git_ssh_keys
 from coder.coderd.services.agent_view import AgentParts, AgentScene, present_agent
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Forbidden, Invalid, NotFound, TooLarge, Unauthenticated
@@ -182,7 +183,7 @@ async def get_git_ssh_key(ctx: Context, place: AgentPlace) -> dict[str, str]:
     key = await ctx.db.read(ssh_key_store.get_git_ssh_key, place.owner_id)
     if key is None:
         raise NotFound("The workspace's owner has no SSH key.")
-    return {"public_key": key.public_key, "private_key": key.private_key}
+    return {"public_key": key.public_key, "private_key": git_ssh_keys.opened(ctx, key.private_key)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services import provider_tokens
+from coder.coderd.services import git_ssh_keys, provider_tokens
 from coder.coderd.services.authentication import hash_secret
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.import_work import variable_values
@@ -47,6 +47,8 @@ _ALPHABET = string.ascii_letters + string.digits
 async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
     """Raises Invalid when the build or something it stands on is gone."""
     work, owner_id, wanted = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
+    key = work.metadata.workspace_owner_ssh_private_key
+    work.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
     work.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
     # Tokens are renewed at their providers: no database transaction may wait for that.
     for provider, token in await provider_tokens.external_tokens(ctx, owner_id, wanted):

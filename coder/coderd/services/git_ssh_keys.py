@@ -1,4 +1,7 @@
-"""Users' git keys: an SSH key pair made with the user, used by workspaces to fetch source code."""
+"""Users' git keys: an SSH key pair made with the user, used by workspaces to fetch source code.
+
+The private half is sealed in the database where the site has encryption keys.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import trio
 from coder.api.external_auth import GitSSHKey
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import NotFound
+from coder.coderd.services.sealing import Sealer
 from coder.coderd.store import git_ssh_keys as store
 from coder.domain.policy import Resource, Subject
 
@@ -27,11 +31,21 @@ class KeyPair:
     public_key: str
 
 
-async def generate(algorithm: str) -> KeyPair:
-    """A new pair: ed25519, ecdsa or rsa4096 (which takes a second, hence the thread)."""
+async def generate(ctx: Context) -> KeyPair:
+    """A new pair to store: ed25519, ecdsa or rsa4096 (which takes a second, hence the thread)."""
+    algorithm = ctx.config.ssh_keygen_algorithm
     if algorithm == "ed25519":
-        return _generate(algorithm)
-    return await trio.to_thread.run_sync(_generate, algorithm)
+        pair = _generate(algorithm)
+    else:
+        pair = await trio.to_thread.run_sync(_generate, algorithm)
+    sealer: Sealer = ctx.part(Sealer)
+    return KeyPair(sealer.seal(pair.private_key), pair.public_key)
+
+
+def opened(ctx: Context, stored: str) -> str:
+    """The private key behind a stored one."""
+    sealer: Sealer = ctx.part(Sealer)
+    return sealer.open(stored).reveal()
 
 
 def _generate(algorithm: str) -> KeyPair:
@@ -66,7 +80,7 @@ async def get(ctx: Context, subject: Subject, user: UserRow) -> GitSSHKey:
 
 async def regenerate(ctx: Context, subject: Subject, user: UserRow) -> GitSSHKey:
     require(subject, "update_personal", Resource("user", id=str(user.id), owner_id=user.id))
-    pair = await generate(ctx.config.ssh_keygen_algorithm)
+    pair = await generate(ctx)
     await ctx.db.run(store.put_git_ssh_key, user.id, pair.private_key, pair.public_key, ctx.clock.now())
     row = await ctx.db.read(store.get_git_ssh_key, user.id)
     if row is None:

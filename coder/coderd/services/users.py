@@ -164,7 +164,7 @@ async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Await
     `guard` runs first in the same transaction and may refuse.
     """
     hashed = await hash_password(wanted.password) if wanted.password else ""
-    pair = await git_ssh_keys.generate(ctx.config.ssh_keygen_algorithm)
+    pair = await git_ssh_keys.generate(ctx)
     try:
         return await ctx.db.run(_insert, wanted, hashed, pair, ctx.clock.now(), guard)
     except IntegrityError as error:

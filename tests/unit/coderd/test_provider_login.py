@@ -17,7 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from coder.base.secret import Secret
 from coder.coderd.http.provider_logins import local_path
+from coder.coderd.services import git_ssh_keys
 from coder.coderd.store import user_links
+from coder.coderd.store.git_ssh_keys import get_git_ssh_key
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
 from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
@@ -177,6 +179,9 @@ async def test_tokens_of_the_provider_are_sealed() -> None:
         from coder.coderd.services.sealing import Sealer
 
         assert world.ctx.part(Sealer).open(link.oauth_access_token).reveal().startswith("at-")
+        pair = await world.ctx.db.read(get_git_ssh_key, user_id)
+        assert pair is not None and pair.private_key.startswith("sealed:1:")
+        assert "OPENSSH PRIVATE KEY" in git_ssh_keys.opened(world.ctx, pair.private_key)
 
 
 OCTO: dict[str, Any] = {
