@@ -16,8 +16,8 @@ if sys.platform != "win32":
     import fcntl
 
 CHUNK = 256 << 10
-PIPE = 1 << 20
-"The most Linux grants an ordinary user."
+PIPE = 256 << 10
+"What a pipe of ours holds. Linux counts all pipes of a user together (64 MiB): not more, or many sessions use it up."
 
 
 def _pollable(descriptor: int) -> bool:
