@@ -238,6 +238,11 @@ MESH = {
     "core/wire/stun.py:parse_request_untrusted": Harness(
         stun.parse_request_untrusted, (WireError,), [stun.BindingRequest(TX).encode()]
     ),
+    "core/wire/stun.py:answer_anybody_untrusted": Harness(
+        lambda data: stun.answer_anybody_untrusted(data, address.Endpoint("192.0.2.1", 9)),
+        (WireError,),
+        [stun.BindingRequest(TX).encode()],
+    ),
     "core/wire/stun.py:parse_response_untrusted": Harness(stun.parse_response_untrusted, (WireError,), [RESPONSE]),
     "core/wire/tcp.py:parse_untrusted": Harness(tcp.parse_untrusted, (WireError,), [SEGMENT]),
     "core/wire/tcp.py:parse_options_untrusted": Harness(tcp.parse_options_untrusted, (WireError,), [SEGMENT[20:48]]),
