@@ -11,6 +11,9 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
+from coder.cli import netcheck
+from coder.cli.command import parse
+from coder.cli.main import load
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.stun import serve_stun
@@ -38,7 +41,7 @@ def check_shape(report: dict[str, object]) -> None:
     check("DERPHealthReport", {k: v for k, v in derp.items() if k != "netcheck"} | {"regions": []})
 
 
-async def test_a_friendly_network_and_a_stripping_one() -> None:
+async def test_a_friendly_network_and_a_stripping_one(capsys: pytest.CaptureFixture[str]) -> None:
     async with trio.open_nursery() as nursery, running_coderd_with_stun(nursery) as world:
         found = await check_network(policy_of(world))
         report = to_json(found)
@@ -56,6 +59,13 @@ async def test_a_friendly_network_and_a_stripping_one() -> None:
         assert [one["name"] for one in report["interfaces"]["interfaces"]].count("lo") == 1
         regions = derp["regions"].values()
         assert all(item["stun"]["CanSTUN"] for r in regions for item in r["node_reports"] if item["stun"]["Enabled"])
+
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+        assert await netcheck._main(parse(load("netcheck"), ["--disable-direct-connections"], env)) == 0
+        said = capsys.readouterr()
+        assert json.loads(said.out)["derp"]["netcheck"]["PreferredDERP"] == 999
+        assert "✔ Links " in said.err
+        assert "· Direct path" in said.err
 
         host, port = world.url.removeprefix("http://").rsplit(":", 1)
         box = await nursery.start(serve_box, UpgradeStripper((host, int(port))))
