@@ -51,5 +51,3 @@ def build_status(transition: str, job_status: str) -> str:
 def is_active(job_status: str) -> bool:
     """Whether a further build has to wait."""
     return job_status in ACTIVE_JOB_STATUSES
-
-
