@@ -152,11 +152,14 @@ class Place:
 
     def state(self, build: dict[str, Any]) -> set[str]:
         """Names of the resources in the build's state."""
+        found = self.get(build, "state")
+        return {one["name"] for one in json.loads(found)["resources"]} if found else set()
+
+    def get(self, build: dict[str, Any], what: str) -> bytes:
         token = self.coder("login", "token").decode().strip()
-        address = f"{self.url}/api/v2/workspacebuilds/{build['id']}/state"
+        address = f"{self.url}/api/v2/workspacebuilds/{build['id']}/{what}"
         words = ["curl", "-fsS", "-H", f"Coder-Session-Token: {token}", address]
-        done = subprocess.run(words, capture_output=True, check=True)
-        return {one["name"] for one in json.loads(done.stdout)["resources"]} if done.stdout else set()
+        return subprocess.run(words, capture_output=True, check=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +226,10 @@ def test_the_job_ends_and_the_state_is_kept(place: Place, victim: str, step: str
     if victim == "server":
         assert build["job"]["status"] == "succeeded", (build["job"], place.logs())
         assert place.state(build) == {"good", "slow"}
+        # Its log went on where it stopped: nothing is missing, nothing is there twice.
+        outputs = [one["output"] for one in json.loads(place.get(build, "logs"))]
+        for said in ("good: Creation complete", "slow: (local-exec): done", "Apply complete!"):
+            assert sum(said in output for output in outputs) == 1, (said, outputs)
         return
     assert build["job"]["status"] == "failed", (build["job"], place.logs())
     said = {"daemon": "killed while it worked", "terraform": "killed by signal 9"}[victim]
