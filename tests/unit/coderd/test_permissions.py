@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from tests.conformance.bodies import QUERIES
 from tests.kit.coderd import World, running_coderd
 
 MATRIX = Path(__file__).resolve().parents[2] / "data" / "api" / "recorded" / "permissions.tsv"
@@ -33,8 +34,9 @@ def _rows() -> list[dict[str, str]]:
 
 def _path(row: dict[str, str]) -> str:
     who = {"self": "me", "other": "victim", "owner": "admin"}.get(row["object_owner"], "me")
+    query = QUERIES.get(row["path"], "")
     path = row["path"].replace("{user}", who).replace("{organization}", "default")
-    return path + ("?claimField=groups" if path.endswith("/field-values") else "")
+    return f"{path}?{query}" if query else path
 
 
 async def _tokens(world: World, callers: list[str]) -> dict[str, str]:
