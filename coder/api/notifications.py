@@ -149,7 +149,7 @@ class UpdateNotificationTemplateMethod(ApiStruct):
 
 
 class UpdateUserNotificationPreferences(ApiStruct):
-    template_disabled_map: dict[str, bool] = {}
+    template_disabled_map: dict[str, bool] = msgspec.field(default_factory=dict)
 
 
 class WebpushMessageAction(ApiStruct):

@@ -204,8 +204,11 @@ async def test_who_hears_of_accounts_and_deleted_workspaces() -> None:
         assert (await world.put(f"/api/v2/users/{user_id}/status/activate")).status_code == 200
         titles = {item["title"] for item in await inbox(world, 3)}
         assert titles == {f'User account "maria" {what}' for what in ("created", "suspended", "activated")}
-        hers = await world.ctx.db.read(inbox_store.list_inbox, UUID(user_id))
-        assert len(hers) == 3
+
+        async def all_hers() -> bool:
+            return len(await world.ctx.db.read(inbox_store.list_inbox, UUID(user_id))) == 3
+
+        await eventually(all_hers)
 
 
 async def test_templates_and_who_may_set_what() -> None:
@@ -222,7 +225,9 @@ async def test_templates_and_who_may_set_what() -> None:
         assert (await world.get("/api/v2/notifications/templates/system")).json()[0]["method"] == "webhook"
         for refused in ("settings", "test"):
             method = "PUT" if refused == "settings" else "POST"
-            answer = await world.request(method, f"/api/v2/notifications/{refused}", token=token, json={"notifier_paused": True})
+            answer = await world.request(
+                method, f"/api/v2/notifications/{refused}", token=token, json={"notifier_paused": True}
+            )
             assert answer.status_code == 403
 
 

@@ -65,9 +65,9 @@ def test_calendars_and_clocks(schedule: str, now: str, following: str) -> None:
 
 def test_quiet_hours_are_one_time_every_day() -> None:
     assert parse_daily("CRON_TZ=Europe/Berlin 30 22 * * *").hour_and_minute == (22, 30)
-    for text in ("CRON_TZ=UTC 0 0 * * 1", "CRON_TZ=UTC 0,30 1 * * *", "CRON_TZ=UTC * 1 * * *"):
+    for wrong in ("CRON_TZ=UTC 0 0 * * 1", "CRON_TZ=UTC 0,30 1 * * *", "CRON_TZ=UTC * 1 * * *"):
         with pytest.raises(ScheduleError):
-            parse_daily(text)
+            parse_daily(wrong)
 
 
 def test_a_template_may_forbid_days() -> None:
