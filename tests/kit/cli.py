@@ -32,8 +32,8 @@ class Result:
     stderr: str
 
 
-class _ByThread(io.TextIOBase):
-    """A standard stream that is another one in one thread."""
+class _ByThread:
+    """A standard stream that is another one in one thread. No subclass of io's: those close themselves when they go."""
 
     def __init__(self, outside: Any, inside: Any) -> None:
         self._outside, self._inside = outside, inside
@@ -42,10 +42,8 @@ class _ByThread(io.TextIOBase):
     def _now(self) -> Any:
         return self._inside if threading.get_ident() == self._thread else self._outside
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in {"_now", "_outside", "_inside", "_thread"}:
-            return object.__getattribute__(self, name)
-        return getattr(object.__getattribute__(self, "_now")(), name)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._now(), name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._now())
