@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 import trio
 
+if sys.platform == "linux":
+    import fcntl
+
 CHUNK = 256 << 10
+PIPE_BYTES = 1 << 20  # /proc/sys/fs/pipe-max-size as shipped; more is refused to an ordinary user
 
 
 def _pollable(descriptor: int) -> bool:
@@ -19,11 +24,23 @@ def _pollable(descriptor: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
+def _stream(descriptor: int) -> trio.lowlevel.FdStream | None:
+    if not _pollable(descriptor):
+        return None
+    if sys.platform == "linux" and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        # 64 KiB hold two SSH packets: both sides would wake up for each. Refused where a user has too many large pipes.
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        except OSError:
+            pass
+    return trio.lowlevel.FdStream(os.dup(descriptor))
+
+
 class StandardInput:
     """Reads descriptor 0."""
 
     def __init__(self) -> None:
-        self._stream = trio.lowlevel.FdStream(os.dup(0)) if _pollable(0) else None
+        self._stream = _stream(0)
 
     async def receive_some(self) -> bytes:
         """b'' at the end of input."""
@@ -41,7 +58,7 @@ class StandardOutput:
 
     def __init__(self, descriptor: int = 1) -> None:
         self._descriptor = descriptor
-        self._stream = trio.lowlevel.FdStream(os.dup(descriptor)) if _pollable(descriptor) else None
+        self._stream = _stream(descriptor)
 
     async def send_all(self, data: bytes) -> None:
         """Raises BrokenPipeError or trio.BrokenResourceError when the reader is gone."""
