@@ -189,7 +189,11 @@ class _Session:
         decoder = json.JSONDecoder()
         pending = b""
         while True:
-            messages, buffer = _messages(decoder, buffer)
+            try:
+                messages, buffer = _messages(decoder, buffer)
+            except RecursionError:  # nested by the thousand: no terminal client, either
+                scope.cancel()
+                return
             for message in messages:
                 await self._on_message(message)
             chunk = await stream.receive_some(65536)
@@ -207,7 +211,7 @@ class _Session:
         if isinstance(height, int) and isinstance(width, int) and height > 0 and width > 0:
             terminal.resize(self._master, height, width)
         text = message.get("data") or ""
-        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else b""
+        data = _typed(text) if isinstance(text, str) else b""
         while data and not self._over:
             try:
                 data = data[os.write(self._master, data) :]
@@ -217,8 +221,16 @@ class _Session:
                 return
 
 
+def _typed(text: str) -> bytes:
+    """What the viewer typed. Bytes that were no UTF-8 stay as they were; half a surrogate pair is U+FFFD, as in Go."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
 def _messages(decoder: json.JSONDecoder, buffer: str) -> tuple[list[dict[str, Any]], str]:
-    """The complete JSON objects at the front of `buffer`, and what follows them."""
+    """The complete JSON objects at the front of `buffer`, and what follows them. Raises RecursionError."""
     found: list[dict[str, Any]] = []
     while buffer := buffer.lstrip():
         try:

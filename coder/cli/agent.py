@@ -26,8 +26,20 @@ def _run(invocation: Invocation) -> int:
     config = _config(invocation)
     # An agent started by an init script inherits its session; whatever we start must be able to find our program.
     os.environ.pop("CODER_AGENT_TOKEN", None)
+    _keep_signals_for_children()
     trio.run(_main, config)
     return 0
+
+
+def _keep_signals_for_children() -> None:
+    """Under nohup, or behind `&` in a script, we start with signals ignored, and so would every shell we start.
+
+    A signal that is caught goes back to its default in a child, one that is ignored stays ignored.
+    """
+    for name in ("SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda _number, _frame: None)
 
 
 async def _main(config: Any) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
 
 TAR = "application/x-tar"
+# A conversion unpacks up to a hundred megabytes in memory: two at once, the others wait.
+_CONVERSIONS = trio.CapacityLimiter(2)
 _ZIPS = ("application/zip", "application/x-zip-compressed")
 MAX_UPLOAD = 100 << 20
 """Bytes of one upload, packed."""
@@ -36,7 +38,7 @@ async def upload(ctx: Context, subject: Subject, content_type: str, data: bytes)
     require(subject, "create", Resource("file", owner_id=subject.user_id, any_organization=True), hidden=False)
     if kind in _ZIPS:
         try:
-            data = await trio.to_thread.run_sync(archives.zip_to_tar, data)
+            data = await trio.to_thread.run_sync(archives.zip_to_tar, data, limiter=_CONVERSIONS)
         except archives.ArchiveError as error:
             raise Invalid("Failed to convert zip archive to tar.", str(error)) from error
     digest = await trio.to_thread.run_sync(lambda: hashlib.sha256(data).hexdigest())
@@ -67,7 +69,7 @@ async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -
     if wanted != "zip":
         raise Invalid(f'Unsupported conversion format "{wanted}"', f"{row.mimetype} cannot become {wanted}.")
     try:
-        return "application/zip", await trio.to_thread.run_sync(archives.tar_to_zip, row.data)
+        return "application/zip", await trio.to_thread.run_sync(archives.tar_to_zip, row.data, limiter=_CONVERSIONS)
     except archives.ArchiveError as error:
         raise Invalid("The file cannot be read as tar.", str(error)) from error
 

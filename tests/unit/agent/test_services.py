@@ -73,6 +73,32 @@ async def test_terminal_survives_its_connection_and_replays(tmp_path: Path) -> N
         nursery.cancel_scope.cancel()
 
 
+async def test_half_a_character_typed_is_replaced_and_the_terminal_lives(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        service = PtyService(make_state(tmp_path), nursery)
+        near, far = trio.testing.memory_stream_pair()
+        nursery.start_soon(service.serve, far)
+        await near.send_all(pty_init(str(uuid.uuid4()), "echo ready; read x; printf 'got:%s:' \"$x\"; read y"))
+        await read_until(near, b"ready")
+        await near.send_all(b'{"data":"\\ud800\\n"}')
+        await read_until(near, "got:\ufffd:".encode())
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_viewer_who_nests_by_the_thousand_is_left(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        service = PtyService(make_state(tmp_path), nursery)
+        near, far = trio.testing.memory_stream_pair()
+        nursery.start_soon(service.serve, far)
+        await near.send_all(pty_init(str(uuid.uuid4()), "echo ready; read x"))
+        await read_until(near, b"ready")
+        await near.send_all(b'{"data":' + b"[" * 100_000)
+        with trio.fail_after(10):
+            while await near.receive_some():
+                pass
+        nursery.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize("case", json.loads((DATA / "pty_init.json").read_text()), ids=lambda case: case["kind"])
 async def test_recorded_terminal_messages_are_understood(case: dict[str, str]) -> None:
     near, far = trio.testing.memory_stream_pair()

@@ -32,3 +32,18 @@ def test_a_signal_ends_a_command_without_a_trace(number: signal.Signals) -> None
             connection.close()
     assert it.returncode == 130
     assert b"Traceback" not in said
+
+
+UNDER_NOHUP = """
+import signal, subprocess
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from coder.cli.agent import _keep_signals_for_children
+_keep_signals_for_children()
+signal.raise_signal(signal.SIGHUP)
+print(subprocess.run(["sh", "-c", "kill -HUP $$; echo still here"], stdout=subprocess.PIPE).returncode)
+"""
+
+
+def test_an_agent_under_nohup_stays_and_its_shells_can_be_hung_up() -> None:
+    done = subprocess.run([sys.executable, "-c", UNDER_NOHUP], capture_output=True, timeout=20, check=True)
+    assert done.stdout.decode().strip() == str(-signal.SIGHUP)
