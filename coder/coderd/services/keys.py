@@ -78,7 +78,7 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     Raises Forbidden for a caller whose own key is limited: this one would not be.
     """
     require(subject, "create", key_resource(user.id))
-    _check_reach(subject, scopes.ALL)
+    check_reach(subject, scopes.ALL)
     lifetime = ctx.config.default_token_lifetime
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
     await ctx.db.run(key_store.insert_key, row)
@@ -107,7 +107,7 @@ async def create_token(
         problem = scopes.explain_entry(entry)
         if problem:
             raise Invalid("Failed to create API key.", f'invalid allow_list entry "{entry}": {problem}')
-    _check_reach(subject, scopes.combined(list(names) or ["coder:all"], list(allow_list) or ANY))
+    check_reach(subject, scopes.combined(list(names) or ["coder:all"], list(allow_list) or ANY))
     row, token = new_key(
         user.id,
         "token",
@@ -128,8 +128,8 @@ async def create_token(
     return token
 
 
-def _check_reach(subject: Subject, wanted: Scope) -> None:
-    """A key with limits must not make one without them. Raises Forbidden."""
+def check_reach(subject: Subject, wanted: Scope) -> None:
+    """A key with limits must not make one, or anything as strong, without them. Raises Forbidden."""
     if subject.kind == "user" and scopes.exceeds(wanted, subject.scope):
         raise Forbidden(
             "The new key would reach further than the key you used.",

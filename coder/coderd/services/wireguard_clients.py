@@ -1,7 +1,7 @@
 """Plain WireGuard clients: added, listed, removed. The private key is made by whoever will use it, never here.
 
 A client is as strong as an API key of its owner, so the policy is asked about those: who may make a key for somebody
-may make a client for them.
+may make a client for them, as far as their own key reaches and for no longer than a token may live.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from coder.coderd.services import audit, authentication
 from coder.coderd.services.audit import Event, Origin
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Conflict, Invalid, InvalidFields, NotFound
-from coder.coderd.services.keys import key_resource
+from coder.coderd.services.keys import check_reach, key_resource
 from coder.coderd.services.wireguard_access import Target, client_address, of_workspaces, targets_of
 from coder.coderd.services.wireguard_hub import KEEPALIVE, MTU, hub_of, public_key
 from coder.coderd.services.workspace_access import load_workspace
@@ -30,6 +30,7 @@ from coder.coderd.store import wireguard_clients as client_store
 from coder.coderd.store.audit import Snapshot
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.wireguard_clients import WireguardClientRow
+from coder.domain import scopes
 from coder.domain.names import is_name
 from coder.domain.overlay import TAILSCALE_SERVICE_PREFIX
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from coder.domain.policy import Subject
 
 KEY_SIZE = 32
+FOREVER = timedelta(hours=876600)
+"""What `--max-token-lifetime` is where nobody set it: no limit in earnest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class NewClient:
     name: str
     public_key: str
     lifetime: timedelta
-    "Zero: until removed."
+    "Zero: until removed, or as long as tokens may live where that is limited."
     workspace_ids: Sequence[UUID] | None
 
 
@@ -69,24 +72,32 @@ async def server_view(ctx: Context) -> WireguardServer:
 async def add_client(
     ctx: Context, subject: Subject, user: UserRow, wanted: NewClient, origin: Origin
 ) -> WireguardClient:
-    """Raises Invalid (the hub is off), InvalidFields, Conflict (name or key taken), NotFound (a workspace)."""
+    """Raises Invalid (the hub is off), InvalidFields, Conflict (name or key taken), NotFound (a workspace), Forbidden.
+
+    Each workspace named must be one the caller may enter with the key in use; a client for all of them, also those to
+    come, needs a key without limits.
+    """
     require(subject, "create", key_resource(user.id))
+    if wanted.workspace_ids is None:
+        check_reach(subject, scopes.ALL)
     if hub_of(ctx) is None:
         raise Invalid(
             "This deployment serves no plain WireGuard clients.",
             "An administrator turns it on with --wireguard-address (CODER_WIREGUARD_ADDRESS), such as :51820.",
         )
-    _check(wanted)
+    longest = ctx.config.max_token_lifetime
+    _check(wanted, longest)
     for workspace_id in wanted.workspace_ids or ():
         await load_workspace(ctx, subject, workspace_id, "ssh")
     now = ctx.clock.now()
+    lifetime = wanted.lifetime or (longest if longest < FOREVER else None)
     row = WireguardClientRow(
         id=new_uuid(),
         user_id=user.id,
         name=wanted.name,
         public_key=_key_bytes(wanted.public_key),
         created_at=now,
-        expires_at=now + wanted.lifetime if wanted.lifetime else None,
+        expires_at=now + lifetime if lifetime else None,
         workspace_ids=list(wanted.workspace_ids) if wanted.workspace_ids is not None else None,
     )
     try:
@@ -100,7 +111,7 @@ async def add_client(
     return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
 
 
-def _check(wanted: NewClient) -> None:
+def _check(wanted: NewClient, longest: timedelta) -> None:
     problems: list[tuple[str, str]] = []
     if not is_name(wanted.name):
         problems.append(("name", "Use up to 32 letters and digits, joined by single hyphens."))
@@ -108,6 +119,8 @@ def _check(wanted: NewClient) -> None:
         problems.append(("public_key", "A WireGuard public key is 32 bytes in base64."))
     if wanted.lifetime < timedelta():
         problems.append(("lifetime_seconds", "A lifetime cannot be negative."))
+    elif wanted.lifetime > longest:
+        problems.append(("lifetime_seconds", f"At most {int(longest.total_seconds())} seconds, as for tokens."))
     if problems:
         raise InvalidFields(*problems)
 

@@ -151,6 +151,32 @@ async def test_what_is_refused_and_how() -> None:
         assert [item["name"] for item in (await world.get(PATH.format("admin"))).json()] == ["phone"]
 
 
+async def test_a_limited_key_makes_no_client_that_reaches_further() -> None:
+    day = timedelta(days=1)
+    async with workspace_world(wireguard_address="127.0.0.1:0", max_token_lifetime=day) as scene:
+        world, path = scene.world, PATH.format("me")
+
+        async def limited(*names: str) -> str:
+            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": list(names), "lifetime": 3600 * 10**9})
+            assert made.status_code == 201, made.text
+            return str(made.json()["key"])
+
+        async def status(token: str | None, **fields: Any) -> int:
+            body = {"name": f"c{uuid4().hex[:8]}", "public_key": new_key()[1], **fields}
+            return (await world.post(path, body, token=token)).status_code
+
+        mine = [scene.workspace["id"]]
+        keys_only = await limited("api_key:create", "user:read", "workspace:read")
+        assert await status(keys_only) == 403
+        assert await status(keys_only, workspace_ids=mine) == 403
+        entering = await limited("api_key:create", "user:read", "workspace:read", "workspace:ssh")
+        assert await status(entering) == 403
+        assert await status(entering, workspace_ids=mine) == 201
+        assert await status(None, lifetime_seconds=int(day.total_seconds()) + 1) == 400
+        _, made = await add(world)
+        assert made["client"]["expires_at"] is not None
+
+
 async def test_without_an_address_there_is_no_hub() -> None:
     async with running_coderd(first_user=True) as world:
         assert (await world.get("/api/v2/wireguard")).json()["enabled"] is False
