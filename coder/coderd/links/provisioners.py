@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 from google.protobuf.message import Message
 
+from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.links.pipe import stream_pair
@@ -122,10 +123,14 @@ async def connect_built_in(
     ctx: Context, name: str, kinds: Sequence[str], tags: dict[str, str] | None = None
 ) -> AsyncIterator[Session]:
     """A session for a daemon inside this process, with the very handlers external ones get."""
-    organization = await provisioners.find_organization(ctx, "default")
     admission = Admission(normalize_tags(NIL_OWNER, tags), BUILT_IN_KEY)
     introduction = Introduction(name, list(kinds), BUILD_VERSION, PROVISIONER_API_VERSION)
-    worker = await provisioners.register(ctx, organization.id, admission, introduction)
+    try:
+        organization = await provisioners.find_organization(ctx, "default")
+        worker = await provisioners.register(ctx, organization.id, admission, introduction)
+    except Exception as error:
+        # The daemon tries again after any refusal of this kind; anything else would end it, and the server with it.
+        raise CoderError("not_registered", f"the daemon {name} could not be registered: {error}") from error
     ours, theirs = stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_serve, ctx, ours, worker, admission)

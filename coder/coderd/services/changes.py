@@ -126,8 +126,12 @@ class WorkspaceChanges:
             async for _channel, payload in notices:
                 if payload == RESYNC:
                     self._tell_everybody(Change("resync"))
-                else:
-                    self._dispatch(parse_change(payload))
+                    continue
+                try:
+                    change = parse_change(payload)
+                except ValueError:
+                    continue  # somebody else's notice on our channel
+                self._dispatch(change)
 
     def _dispatch(self, change: Change) -> None:
         keys: list[object] = [("agent", change.agent_id)]

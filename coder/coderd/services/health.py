@@ -36,6 +36,7 @@ from coder.api.health import (
 )
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
+from coder.base.log import get_logger
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services import derp_map, provisioners
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 SECTIONS: tuple[str, ...] = cast("Any", HealthSection).__args__
 _SETTINGS = "health_settings"
+_log = get_logger("health")
 _TIMEOUT = 30.0
 """Seconds a section may take."""
 _PINGS = 5
@@ -109,8 +111,12 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
     found: dict[str, Any] = {}
 
     async def check(name: str, look: Callable[[], Awaitable[Any]]) -> None:
-        with trio.move_on_after(_TIMEOUT):
-            found[name] = await look()
+        try:
+            with trio.move_on_after(_TIMEOUT):
+                found[name] = await look()
+        except Exception as error:
+            # What cannot even be looked at is reported as broken below; the other looks still count.
+            _log.warn("a health check failed", check=name, error=error)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(check, "AccessURL", lambda: check_access_url(ctx))

@@ -125,7 +125,7 @@ def _parse_notice(payload: str) -> tuple[UUID | None, str]:
     try:
         notice = json.loads(payload)
         return UUID(notice["organization_id"]), str(notice["type"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None, ""
 
 

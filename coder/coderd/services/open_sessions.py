@@ -2,7 +2,8 @@
 
 A key is looked at when a connection opens. When it is deleted or runs out, or its user is suspended or deleted,
 whatever it holds open is cut, on every replica: a notice says that something ended, the key is read again, and the
-connection goes if it is good no longer. Notices are hints only; a missed one is caught by the regular look.
+connection goes if it is good no longer. Notices are hints only; a missed one is caught by the regular look. A key
+that could not be read is read again: a database that is away for a moment ends nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from uuid import UUID
 
 import trio
 
+from coder.base.log import get_logger
 from coder.coderd.services.authentication import Caller
 from coder.coderd.store import keys as key_store
 from coder.coderd.store.database import RESYNC
@@ -29,9 +31,13 @@ Ts = TypeVarTuple("Ts")
 
 LOOK_EVERY = 30.0
 """Seconds between looks at keys that have run out; they slide when used, so time alone says nothing."""
+RETRY = 1.0
+"""Seconds until a key that could not be read is read again."""
 CLOSE_CODE = 1008
 CLOSE_REASON = "signed out"
 """How a WebSocket ends then: policy violation."""
+
+_log = get_logger("open_sessions")
 
 
 class SessionEndedError(Exception):
@@ -73,7 +79,11 @@ class OpenSessions:
         self._ctx = ctx
         self._open: set[OpenSession] = set()
         self._listening = trio.Event()
+        self._told: set[OpenSession] = set()
+        "Those to be looked at, because a notice named them or the last look failed."
+        self._are_told = trio.Event()
         ctx.nursery.start_soon(self._listen)
+        ctx.nursery.start_soon(self._look_at_told)
         ctx.nursery.start_soon(self._keep_looking)
 
     @contextmanager
@@ -91,6 +101,7 @@ class OpenSessions:
             yield session
         finally:
             self._open.discard(session)
+            self._told.discard(session)
 
     async def confirm(self, session: OpenSession) -> None:
         """Looks again: the key may have gone between authentication and the first notice that could be heard."""
@@ -111,12 +122,31 @@ class OpenSessions:
         """Keys whose time was up when they were last read; most have slid on."""
         now = self._ctx.clock.now()
         for session in [one for one in self._open if one.expires_at < now]:
-            await self.look(session)
+            await self._try_to_look(session)
 
     async def _keep_looking(self) -> None:
         while True:
             await trio.sleep(LOOK_EVERY)
             await self.look_at_expired()
+
+    async def _try_to_look(self, session: OpenSession) -> bool:
+        try:
+            await self.look(session)
+        except Exception as error:
+            # Whatever is wrong with the database: nobody else must suffer from it.
+            _log.warn("a session's key could not be read; trying again", key=session.key_id, error=error)
+            return False
+        return True
+
+    async def _look_at_told(self) -> None:
+        while True:
+            with trio.move_on_after(RETRY if self._told else float("inf")):
+                await self._are_told.wait()
+            self._are_told = trio.Event()
+            for session in list(self._told):
+                self._told.discard(session)  # before the look: a notice that comes meanwhile counts
+                if session in self._open and not await self._try_to_look(session) and session in self._open:
+                    self._told.add(session)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(ENDED) as notices:
@@ -126,4 +156,5 @@ class OpenSessions:
                 for session in list(self._open):
                     told = {"key": session.key_id, "user": str(session.user_id)}.get(kind)
                     if payload == RESYNC or told == identity:
-                        await self.look(session)
+                        self._told.add(session)
+                        self._are_told.set()

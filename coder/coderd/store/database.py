@@ -347,7 +347,8 @@ class Listeners:
             while True:
                 try:
                     await self._connect(first)
-                except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                except Exception as error:
+                    # Whatever is wrong with the connection: the server outlives it and tries again.
                     _log.warn("the listening connection failed", error=error)
                     await trio.sleep(backoff.next_delay())
                     continue

@@ -6,11 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+import pytest
 import trio
 
 from coder.base.clock import FakeClock
+from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.coderd.services.open_sessions import OpenSessions
+from coder.coderd.links.provisioners import connect_built_in
+from coder.coderd.services import open_sessions, provisioners
+from coder.coderd.services.open_sessions import OpenSession, OpenSessions
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.coderd import World, running_coderd
@@ -129,6 +133,47 @@ async def test_time_ends_a_session_unless_it_slid_on() -> None:
             await sessions.look_at_expired()
             assert await _ended(brief) == 1008
             await _stays(sliding)
+
+
+async def test_a_read_that_fails_ends_neither_the_server_nor_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr(open_sessions, "RETRY", 0.01)
+    async with running_coderd(first_user=True, clock=clock) as world:
+        sessions: OpenSessions = world.ctx.part(OpenSessions)
+        really_look, failures = sessions.look, 0
+
+        async def look(session: OpenSession) -> None:
+            nonlocal failures
+            if failures < 2:
+                failures += 1
+                raise OSError("the database is away")
+            await really_look(session)
+
+        user_id, token = await world.member()
+        async with _open(world, token) as watched, _open(world, world.token) as other:
+            await _stays(watched)  # both looks at the beginning are done
+            monkeypatch.setattr(sessions, "look", look)
+            await _delete_key(world, user_id, token)
+            assert await _ended(watched) == 1008
+            assert failures == 2
+            failures = 0
+            clock.advance(timedelta(days=40).total_seconds())
+            await sessions.look_at_expired()
+            await sessions.look_at_expired()
+            assert failures == 2, "the look at those whose time is up outlives it, too"
+            await sessions.look_at_expired()
+            assert await _ended(other) == 1008
+
+
+async def test_a_built_in_daemon_that_cannot_be_registered_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise ValueError("the database is away")
+
+    async with running_coderd(first_user=True) as world:
+        monkeypatch.setattr(provisioners, "register", fail)
+        with pytest.raises(CoderError, match="database is away"):
+            async with connect_built_in(world.ctx, "host-0", ["echo"]):
+                pass
 
 
 async def test_a_limited_key_makes_no_wider_one() -> None:
