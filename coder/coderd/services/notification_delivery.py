@@ -1,8 +1,9 @@
 """Sending what is queued: into the inbox, by e-mail, to a webhook; once more after a while when it did not work.
 
-A message is leased before it is sent, so that replicas never send it twice at once; whoever dies while sending leaves
-it to be sent again (at least once). E-mail uses the standard library's client in a worker thread: one message a
-connection is plenty, and a thread can be abandoned when a server hangs.
+A message is leased before it is sent, each by itself and for longer than one attempt takes, so that replicas never send
+it twice at once; whoever dies while sending leaves it to be sent again (at least once). E-mail uses the standard
+library's client in a worker thread: one message a connection is plenty, and a thread can be abandoned when a server
+hangs.
 """
 
 from __future__ import annotations
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
-BATCH = 20
-"""Messages taken at once."""
-
 
 class UndeliveredError(CoderError):
     """An attempt failed; the message says why."""
@@ -62,17 +60,16 @@ class Outcome:
 
 
 async def deliver_due(ctx: Context) -> list[Outcome]:
-    """Sends everything that is due, batch by batch. Nothing while an administrator paused it."""
+    """Sends everything that is due, one by one. Nothing while an administrator paused it."""
     outcomes: list[Outcome] = []
     while not await ctx.db.read(notifications.is_paused):
         now = ctx.clock.now()
         # Longer than any attempt takes: whoever holds the lease longer than this has died.
         until = now + 2 * ctx.config.notifications_dispatch_timeout
-        leased = await ctx.db.run(store.lease, now, until, BATCH)
-        if not leased:
+        message = await ctx.db.run(store.lease, now, until)
+        if message is None:
             break
-        for message in leased:
-            outcomes.append(await _attempt(ctx, message))
+        outcomes.append(await _attempt(ctx, message))
     return outcomes
 
 
@@ -90,17 +87,20 @@ async def _attempt(ctx: Context, message: MessageRow) -> Outcome:
         reason = "the receiver took too long"
     except UndeliveredError as error:
         reason = error.message
+    except Exception as error:
+        # A message nothing can be made of is given up after its tries, like one nobody takes.
+        reason = f"{type(error).__name__}: {error}"[:500]
     now = ctx.clock.now()
     metrics["coderd_notifications_dispatcher_send_seconds"].observe(ctx.clock.monotonic() - started, message.method)
     metrics["coderd_notifications_dispatch_attempts_total"].add(
         message.method, str(message.template_id), "temp_fail" if reason else "success"
     )
     if not reason:
-        await ctx.db.run(store.settle, message.id, "sent", "", now)
+        await ctx.db.run(store.settle, message, "sent", "", now)
         return Outcome(message, "")
     given_up = message.attempts >= ctx.config.notifications_max_send_attempts
     later = now + ctx.config.notifications_retry_interval
-    await ctx.db.run(store.settle, message.id, "failed" if given_up else "pending", reason, now, later)
+    await ctx.db.run(store.settle, message, "failed" if given_up else "pending", reason, now, later)
     return Outcome(message, reason, given_up)
 
 
@@ -185,6 +185,9 @@ def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datet
             )
     except (OSError, smtplib.SMTPException, ValueError) as error:
         raise UndeliveredError(f"the mail server refused: {error}"[:500]) from error
+    except Exception as error:
+        # The e-mail package raises whatever it stumbles over in an odd address (AttributeError, IndexError, …).
+        raise UndeliveredError(f"no e-mail could be made: {type(error).__name__}: {error}"[:500]) from error
 
 
 def _connect(config: ServerConfig) -> smtplib.SMTP:

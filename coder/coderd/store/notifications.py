@@ -55,33 +55,35 @@ async def insert_message(tx: Tx, row: MessageRow) -> None:
     await tx.execute(insert(notification_messages).values(**values))
 
 
-async def lease(tx: Tx, now: datetime, until: datetime, limit: int) -> list[MessageRow]:
-    """Takes what is due; nobody else gets it before `until`. Oldest first."""
+async def lease(tx: Tx, now: datetime, until: datetime) -> MessageRow | None:
+    """Takes the oldest message that is due; nobody else gets it before `until`."""
     due = (
         select(notification_messages.c.id)
         .where(notification_messages.c.status == "pending", notification_messages.c.next_try_at <= now)
         .order_by(notification_messages.c.created_at, notification_messages.c.id)
-        .limit(limit)
+        .limit(1)
         .with_for_update(skip_locked=True)
     )
     statement = (
         update(notification_messages)
-        .where(notification_messages.c.id.in_(due))
+        .where(notification_messages.c.id == due.scalar_subquery())
         .values(next_try_at=until, attempts=notification_messages.c.attempts + 1, updated_at=now)
         .returning(*_COLUMNS)
     )
-    rows = [MessageRow(*row) for row in await tx.execute(statement)]
-    return sorted(rows, key=lambda row: row.created_at)
+    row = (await tx.execute(statement)).one_or_none()
+    return MessageRow(*row) if row is not None else None
 
 
 async def settle(
-    tx: Tx, message_id: UUID, status: str, reason: str, now: datetime, next_try_at: datetime | None = None
+    tx: Tx, leased: MessageRow, status: str, reason: str, now: datetime, next_try_at: datetime | None = None
 ) -> None:
-    """What came of an attempt."""
+    """What came of an attempt. Changes nothing when somebody else took the message after the lease ran out."""
+    table = notification_messages
     values: dict[str, Any] = {"status": status, "status_reason": reason, "updated_at": now}
     if next_try_at is not None:
         values["next_try_at"] = next_try_at
-    await tx.execute(update(notification_messages).where(notification_messages.c.id == message_id).values(**values))
+    ours = (table.c.id == leased.id, table.c.attempts == leased.attempts, table.c.status == "pending")
+    await tx.execute(update(table).where(*ours).values(**values))
 
 
 async def next_due(tx: Tx) -> datetime | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import email
 import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.policy import default as mail_policy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,12 +19,15 @@ from uuid import UUID
 import pytest
 import trio
 from aiosmtpd.controller import Controller
+from sqlalchemy import text
 
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.services.notification_delivery import deliver_due
 from coder.coderd.store import inbox as inbox_store
-from coder.domain.notice_templates import TEMPLATES
+from coder.coderd.store import notifications as store
+from coder.coderd.store.notifications import MessageRow
+from coder.domain.notice_templates import TEMPLATES, TEST
 from coder.domain.notices import Reader, fill, render
 from tests.kit.agents import dial_link, eventually
 from tests.kit.coderd import World, running_coderd
@@ -53,7 +57,8 @@ def mail_server() -> Iterator[tuple[Mailbox, str]]:
     box = Mailbox()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]  # the library cannot choose one itself
-    controller = Controller(box, hostname="127.0.0.1", port=port)
+    # Made by hand: asyncio's own way to a new loop is closed inside trio once trio-asyncio has been imported.
+    controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname="127.0.0.1", port=port)
     controller.start()
     try:
         yield box, f"127.0.0.1:{port}"
@@ -164,6 +169,56 @@ async def test_a_message_nobody_takes_is_given_up() -> None:
                 clock.advance(timedelta(minutes=6).total_seconds())
                 await deliver_due(world.ctx)
     assert len(seen) == 2
+
+
+async def test_a_message_no_mail_can_be_made_of_is_given_up() -> None:
+    """The e-mail package raises AttributeError, IndexError and the like for odd addresses."""
+    clock = FakeClock()
+    with mail_server() as (box, address):
+        settings: dict[str, Any] = {"notifications_max_send_attempts": 2, "notifications_inbox_enabled": False}
+        settings |= {"email_smarthost": address, "email_from": "a@[."}
+        async with running_coderd(first_user=True, clock=clock, **settings) as world:
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+
+            async def states() -> list[tuple[int, str]]:
+                return [(row[0], row[1]) for row in await world.ctx.db.read(_states)]
+
+            async def tried() -> bool:
+                return await states() == [(1, "pending")] and not await deliver_due(world.ctx)
+
+            await eventually(tried)
+            clock.advance(timedelta(minutes=6).total_seconds())
+            await deliver_due(world.ctx)
+
+            async def given_up() -> bool:
+                return await states() == [(2, "failed")]
+
+            await eventually(given_up)
+        assert box.mails == []
+
+
+async def _states(tx: Any) -> list[Any]:
+    return list(await tx.execute(text("SELECT attempts, status FROM notification_messages")))
+
+
+async def test_a_lease_that_ran_out_settles_nothing() -> None:
+    """Each message is leased by itself, so the time of one does not count against the next."""
+    now, soon = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, 0, 1, tzinfo=UTC)  # no loop finds them due
+    async with running_coderd(first_user=True, notifications_inbox_enabled=False) as world:
+        db = world.ctx.db
+        for number in range(2):
+            row = MessageRow(UUID(int=number), TEST, UUID(world.user_id), "webhook", {}, (), 0, now)
+            await db.run(store.insert_message, row)
+        first = await db.run(store.lease, now, soon)
+        second = await db.run(store.lease, now, soon)
+        assert first and second and (first.id.int, second.id.int) == (0, 1)
+        assert await db.run(store.lease, now, soon) is None
+        again = await db.run(store.lease, soon, soon + timedelta(minutes=1))
+        assert again and (again.id, again.attempts) == (first.id, 2)
+        await db.run(store.settle, first, "failed", "too late", soon)
+        assert (await db.read(_states)).count((2, "pending")) == 1
+        await db.run(store.settle, again, "sent", "", soon)
+        assert (await db.read(_states)).count((2, "sent")) == 1
 
 
 async def test_paused_unwanted_and_switched_off() -> None:
