@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from msgspec import UNSET
@@ -13,18 +14,28 @@ from coder.coderd.http.auth import authenticated, caller, context, optional_call
 from coder.coderd.http.json import no_content, read_body, reply
 from coder.coderd.http.provider_logins import (
     REDIRECT_COOKIE,
+    STATE_COOKIE,
     check_provider_error,
     check_state,
     cookie,
+    forget,
     local_path,
     moved,
+    new_state,
     to_provider,
 )
 from coder.coderd.http.site import page
 from coder.coderd.services import external_auth
 from coder.coderd.services.authentication import SIGNED_OUT
-from coder.coderd.services.errors import NotFound
+from coder.coderd.services.authorization import require
+from coder.coderd.services.errors import NotFound, Unauthenticated
 from coder.coderd.services.oauth_exchange import authorize_url
+from coder.coderd.services.users import user_resource
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from coder.domain.external_providers import Provider
 
 blueprint = Blueprint("external_auth", __name__)
 
@@ -35,33 +46,35 @@ _API = "/api/v2/external-auth"
 @blueprint.get(_API)
 @authenticated
 async def get_all() -> Response:
-    return reply(await external_auth.list_mine(context(), caller().user.id))
+    return reply(await external_auth.list_mine(context(), _me("read_personal")))
 
 
 @blueprint.get(f"{_API}/<provider>")
 @authenticated
 async def get_one(provider: str) -> Response:
-    return reply(await external_auth.show(context(), caller().user.id, provider))
+    return reply(await external_auth.show(context(), _me("read_personal"), provider))
 
 
 @blueprint.delete(f"{_API}/<provider>")
 @authenticated
 async def delete_one(provider: str) -> Response:
-    revoked, problem = await external_auth.unlink(context(), caller().user.id, provider)
+    revoked, problem = await external_auth.unlink(context(), _me("update_personal"), provider)
     return reply(DeleteExternalAuthByIDResponse(token_revoked=revoked, token_revocation_error=problem or UNSET))
 
 
 @blueprint.get(f"{_API}/<provider>/device")
 @authenticated
 async def get_device(provider: str) -> Response:
+    _me("read_personal")
     return reply(await external_auth.begin_device(context(), provider))
 
 
 @blueprint.post(f"{_API}/<provider>/device")
 @authenticated
 async def post_device(provider: str) -> Response:
+    user_id = _me("update_personal")
     body = await read_body(ExternalAuthDeviceExchange, ("device_code",))
-    await external_auth.finish_device(context(), caller().user.id, provider, body.device_code)
+    await external_auth.finish_device(context(), user_id, provider, body.device_code)
     return no_content()
 
 
@@ -80,15 +93,32 @@ async def callback(provider: str) -> Response:
         return await page(f"external-auth/{provider}")  # the page says that it does not exist
     if found.device_flow:
         return await page(f"external-auth/{provider}")  # the dashboard shows the code to type there
+    require(who.subject, "update_personal", user_resource(who.user.id))
     check_provider_error("oidc")
     code = request.args.get("code", "")
     if not code:
-        state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48) if found.pkce else ""
+        state, verifier = new_state(_purpose(found)), secrets.token_urlsafe(48) if found.pkce else ""
         response = to_provider(authorize_url(external_auth.endpoint_of(ctx, found), state, verifier), state)
         if verifier:
             response.headers.add("Set-Cookie", cookie(VERIFIER_COOKIE, verifier))
         return response
-    check_state()
-    await external_auth.link(ctx, found, who.user.id, code, request.cookies.get(VERIFIER_COOKIE, ""))
+    check_state(_purpose(found))
+    verifier = request.cookies.get(VERIFIER_COOKIE, "")
+    if found.pkce and not verifier:
+        raise Unauthenticated(f'Cookie "{VERIFIER_COOKIE}" must be provided.')
+    await external_auth.link(ctx, found, who.user.id, code, verifier)
     wanted = request.cookies.get(REDIRECT_COOKIE, "")
-    return moved(local_path(wanted) if wanted not in {"", "/"} else f"/external-auth/{found.id}")
+    response = moved(local_path(wanted) if wanted not in {"", "/"} else f"/external-auth/{found.id}")
+    forget(response, STATE_COOKIE, REDIRECT_COOKIE, VERIFIER_COOKIE)
+    return response
+
+
+def _purpose(provider: Provider) -> str:
+    return f"external:{provider.id}"
+
+
+def _me(action: str) -> UUID:
+    """The caller, whose key must allow that with what is personal."""
+    who = caller()
+    require(who.subject, action, user_resource(who.user.id))
+    return who.user.id

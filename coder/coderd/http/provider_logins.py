@@ -51,10 +51,9 @@ async def oidc_callback() -> Response:
     endpoint = await provider.endpoint()
     code = request.args.get("code", "")
     if not code:
-        state = request.args.get("oidc_merge_state") or secrets.token_urlsafe(32)
+        state = await _begin_state("oidc")
         return to_provider(authorize_url(endpoint, state), state)
-    state = check_state()
-    convert = await _conversion(state, "oidc")
+    convert = await _conversion(check_state("oidc"), "oidc")
     granted = await exchange(ctx, endpoint, code)
     told = await provider.told(granted)
     config = ctx.config
@@ -90,12 +89,12 @@ async def github_callback() -> Response:
     by_device = ctx.config.oauth2_github_device_flow
     code = request.args.get("code", "")
     if not code:
-        state = request.args.get("oidc_merge_state") or secrets.token_urlsafe(32)
+        state = await _begin_state("github")
         if by_device:
             # The dashboard shows the code to type at GitHub, then comes back here with the device's code.
             return to_provider(f"/login/device?state={quote(state)}", state)
         return to_provider(authorize_url(github_login.endpoint(ctx), state), state)
-    convert = await _conversion(check_state(), "github")
+    convert = await _conversion(check_state("github"), "github")
     if by_device:
         granted = await github_login.exchange_device(ctx, code)
     else:
@@ -125,6 +124,16 @@ async def github_device() -> Response:
     return reply(await github_login.begin_device(context()))
 
 
+async def _begin_state(login_type: str) -> str:
+    """A new state, or that of the conversion this browser has begun. Raises Unauthenticated for any other."""
+    state = request.args.get("oidc_merge_state", "")
+    if not state:
+        return new_state(login_type)
+    # A state that somebody else chose would let them finish this login, or have it end in their account.
+    await provider_login.begun_conversion(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
+    return state
+
+
 async def _conversion(state: str, login_type: str) -> UUID | None:
     return await provider_login.conversion_of(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
 
@@ -137,8 +146,7 @@ async def enter(attempt: Attempt) -> Response:
         return pages.problem(STATUS[error.kind], error.message, [error.detail])
     response = moved(local_path(request.cookies.get(REDIRECT_COOKIE, "")))
     set_session_cookie(response, token)
-    if attempt.convert is not None:
-        response.headers.add("Set-Cookie", f"{CONVERSION_COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax")
+    forget(response, STATE_COOKIE, REDIRECT_COOKIE, *([CONVERSION_COOKIE] if attempt.convert is not None else []))
     return response
 
 
@@ -162,8 +170,19 @@ def cookie(name: str, value: str) -> str:
     return f"{name}={value}; Path=/; HttpOnly{_secure()}; SameSite=Lax"
 
 
-def check_state() -> str:
-    """The state, equal in query and cookie: only a login that began in this browser ends in it.
+def forget(response: Response, *names: str) -> None:
+    """Ends cookies of the way: they have served."""
+    for name in names:
+        response.headers.add("Set-Cookie", f"{name}=; Path=/; Max-Age=0; HttpOnly{_secure()}; SameSite=Lax")
+
+
+def new_state(purpose: str) -> str:
+    """A state to send along; `purpose` says what it may end in, as one cookie serves all ways to providers."""
+    return f"{purpose}.{secrets.token_urlsafe(32)}"
+
+
+def check_state(purpose: str) -> str:
+    """The state, equal in query and cookie: only what began in this browser, for that purpose, ends in it.
 
     Raises Invalid, Unauthenticated.
     """
@@ -175,6 +194,8 @@ def check_state() -> str:
         raise Unauthenticated(f'Cookie "{STATE_COOKIE}" must be provided.')
     if not hmac.compare_digest(cookie.encode(), state.encode()):
         raise Unauthenticated("State mismatched.")
+    if state.rpartition(".")[0] != purpose:
+        raise Unauthenticated("State mismatched.", "What was begun in this browser last is something else. Begin anew.")
     return state
 
 
@@ -206,6 +227,7 @@ def _secure() -> str:
 @authenticated
 async def get_claims() -> Response:
     user = caller().user
+    require(subject(), "read_personal", user_resource(user.id))
     if user.login_type != "oidc":
         raise Invalid("User is not an OIDC user.")
     link = await context().db.read(user_links.get_link, user.id, "oidc")

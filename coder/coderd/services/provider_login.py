@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.coderd.services import keys, provider_sync, sessions, users
-from coder.coderd.services.errors import Conflict, Refusal, Unauthenticated
+from coder.coderd.services import git_ssh_keys, keys, provider_sync, sessions, users
+from coder.coderd.services.errors import Refusal, Unauthenticated
 from coder.coderd.services.oauth_exchange import Granted
 from coder.coderd.services.passwords import verify_password
 from coder.coderd.services.sealing import Sealer
@@ -23,6 +23,7 @@ from coder.coderd.store import keys as key_store
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import user_links
 from coder.coderd.store import users as user_store
+from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.user_links import LinkRow
 from coder.coderd.store.users import UserRow
 from coder.domain.identity import Person
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 CONVERSION_LIFETIME = timedelta(minutes=15)
 _CONVERSION = "login_conversion"
+_CONVERT = "convert-"
+"What the random part of a conversion's state begins with."
 _NAME_TRIES = 10
 
 
@@ -61,13 +64,30 @@ class Attempt:
 
 
 async def sign_in(ctx: Context, attempt: Attempt) -> str:
-    """A session token. Raises LoginRefused, Unauthenticated."""
-    person = attempt.person
-    user = await ctx.db.read(_find, attempt)
+    """A session token. Raises LoginRefused, Unauthenticated, Forbidden; whoever is refused leaves nothing behind."""
+    if attempt.login_type == "oidc":
+        provider_sync.check_allowed(ctx, _sync_claims(attempt))
+    pair = None
+    if attempt.convert is None and await ctx.db.read(_find, attempt) is None:
+        pair = await git_ssh_keys.generate(ctx)  # may take a second: not in a transaction
+    for _ in range(_NAME_TRIES):
+        try:
+            return await ctx.db.run(_sign_in, ctx, attempt, pair)
+        except IntegrityError:
+            continue  # somebody was faster to take a name or an address; the next look sees who
+    raise LoginRefused(
+        "No username is free", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
+    )
+
+
+async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.KeyPair | None) -> str:
+    """All of it in one transaction: the user made, converted or found, brought up to date, and the session."""
+    now = ctx.clock.now()
+    user = await _find(tx, attempt)
     if attempt.convert is not None:
-        user = await _converted(ctx, attempt, user)
+        user = await _converted(tx, attempt, user, now)
     elif user is None:
-        user = await _create(ctx, attempt)
+        user = await _create(tx, attempt, pair, now)
     if user.login_type != attempt.login_type:
         raise LoginRefused(
             "Incorrect login type",
@@ -76,29 +96,38 @@ async def sign_in(ctx: Context, attempt: Attempt) -> str:
         )
     if user.status == "suspended":
         raise LoginRefused("Your account is suspended", "Contact an admin to reactivate your account.")
-    now = ctx.clock.now()
+    changes = _changes(user, attempt, now)
+    await _check_address(tx, user, changes)
     sealer: Sealer = ctx.part(Sealer)
     link = LinkRow(
         user.id,
         attempt.login_type,
-        person.linked_id,
+        attempt.person.linked_id,
         sealer.seal(attempt.granted.access),
         sealer.seal(attempt.granted.refresh),
         attempt.granted.expires_at,
         dict(attempt.claims),
     )
     row, token = keys.new_key(user.id, attempt.login_type, ctx.config.session_duration, now, ip=attempt.ip)
-    changes = _changes(user, attempt, now)
-
-    async def write(tx: Tx) -> None:
-        await user_links.put_link(tx, link)
-        await user_store.update_user(tx, user.id, **changes)
-        if attempt.login_type == "oidc":
-            await provider_sync.apply(ctx, tx, user.id, attempt.claims.get("merged_claims") or {}, now)
-        await key_store.insert_key(tx, row)
-
-    await ctx.db.run(write)
+    await user_links.put_link(tx, link)
+    await user_store.update_user(tx, user.id, **changes)
+    if attempt.login_type == "oidc":
+        await provider_sync.apply(ctx, tx, user.id, _sync_claims(attempt), now)
+    await key_store.insert_key(tx, row)
     return token
+
+
+def _sync_claims(attempt: Attempt) -> Mapping[str, Any]:
+    return attempt.claims.get("merged_claims") or {}
+
+
+async def _check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> None:
+    taken = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
+    if taken is not None and taken.id != user.id:
+        raise LoginRefused(
+            "Email belongs to somebody else",
+            "The provider gives you an email address that another user has here. Contact an admin.",
+        )
 
 
 async def _find(tx: Tx, attempt: Attempt) -> UserRow | None:
@@ -134,35 +163,39 @@ def _changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str, Any]:
     return changed
 
 
-async def _create(ctx: Context, attempt: Attempt) -> UserRow:
-    first = not await sessions.has_first_user(ctx)
+async def _create(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | None, now: datetime) -> UserRow:
+    first = not await user_store.count_users(tx)
+    if first:
+        # Two people may race for an empty site: the lock lets one of them be first, the other looks again.
+        await user_store.lock_first_user(tx)
+        first = not await user_store.count_users(tx)
     if not attempt.allow_signups and not first:
         raise LoginRefused(
             "Signups are disabled",
             attempt.signups_disabled or "Ask an administrator to create an account for you.",
         )
-    organization = await ctx.db.read(organization_store.get_default_organization)
+    if pair is None:
+        raise LoginRefused("The account is gone", "It was deleted at this moment. Log in again.")
+    organization = await organization_store.get_default_organization(tx)
+    wanted = users.NewUser(
+        email=attempt.person.email,
+        username=await _free_name(tx, attempt.person.username),
+        name=attempt.person.name,
+        login_type=attempt.login_type,
+        status="active",
+        organization_ids=[organization.id],
+        roles=["owner"] if first else [],
+    )
+    return await users.insert_in(tx, wanted, "", pair, now)
+
+
+async def _free_name(tx: Tx, wanted: str) -> str:
     for number in range(_NAME_TRIES):
         suffix = f"-{secrets.token_hex(3)}" if number else ""
-        name = attempt.person.username[: 32 - len(suffix)].rstrip("-") + suffix
-        wanted = users.NewUser(
-            email=attempt.person.email,
-            username=name,
-            name=attempt.person.name,
-            login_type=attempt.login_type,
-            status="active",
-            organization_ids=[organization.id],
-            roles=["owner"] if first else [],
-        )
-        if await ctx.db.read(user_store.get_user_by_name, name) is not None:
-            continue
-        try:
-            return await users.insert_user(ctx, wanted)
-        except Conflict:
-            continue  # somebody was faster; the next name is free
-    raise LoginRefused(
-        "No username is free", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
-    )
+        name = wanted[: 32 - len(suffix)].rstrip("-") + suffix
+        if await user_store.get_user_by_name(tx, name) is None:
+            return name
+    raise LoginRefused("No username is free", f"Every name like {wanted!r} is taken. Contact an admin.")
 
 
 # ---- changing the way one logs in
@@ -172,7 +205,7 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
     """(state, cookie, expiry): proof for the provider's callback that the user asked. Raises Unauthenticated."""
     if not await verify_password(user.hashed_password, password) or user.login_type != "password":
         raise Unauthenticated(sessions.WRONG)
-    state = f"convert-{secrets.token_urlsafe(24)}"
+    state = f"{to_type}.{_CONVERT}{secrets.token_urlsafe(24)}"
     now = ctx.clock.now()
     expires = now + CONVERSION_LIFETIME
     key = await ctx.part(SigningKeys).get(_CONVERSION)
@@ -182,8 +215,13 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
 
 async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) -> UUID | None:
     """The user who began a conversion with that state. Raises Unauthenticated for a cookie that does not fit."""
-    if not state.startswith("convert-"):
+    if not state.startswith(f"{login_type}.{_CONVERT}"):
         return None
+    return await begun_conversion(ctx, cookie, state, login_type)
+
+
+async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: str) -> UUID:
+    """The same for a state that must be one of a conversion. Raises Unauthenticated."""
     try:
         claims = verify(await ctx.part(SigningKeys).get(_CONVERSION), cookie, ctx.clock.now())
     except TokenRefused as error:
@@ -193,21 +231,15 @@ async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) 
     return UUID(str(claims["sub"]))
 
 
-async def _converted(ctx: Context, attempt: Attempt, found: UserRow | None) -> UserRow:
+async def _converted(tx: Tx, attempt: Attempt, found: UserRow | None, now: datetime) -> UserRow:
     if found is not None and found.id != attempt.convert:
         raise LoginRefused("Account already linked", "Somebody else logs in with that account or has its email.")
-    user = await ctx.db.read(user_store.get_user, attempt.convert) if attempt.convert else None
-    if user is None:
+    user = await user_store.get_user(tx, attempt.convert) if attempt.convert else None
+    if user is None or user.deleted:
         raise LoginRefused("No such user", "The user who asked for this does not exist any more.")
-
-    async def write(tx: Tx) -> UserRow | None:
-        # The password ends here: two ways in would be one too many to guard.
-        await user_store.update_user(
-            tx, user.id, login_type=attempt.login_type, hashed_password="", updated_at=ctx.clock.now()
-        )
-        return await user_store.get_user(tx, user.id)
-
-    changed = await ctx.db.run(write)
-    if changed is None:
-        raise LoginRefused("No such user", "The user who asked for this does not exist any more.")
-    return changed
+    if user.login_type != "password":
+        raise LoginRefused("Already changed", "Your login type is no longer a password. Log in the way it is now.")
+    # The password ends here: two ways in would be one too many to guard.
+    changed = {"login_type": attempt.login_type, "hashed_password": "", "updated_at": now}
+    await user_store.update_user(tx, user.id, **changed)
+    return replace(user, login_type=attempt.login_type, hashed_password="", updated_at=now)

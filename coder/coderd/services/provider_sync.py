@@ -14,6 +14,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.config import struct_value
 from coder.coderd.services.errors import Forbidden
 from coder.coderd.services.organization_settings import load_group_sync, load_organization_sync, load_role_sync
+from coder.coderd.services.organizations import leave_organization
 from coder.coderd.store import custom_roles as custom_role_store
 from coder.coderd.store import groups as group_store
 from coder.coderd.store import organizations as organization_store
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
 
 
-async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+def check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
     """Raises Forbidden when only members of certain groups may log in and the person is in none."""
     allowed = ctx.config.oidc_allowed_groups
     if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):
         raise Forbidden("You are not in an allowed group.", "Ask an administrator to be added to one.")
+
+
+async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+    """For somebody whom `check_allowed` let in."""
     await _organizations(tx, user_id, claims, now)
     await _site_roles(ctx, tx, user_id, claims)
     default = await organization_store.get_default_organization(tx)
@@ -54,7 +59,7 @@ async def _organizations(tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: 
         if await organization_store.get_organization(tx, organization_id) is not None:
             await organization_store.insert_member(tx, organization_id, user_id, now)
     for organization_id in there - wanted:
-        await organization_store.delete_member(tx, organization_id, user_id)
+        await leave_organization(tx, organization_id, user_id)
 
 
 async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any]) -> None:

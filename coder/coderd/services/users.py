@@ -27,6 +27,8 @@ from coder.domain.roles import SITE_ROLES, display_name
 from coder.domain.zero import ZERO_TIME
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from coder.api.enums import LoginType, UserStatus
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
@@ -166,21 +168,26 @@ async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Await
     hashed = await hash_password(wanted.password) if wanted.password else ""
     pair = await git_ssh_keys.generate(ctx)
     try:
-        return await ctx.db.run(_insert, wanted, hashed, pair, ctx.clock.now(), guard)
+        return await ctx.db.run(_insert_guarded, wanted, hashed, pair, ctx.clock.now(), guard)
     except IntegrityError as error:
         raise Conflict("User already exists.") from error
 
 
-async def _insert(
+async def _insert_guarded(
     tx: Tx,
     wanted: NewUser,
     hashed: str,
     pair: git_ssh_keys.KeyPair,
-    now: Any,
+    now: datetime,
     guard: Callable[[Tx], Awaitable[None]] | None,
 ) -> UserRow:
     if guard is not None:
         await guard(tx)
+    return await insert_in(tx, wanted, hashed, pair, now)
+
+
+async def insert_in(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.KeyPair, now: datetime) -> UserRow:
+    """The same as part of the caller's transaction. Raises IntegrityError, after which that is lost."""
     user_id = new_uuid()
     await user_store.insert_user(
         tx,

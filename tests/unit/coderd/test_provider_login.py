@@ -10,16 +10,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 import httpx
 import pytest
+import trio
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from coder.base.secret import Secret
 from coder.coderd.http.provider_logins import local_path
 from coder.coderd.services import git_ssh_keys
+from coder.coderd.services.oauth_exchange import Granted
+from coder.coderd.services.provider_login import Attempt
+from coder.coderd.services.provider_login import sign_in as sign_in_as
 from coder.coderd.store import user_links
 from coder.coderd.store.git_ssh_keys import get_git_ssh_key
+from coder.domain.identity import Person
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
 from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
@@ -138,12 +144,98 @@ async def test_a_password_user_changes_over_and_the_password_ends() -> None:
         cookie = {"coder_oauth_convert_jwt": begun.cookies["coder_oauth_convert_jwt"]}
         query = "?oidc_merge_state=" + begun.json()["state_string"]
         world.client.cookies.clear()
-        assert (await sign_in(world, query=query)).status_code == 401  # the cookie is missing
+        begin = "/api/v2/users/oidc/callback"
+        assert (await world.get(begin + query, token="")).status_code == 401  # the cookie is missing
+        for forged in ("oidc.mine", "oidc.convert-mine", "x%3B%20Domain%3Devil"):
+            async with httpx.AsyncClient(base_url=world.url, cookies=cookie) as browser:
+                assert (await browser.get(f"{begin}?oidc_merge_state={forged}")).status_code == 401
         new = token_of(await sign_in(world, query=query, cookies=cookie))
         me = (await world.get("/api/v2/users/me", token=new)).json()
         assert (me["id"], me["login_type"]) == (user_id, "oidc")
         login = {"email": "bob@b.c", "password": FIRST_USER["password"]}
         assert (await world.post("/api/v2/users/login", login, token="")).status_code == 401
+        again = await sign_in(world, query=query, cookies=cookie)
+        assert again.status_code == 403 and "Already changed" in again.text
+
+
+async def test_a_refused_change_over_leaves_the_password() -> None:
+    async with deployment(oidc_group_field="groups", oidc_allowed_groups=("b",)) as (world, idp):
+        bob, token = await world.member("bob")
+        body = {"to_type": "oidc", "password": FIRST_USER["password"]}
+        begun = await world.post("/api/v2/users/me/convert-login", body, token=token)
+        cookie = {"coder_oauth_convert_jwt": begun.cookies["coder_oauth_convert_jwt"]}
+        query = "?oidc_merge_state=" + begun.json()["state_string"]
+
+        async def refused(**claims: Any) -> None:
+            idp.claims |= claims
+            assert (await sign_in(world, query=query, cookies=cookie)).status_code == 403
+            user = (await world.get("/api/v2/users/bob")).json()
+            assert (user["login_type"], user["email"]) == ("password", "bob@b.c")
+            assert await world.ctx.db.read(user_links.get_link, UUID(bob), "oidc") is None
+
+        await refused(email="bob@b.c", groups=["a"])
+        await refused(email=FIRST_USER["email"], groups=["b"])
+        assert (await world.put(f"/api/v2/users/{bob}/status/suspend")).status_code == 200
+        await refused(email="bob@b.c")
+        assert (await world.put(f"/api/v2/users/{bob}/status/activate")).status_code == 200
+        login = {"email": "bob@b.c", "password": FIRST_USER["password"]}
+        assert (await world.post("/api/v2/users/login", login, token="")).status_code == 201
+
+
+async def test_an_address_of_another_user_is_not_taken_over() -> None:
+    async with deployment() as (world, idp):
+        token_of(await sign_in(world))
+        idp.claims["email"] = FIRST_USER["email"]
+        refused = await sign_in(world)
+        assert refused.status_code == 403 and "somebody else" in refused.text
+
+
+async def test_of_two_first_visitors_one_becomes_the_owner_and_a_refused_one_nobody() -> None:
+    with identity_provider() as idp:
+        options = {
+            "oidc_issuer_url": idp.url,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret": Secret("sec"),
+            "oidc_group_field": "groups",
+            "oidc_allowed_groups": ("b",),
+        }
+        async with running_coderd(**options) as world:
+            idp.claims = dict(ALICE)
+            assert (await sign_in(world)).status_code == 403
+            assert (await world.get("/api/v2/users/first", token="")).status_code == 404
+            ctx = world.ctx
+            tokens: list[str] = []
+
+            async def enter(name: str) -> None:
+                person = Person(f"i||{name}", f"{name}@x.y", name, "")
+                granted = Granted(Secret("a"), Secret(""), None, {})
+                claims = {"merged_claims": {"groups": ["b"]}}
+                tokens.append(await sign_in_as(ctx, Attempt("oidc", person, granted, claims, allow_signups=True)))
+
+            async with trio.open_nursery() as nursery:
+                for name in ("one", "two", "three", "four"):
+                    nursery.start_soon(enter, name)
+            roles = [(await world.get("/api/v2/users/me", token=token)).json()["roles"] for token in tokens]
+            assert sorted(role["name"] for given in roles for role in given) == ["owner"]
+
+
+async def test_a_state_serves_one_purpose() -> None:
+    options = {"oauth2_github_client_id": "c", "oauth2_github_client_secret": Secret("s")}
+    async with deployment(**options) as (world, _idp), httpx.AsyncClient(base_url=world.url) as browser:
+        there = await browser.get("/api/v2/users/oauth2/github/callback")
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        assert state == browser.cookies["oauth_state"]
+        refused = await browser.get("/api/v2/users/oidc/callback", params={"code": "good", "state": state})
+        assert refused.status_code == 401
+
+
+async def test_claims_are_personal() -> None:
+    async with deployment() as (world, _idp):
+        token = token_of(await sign_in(world))
+        assert (await world.get("/api/v2/users/oidc-claims", token=token)).status_code == 200
+        body = {"scopes": ["workspace:read"], "lifetime": 3600 * 10**9}
+        limited = (await world.post("/api/v2/users/me/keys/tokens", body, token=token)).json()["key"]
+        assert (await world.get("/api/v2/users/oidc-claims", token=limited)).status_code == 404
 
 
 async def test_groups_roles_and_organizations_follow_the_claims() -> None:
@@ -166,6 +258,23 @@ async def test_groups_roles_and_organizations_follow_the_claims() -> None:
         token_of(await sign_in(world))
         assert sorted(group["name"] for group in (await world.get(path)).json()) == ["Everyone", "two"]
         assert (await world.get("/api/v2/users/alice")).json()["roles"] == []
+
+
+async def test_an_organization_the_claims_no_longer_name_is_left_with_its_groups() -> None:
+    async with deployment() as (world, idp):
+        organization = (await world.post("/api/v2/organizations", {"name": "science"})).json()["id"]
+        sync = {"field": "orgs", "mapping": {"sci": [organization]}, "organization_assign_default": True}
+        assert (await world.patch("/api/v2/settings/idpsync/organization", sync)).status_code == 200
+        idp.claims |= {"orgs": ["sci"]}
+        me = (await world.get("/api/v2/users/me", token=token_of(await sign_in(world)))).json()
+        assert organization in me["organization_ids"]
+        path = f"/api/v2/organizations/{organization}/groups"
+        group = (await world.post(path, {"name": "ops"})).json()["id"]
+        assert (await world.patch(f"/api/v2/groups/{group}", {"add_users": [me["id"]]})).status_code == 200
+        idp.claims |= {"orgs": []}
+        token_of(await sign_in(world))
+        assert (await world.get("/api/v2/users/alice")).json()["organization_ids"] == [world.organization_id]
+        assert (await world.get(f"/api/v2/groups/{group}")).json()["members"] == []
 
 
 async def test_tokens_of_the_provider_are_sealed() -> None:
