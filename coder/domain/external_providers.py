@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coder.domain.patterns import PatternProblem, compiled
+
 _PREFIX = "CODER_EXTERNAL_AUTH_"
 _KEY = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
@@ -194,8 +196,8 @@ def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None) -> str:
     if not text and known is not None and known.host:
         text = rf"^(https?://)?{re.escape(known.host)}(/.*)?$"
     try:
-        re.compile(text)
-    except re.error as error:
+        compiled(text)
+    except PatternProblem as error:
         raise ProviderProblem(f"external auth provider {ident!r}: REGEX is not one: {error}") from error
     return text
 
@@ -222,7 +224,7 @@ def provider_for(providers: Sequence[Provider], *, ident: str = "", url: str = "
     for provider in providers:
         if ident and provider.id == ident:
             return provider
-        if url and provider.regex and re.search(provider.regex, url):
+        if url and provider.regex and compiled(provider.regex).search(url):
             return provider
     return None
 

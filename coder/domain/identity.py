@@ -6,12 +6,12 @@ Claims are JSON of a stranger: every value is checked for its kind before it is 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coder.domain.names import name_from
+from coder.domain.patterns import PatternProblem, compiled
 
 Claims = Mapping[str, Any]
 
@@ -114,7 +114,7 @@ def matching(words: Iterable[str], pattern: str | None) -> list[str]:
     if not pattern:
         return list(words)
     try:
-        compiled = re.compile(pattern)
-    except re.error:
+        found = compiled(pattern)
+    except PatternProblem:
         return []
-    return [word for word in words if compiled.search(word)]
+    return [word for word in words if found.search(word)]

@@ -83,10 +83,14 @@ async def link(ctx: Context, provider: Provider, user_id: UUID, code: str, verif
     await _keep(ctx, provider, user_id, granted)
 
 
-async def _keep(ctx: Context, provider: Provider, user_id: UUID, granted: Granted) -> ExternalLink:
+async def _keep(ctx: Context, provider: Provider, user_id: UUID, granted: Granted) -> None:
+    await ctx.db.run(store.put_link, _row(ctx, provider, user_id, granted))
+
+
+def _row(ctx: Context, provider: Provider, user_id: UUID, granted: Granted) -> ExternalLink:
     sealer: Sealer = ctx.part(Sealer)
     now = ctx.clock.now()
-    row = ExternalLink(
+    return ExternalLink(
         provider.id,
         user_id,
         now,
@@ -96,8 +100,6 @@ async def _keep(ctx: Context, provider: Provider, user_id: UUID, granted: Grante
         granted.expires_at,
         _extra(provider, granted),
     )
-    await ctx.db.run(store.put_link, row)
-    return row
 
 
 def _extra(provider: Provider, granted: Granted) -> dict[str, Any] | None:
@@ -115,17 +117,37 @@ async def check(ctx: Context, provider: Provider, row: ExternalLink) -> Checked:
         refresh = sealer.open(row.refresh_token)
         if provider.no_refresh or not refresh:
             return Checked(row, token, None, "token expired, refreshing is either disabled or not supported")
-        try:
-            granted = await renew(ctx, endpoint_of(ctx, provider), refresh)
-        except ExchangeRefused as error:
-            if error.error:
-                # A refused refresh token stays refused: asking each time would only get us blocked.
-                await ctx.db.run(store.put_link, replace(row, refresh_token="", updated_at=now))
-            return Checked(row, token, None, f"token failed to refresh: {error.detail}")
-        kept = await _keep(ctx, provider, row.user_id, granted)
-        row, token = replace(kept, created_at=row.created_at), granted.access
+        row, problem = await _renewed(ctx, provider, row, refresh)
+        token = sealer.open(row.access_token)
+        if problem:
+            return Checked(row, token, None, problem)
     valid, user = await _validate(provider, token)
     return Checked(row, token, user, "" if valid else "token failed to validate")
+
+
+async def _renewed(ctx: Context, provider: Provider, row: ExternalLink, refresh: Secret) -> tuple[ExternalLink, str]:
+    """(the link as it is stored now, why its token is not good).
+
+    Where a provider takes each refresh token once, of two who ask at the same time the slower is refused: nothing is
+    written over what the faster one got, and that is used.
+    """
+    try:
+        granted = await renew(ctx, endpoint_of(ctx, provider), refresh)
+    except ExchangeRefused as error:
+        problem = f"token failed to refresh: {error.detail}"
+        if not error.error:
+            return row, problem
+        # A refused refresh token stays refused: asking each time would only get us blocked.
+        wanted = replace(row, refresh_token="", updated_at=ctx.clock.now())
+    else:
+        problem, wanted = "", replace(_row(ctx, provider, row.user_id, granted), created_at=row.created_at)
+    if await ctx.db.run(store.renew_link, wanted, row.refresh_token):
+        return (row if problem else wanted), problem
+    newer = await ctx.db.read(store.get_link, provider.id, row.user_id)
+    if newer is None:
+        return row, "the account was unlinked"
+    expired = newer.expires_at is not None and newer.expires_at < ctx.clock.now()
+    return newer, (problem or "token expired") if expired else ""
 
 
 async def _validate(provider: Provider, token: Secret) -> tuple[bool, ExternalAuthUser | None]:

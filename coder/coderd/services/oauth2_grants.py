@@ -80,10 +80,16 @@ def asked_scopes(text: str) -> tuple[str, ...]:
 async def issue_code(
     ctx: Context, subject: Subject, app: AppRow, *, redirect_uri: str, challenge: str, scope: str
 ) -> str:
-    """The user consents: a code for the application's redirect address."""
+    """The user consents: a code for the application's redirect address.
+
+    Raises GrantError invalid_scope where the application would reach further than the key the user shows.
+    """
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can let an application in.")
     require(subject, "create", Resource("oauth2_app_code_token", owner_id=subject.user_id))
+    asked = asked_scopes(scope)
+    if scopes.exceeds(scopes.combined(asked or ("coder:all",)), subject.scope):
+        raise GrantError("invalid_scope", "The scope reaches further than the key that was used")
     prefix, secret, shown = new_secret()
     row = CodeRow(
         prefix,
@@ -93,7 +99,7 @@ async def issue_code(
         ctx.clock.now() + CODE_LIFETIME,
         redirect_uri,
         challenge,
-        asked_scopes(scope),
+        asked,
     )
     await ctx.db.run(store.insert_code, row)
     return shown

@@ -5,7 +5,6 @@ Only kept here; the login applies them. Each setting is one JSON document in the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from coder.coderd.store import acls as acl_store
 from coder.coderd.store import claims as claim_store
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import site
+from coder.domain.patterns import PatternProblem, compiled
 from coder.domain.policy import Resource, Subject
 
 if TYPE_CHECKING:
@@ -192,8 +192,8 @@ def changed_mapping(mapping: Mapping[str, Sequence[str]], change: MappingChange)
 
 def _check_filter(expression: str | None) -> None:
     try:
-        re.compile(expression or "")
-    except re.error as error:
+        compiled(expression or "")
+    except PatternProblem as error:
         raise InvalidFields(("regex_filter", f"is no regular expression: {error}")) from error
 
 

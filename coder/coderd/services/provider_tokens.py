@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -92,16 +93,28 @@ async def oidc_token(ctx: Context, owner_id: UUID) -> str:
             return ""
         granted = await renew(ctx, await ctx.part(OidcProvider).endpoint(), refresh)
     except CoderError as error:
+        newer = await _newer_oidc_token(ctx, row)
+        if newer:
+            return newer
         ctx.log.warn("the owner's OIDC token could not be renewed", user_id=owner_id, error=error)
         return ""
-    renewed = user_links.LinkRow(
-        row.user_id,
-        row.login_type,
-        row.linked_id,
-        sealer.seal(granted.access),
-        sealer.seal(granted.refresh),
-        granted.expires_at,
-        row.claims,
+    renewed = replace(
+        row,
+        oauth_access_token=sealer.seal(granted.access),
+        oauth_refresh_token=sealer.seal(granted.refresh),
+        oauth_expiry=granted.expires_at,
     )
-    await ctx.db.run(user_links.put_link, renewed)
-    return granted.access.reveal()
+    if await ctx.db.run(user_links.renew_link, renewed, row.oauth_refresh_token):
+        return granted.access.reveal()
+    return await _newer_oidc_token(ctx, row)
+
+
+async def _newer_oidc_token(ctx: Context, old: user_links.LinkRow) -> str:
+    """The token somebody else got while we asked with the old one; empty when there is none."""
+    row = await ctx.db.read(user_links.get_link, old.user_id, old.login_type)
+    if row is None or row.oauth_refresh_token == old.oauth_refresh_token:
+        return ""
+    if row.oauth_expiry is not None and row.oauth_expiry <= ctx.clock.now():
+        return ""
+    sealer: Sealer = ctx.part(Sealer)
+    return sealer.open(row.oauth_access_token).reveal()

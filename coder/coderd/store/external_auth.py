@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.tables.identity import external_auth_links as links
@@ -52,6 +52,19 @@ async def put_link(tx: Tx, row: ExternalLink) -> None:
     changed = {name: value for name, value in values.items() if name not in kept}
     statement = insert(links).values(**values)
     await tx.execute(statement.on_conflict_do_update(index_elements=["provider_id", "user_id"], set_=changed))
+
+
+async def renew_link(tx: Tx, row: ExternalLink, used: str) -> bool:
+    """New tokens, if the stored refresh token still is `used`: somebody else may have renewed (or linked) meanwhile."""
+    condition = (
+        links.c.provider_id == row.provider_id,
+        links.c.user_id == row.user_id,
+        links.c.refresh_token == used,
+    )
+    changed = {
+        name: getattr(row, name) for name in ("updated_at", "access_token", "refresh_token", "expires_at", "extra")
+    }
+    return bool((await tx.execute(update(links).where(*condition).values(**changed))).rowcount)
 
 
 async def delete_link(tx: Tx, provider_id: str, user_id: UUID) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.tables.identity import user_links, users
@@ -54,6 +54,17 @@ async def put_link(tx: Tx, row: LinkRow) -> None:
     statement = insert(user_links).values(**values)
     changed = {name: value for name, value in values.items() if name not in {"user_id", "login_type"}}
     await tx.execute(statement.on_conflict_do_update(index_elements=["user_id", "login_type"], set_=changed))
+
+
+async def renew_link(tx: Tx, row: LinkRow, used: str) -> bool:
+    """New tokens, if the stored refresh token still is `used`: a login or another renewal may have been faster."""
+    condition = (
+        user_links.c.user_id == row.user_id,
+        user_links.c.login_type == row.login_type,
+        user_links.c.oauth_refresh_token == used,
+    )
+    changed = {name: getattr(row, name) for name in ("oauth_access_token", "oauth_refresh_token", "oauth_expiry")}
+    return bool((await tx.execute(update(user_links).where(*condition).values(**changed))).rowcount)
 
 
 async def delete_link(tx: Tx, user_id: UUID, login_type: str) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 import httpx
 import pytest
 
 from coder.base.clock import FakeClock
-from coder.coderd.services import provider_tokens
-from coder.coderd.services.oauth_exchange import challenge_of
+from coder.base.secret import Secret
+from coder.coderd.services import external_auth, provider_tokens
+from coder.coderd.services.oauth_exchange import ExchangeRefused, Granted, challenge_of
+from coder.coderd.store import external_auth as store
 from coder.domain.external_providers import ProviderProblem, git_login, provider_for, read_providers
 from tests.kit.coderd import World, running_coderd
 from tests.kit.identity_provider import IdentityProvider, identity_provider
@@ -82,6 +86,55 @@ async def test_an_expired_token_is_renewed_once_and_a_refused_renewal_is_not_rep
         asked = len(idp.asked)
         assert not await authenticated(world)
         assert len(idp.asked) == asked
+
+
+async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with deployment() as (world, _idp):
+        clock = FakeClock(world.ctx.clock.now())
+        world.ctx.clock = clock
+        await link(world)
+        clock.advance(timedelta(hours=2).total_seconds())
+        owner = UUID((await world.get("/api/v2/users/me")).json()["id"])
+        provider = external_auth.find_provider(world.ctx, "fake")
+        row = await world.ctx.db.read(store.get_link, "fake", owner)
+        assert row is not None
+        newer = replace(row, access_token="at-new", refresh_token="rt-new", expires_at=clock.now() + timedelta(hours=1))
+        answers = iter([ExchangeRefused("no", "used already", error="invalid_grant"), None])
+
+        async def slow(*_: Any) -> Granted:
+            await world.ctx.db.run(store.put_link, newer)
+            refused = next(answers)
+            if refused:
+                raise refused
+            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+
+        monkeypatch.setattr(external_auth, "renew", slow)
+        for _ in range(2):
+            checked = await external_auth.check(world.ctx, provider, row)
+            assert checked.valid and checked.token.reveal() == "at-new"
+            kept = await world.ctx.db.read(store.get_link, "fake", owner)
+            assert kept is not None and kept.refresh_token == "rt-new"
+
+
+async def test_a_key_without_personal_data_sees_and_changes_no_link() -> None:
+    async with deployment() as (world, _idp):
+        body = {"scopes": ["workspace:read"], "lifetime": 3600 * 10**9}
+        limited = (await world.post("/api/v2/users/me/keys/tokens", body)).json()["key"]
+        for path in (ME, f"{ME}/fake", f"{ME}/dev/device"):
+            assert (await world.get(path, token=limited)).status_code == 404
+        assert (await world.delete(f"{ME}/fake", token=limited)).status_code == 404
+        assert (await world.post(f"{ME}/dev/device", {"device_code": "x"}, token=limited)).status_code == 404
+
+
+async def test_a_way_back_without_its_verifier_ends() -> None:
+    async with deployment() as (world, idp), httpx.AsyncClient(base_url=world.url) as browser:
+        browser.cookies.set("coder_session_token", world.token)
+        there = await browser.get("/external-auth/fake/callback")
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        browser.cookies.delete("oauth_pkce_verifier")
+        asked = len(idp.asked)
+        refused = await browser.get("/external-auth/fake/callback", params={"code": "good", "state": state})
+        assert refused.status_code == 401 and len(idp.asked) == asked
 
 
 async def test_git_in_a_workspace_gets_the_owners_token_or_the_way_to_it() -> None:

@@ -8,12 +8,16 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
+from uuid import UUID
 
 import httpx
 import pytest
 
+from coder.coderd.services import keys
+from coder.coderd.store import keys as key_store
 from coder.domain.oauth2 import redirect_problem, split_secret
 from tests.kit.coderd import World, running_coderd
 
@@ -90,6 +94,18 @@ async def test_a_code_works_once_and_only_for_who_it_was_made() -> None:
         assert refusal(await it.ask(grant_type="password")) == (400, "unsupported_grant_type")
         assert refusal(await it.ask(grant_type="authorization_code")) == (400, "invalid_request")
         assert refusal(await it.exchange("coder_x_y")) == (400, "invalid_grant")
+
+
+async def test_an_application_reaches_no_further_than_the_key_that_let_it_in() -> None:
+    async with client() as it:
+        names = ["oauth2_app_code_token:create", "workspace:read"]
+        user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
+        row, key = keys.new_key(user_id, "token", timedelta(hours=1), it.world.ctx.clock.now(), scopes=names)
+        await it.world.ctx.db.run(key_store.insert_key, row)
+        for scope in ("", "coder:all", "workspace:read workspace:ssh"):
+            refused = await it.world.post(it.query(scope=scope), token=key)
+            assert refusal(refused) == (400, "invalid_scope")
+        assert (await it.world.post(it.query(scope="workspace:read"), token=key)).status_code == 302
 
 
 async def test_renewal_ends_the_old_pair_and_revocation_the_new() -> None:

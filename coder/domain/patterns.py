@@ -1,0 +1,29 @@
+"""Regular expressions that people set: RE2, whose time is bounded by the text's length, and not long. Pure."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+MAX_PATTERN = 1000
+"""Characters of a pattern."""
+
+
+class PatternProblem(ValueError):  # noqa: N818 - says what is wrong with the pattern
+    """The pattern cannot be used; the text says why."""
+
+
+@functools.lru_cache(maxsize=128)
+def compiled(pattern: str) -> Any:
+    """The pattern ready for `search`. Raises PatternProblem."""
+    import re2  # late: most programs need none
+
+    if len(pattern) > MAX_PATTERN:
+        raise PatternProblem(f"it has {len(pattern)} characters, at most {MAX_PATTERN} are allowed")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0]
+        raise PatternProblem(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from error
