@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.users import slim_roles
+from coder.coderd.store import acls as acl_store
 from coder.coderd.store import custom_roles as role_store
 from coder.coderd.store import groups as group_store
 from coder.coderd.store import organizations as store
@@ -123,7 +124,7 @@ async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> Organiz
 async def update_organization(
     ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateOrganizationRequest
 ) -> OrganizationRow:
-    """Absent fields stay. Raises Forbidden, InvalidFields, Conflict."""
+    """Absent fields stay. Raises Forbidden, Invalid (roles the caller may not give), InvalidFields, Conflict."""
     require(subject, "update", organization_resource(organization.id))
     values: dict[str, Any] = {
         name: getattr(wanted, name)
@@ -131,7 +132,11 @@ async def update_organization(
         if getattr(wanted, name) is not UNSET and (getattr(wanted, name) or name in {"description", "icon"})
     }
     if isinstance(wanted.default_org_member_roles, list):
-        values["default_member_roles"] = await _default_roles(ctx, organization, wanted.default_org_member_roles)
+        roles = await _default_roles(ctx, organization, wanted.default_org_member_roles)
+        changed = set(roles).symmetric_difference(organization.default_member_roles)
+        if changed:
+            _require_assign(subject, organization.id, changed)
+            values["default_member_roles"] = roles
     _check_names(values.get("name", organization.name), values.get("display_name", ""))
     try:
         await ctx.db.run(_update, organization.id, values | {"updated_at": ctx.clock.now()})
@@ -254,11 +259,13 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
     await get_member(ctx, subject, organization, user)
     if not may(subject, "delete", member_resource(organization.id, user.id)):
         raise NotFound  # recorded: not 403, though members see each other
-    await ctx.db.run(_remove_member, organization.id, user.id)
+    await ctx.db.run(leave_organization, organization.id, user.id)
 
 
-async def _remove_member(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
     await group_store.leave_groups(tx, organization_id, user_id)
+    await acl_store.revoke_person(tx, organization_id, user_id)
     await store.delete_member(tx, organization_id, user_id)
 
 
@@ -272,21 +279,27 @@ async def set_member_roles(
             "You cannot change your own organization roles.",
             "Another user with the appropriate permissions must change your roles.",
         )
-    if not may(subject, "assign", Resource("assign_org_role", organization_id=organization.id)):
-        raise Forbidden
+    _require_assign(subject, organization.id)
     wanted = sorted(set(roles))
     own = {role.name for role in await ctx.db.read(role_store.list_roles, organization.id, wanted)}
     for name in wanted:
         if name not in ORGANIZATION_ROLES and name not in own:
             raise Invalid(f'"{name}:{organization.id}" is not a supported role')
-    for name in sorted(set(wanted).symmetric_difference(member.roles)):
-        if not may_assign(subject, organization.id, name):
-            raise Invalid(f'not authorized to assign role "{name}:{organization.id}"')
+    _require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
     await ctx.db.run(store.update_member_roles, organization.id, user.id, wanted, ctx.clock.now())
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
     return member_view(row, await role_titles(ctx, organization.id, [row]))
+
+
+def _require_assign(subject: Subject, organization_id: UUID, changed: Iterable[str] = ()) -> None:
+    """May the caller give roles here, and give or take each of `changed`? Raises Forbidden, Invalid."""
+    if not may(subject, "assign", Resource("assign_org_role", organization_id=organization_id)):
+        raise Forbidden
+    for name in sorted(changed):
+        if not may_assign(subject, organization_id, name):
+            raise Invalid(f'not authorized to assign role "{name}:{organization_id}"')
 
 
 def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:

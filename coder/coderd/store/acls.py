@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Text, func, literal, select, update
 
 from coder.coderd.store.names import as_uuid
 from coder.coderd.store.tables.identity import (
@@ -17,6 +17,7 @@ from coder.coderd.store.tables.identity import (
     organizations,
     users,
 )
+from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ async def load_actors(
     people: list[AclUser] = []
     if user_ids:
         query = select(users.c.id, users.c.username, users.c.name, users.c.avatar_url)
-        query = query.where(users.c.id.in_([UUID(key) for key in user_ids]), ~users.c.deleted)
+        query = query.where(users.c.id.in_(_uuids(user_ids)), ~users.c.deleted)
         people = [AclUser(*row) for row in await tx.execute(query.order_by(users.c.username))]
-    return people, await _groups(tx, [UUID(key) for key in group_ids]) if group_ids else []
+    return people, await _groups(tx, _uuids(group_ids)) if group_ids else []
 
 
 async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
@@ -88,6 +89,12 @@ async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
     return [AclGroup(*row) for row in rows]
 
 
+def by_id(acl: Mapping[str, str]) -> dict[str, str]:
+    """An access list (or a change of one) with its ids as we write them, and without keys that are none."""
+    found = [(as_uuid(key), role) for key, role in acl.items()]
+    return {str(key): role for key, role in found if key is not None}
+
+
 async def missing_users(tx: Tx, ids: Sequence[str]) -> list[str]:
     """Those of `ids` that are no living user's."""
     query = select(users.c.id).where(users.c.id.in_(_uuids(ids)), ~users.c.deleted)
@@ -115,6 +122,14 @@ async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bo
         accounts = select(users.c.id).where(users.c.is_service_account)
         statement = statement.where(workspaces.c.owner_id.not_in(accounts))
     await tx.execute(statement.values(user_acl={}, group_acl={}))
+
+
+async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    """Takes a person out of every access list of an organization."""
+    for table in (workspaces, templates):
+        lists, key = table.c.user_acl, literal(str(user_id), Text)
+        mine = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
+        await tx.execute(mine.values(user_acl=lists.op("-", return_type=lists.type)(key)))
 
 
 async def available_groups(tx: Tx, organization_id: UUID) -> list[AclGroup]:

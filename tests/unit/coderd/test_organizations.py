@@ -140,6 +140,31 @@ async def test_a_role_of_its_own_gives_what_it_says_and_no_more() -> None:
         assert (await world.get(sync, token=token)).status_code == 403
 
 
+async def test_default_roles_are_given_by_those_who_may_give_roles() -> None:
+    async with running_coderd(first_user=True) as world:
+        alice, token = await world.member("alice")
+        permissions = [("organization", "read", False), ("organization", "update", False)]
+        assert (await world.post(f"{DEFAULT}/members/roles", _role("naming", *permissions))).status_code == 200
+        member = f"{DEFAULT}/members/{alice}/roles"
+        assert (await world.put(member, {"roles": ["naming"]})).status_code == 200
+        now = (await world.get(DEFAULT)).json()["default_org_member_roles"]
+        more = {"default_org_member_roles": [*now, "organization-admin"]}
+        fewer: dict[str, Any] = {"default_org_member_roles": []}
+        same = {"default_org_member_roles": now, "description": "renamed"}
+        assert (await world.patch(DEFAULT, same, token=token)).json()["description"] == "renamed"
+        for change in (more, fewer):
+            assert (await world.patch(DEFAULT, change, token=token)).status_code == 403, change
+        assert (await world.put(member, {"roles": ["naming", "organization-user-admin"]})).status_code == 200
+        refused = await world.patch(DEFAULT, more, token=token)
+        assert (refused.status_code, refused.json()["message"]) == (
+            400,
+            f'not authorized to assign role "organization-admin:{world.organization_id}"',
+        )
+        assert (await world.patch(DEFAULT, fewer, token=token)).json()["default_org_member_roles"] == []
+        changed = await world.patch(DEFAULT, more)
+        assert sorted(changed.json()["default_org_member_roles"]) == sorted(more["default_org_member_roles"])
+
+
 async def test_roles_that_cannot_be() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"{DEFAULT}/members/roles"
