@@ -31,7 +31,7 @@ from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.organizations import OrganizationRow
 from coder.coderd.store.provisioners import DaemonJob, DaemonRow, KeyRow
 from coder.coderd.store.pubsub import notify
-from coder.domain.policy import Resource, Subject, decide
+from coder.domain.policy import ALL, Resource, Subject, decide
 from coder.domain.provisioners import (
     PSK_KEY,
     RESERVED_KEYS,
@@ -158,7 +158,13 @@ async def _admit_user(ctx: Context, application: Application) -> Admission:
         raise _NotAdmitted(error.detail or error.message) from error
     tags = normalize_tags(str(caller.user.id), application.tags)
     create = Resource("provisioner_daemon", organization_id=application.organization_id)
-    if tags[SCOPE] != SCOPE_USER and not decide(caller.subject, "create", create):
+    if tags[SCOPE] == SCOPE_USER:
+        # Its jobs carry their owner's session token and keys: more than a narrow key may reach.
+        if caller.subject.scope is not ALL:
+            raise _NotAdmitted("the key is limited by its scopes; use one without limits")
+        if application.organization_id not in caller.subject.organization_roles:
+            raise _NotAdmitted("the user is no member of the organization")
+    elif not decide(caller.subject, "create", create):
         raise _NotAdmitted("the role of the user does not allow it; scope=user is allowed to everybody")
     return Admission(tags, USER_AUTH_KEY, caller.user.id, caller)
 

@@ -75,6 +75,16 @@ async def test_a_user_serves_with_the_roles_it_has():
         _, admin = await world.member("tadm", ["template-admin"])
         async with connected_daemon(world, token=admin, name=None):
             assert len((await world.get(DAEMONS)).json()) == 2
+        narrow = {"token_name": "narrow", "scopes": ["workspace:read"], "lifetime": 3_600_000_000_000}
+        key = (await world.post("/api/v2/users/me/keys/tokens", narrow, token=member)).json()["key"]
+        assert (await refusal(world, token=key, tags={"scope": "user"})).status == 403
+        listed = {**narrow, "token_name": "listed", "scopes": ["all"]}
+        listed["allow_list"] = [f"template:{world.organization_id}"]
+        key = (await world.post("/api/v2/users/me/keys/tokens", listed, token=member)).json()["key"]
+        assert (await refusal(world, token=key, tags={"scope": "user"})).status == 403
+        assert (await world.post("/api/v2/organizations", {"name": "elsewhere"})).status_code == 201
+        elsewhere = {"organization": "elsewhere", "tags": {"scope": "user"}}
+        assert (await refusal(world, token=member, **elsewhere)).status == 403
 
 
 async def test_pre_shared_key():
