@@ -57,6 +57,7 @@ NO_USER_DATA = Scope("no_user_data", {"user": frozenset()})
 
 _ALSO_LISTED_AS = {"workspace_dormant": "workspace", "prebuilt_workspace": "workspace"}
 "A workspace that sleeps is still the one that was listed."
+_WORKSPACES = frozenset({"workspace", *_ALSO_LISTED_AS})
 _ENTERING = frozenset({"ssh", "application_connect"})
 OTHERS_WORKSPACES: Grants = {"workspace": _ENTERING, "workspace_dormant": _ENTERING}
 """What `--disable-owner-workspace-access` takes from site roles: entering workspaces that are not one's own."""
@@ -81,6 +82,8 @@ class Subject:
     workspace_id: UUID | None = None
     site_denied: Grants = field(default_factory=dict)
     "Actions this deployment does not give by site roles, whatever they say."
+    shares_workspaces: bool = True
+    "False: this deployment has sharing turned off; what access lists of workspaces still say does not count."
 
     @property
     def is_owner(self) -> bool:
@@ -178,6 +181,8 @@ def _organization_roles(subject: Subject, organization: UUID) -> list[Role]:
 
 
 def _acl_allows(subject: Subject, action: str, resource: Resource) -> bool:
+    if not subject.shares_workspaces and resource.type in _WORKSPACES:
+        return False
     own = resource.user_acl.get(str(subject.user_id), frozenset())
     if action in own or "*" in own:
         return True

@@ -158,6 +158,7 @@ def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | No
         custom_roles=user.custom_roles,
         key_id=key.id if key else "",
         site_denied=OTHERS_WORKSPACES if ctx.config.disable_owner_workspace_access else {},
+        shares_workspaces=not ctx.config.disable_workspace_sharing,
     )
 
 

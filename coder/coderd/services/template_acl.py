@@ -43,13 +43,14 @@ class AclChange(ApiStruct):
 async def get_acl(ctx: Context, subject: Subject, template_id: UUID) -> TemplateACL:
     """Group members are not listed, only counted."""
     row = await load_template(ctx, subject, template_id, "update")
-    people, groups = await ctx.db.read(_load, list(row.user_acl), list(row.group_acl))
+    user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
+    people, groups = await ctx.db.read(_load, list(user_acl), list(group_acl))
     return TemplateACL(
         users=[
-            msgspec.convert({**msgspec.to_builtins(user_view(user)), "role": row.user_acl[str(user.id)]}, TemplateUser)
+            msgspec.convert({**msgspec.to_builtins(user_view(user)), "role": user_acl[str(user.id)]}, TemplateUser)
             for user in people
         ],
-        group=[TemplateGroup(**_group(group), role=cast("Any", row.group_acl[str(group.id)])) for group in groups],
+        group=[TemplateGroup(**_group(group), role=cast("Any", group_acl[str(group.id)])) for group in groups],
     )
 
 
@@ -105,7 +106,8 @@ async def _update(tx: Tx, template_id: UUID, users: Mapping[str, str], groups: M
 
 
 def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
-    return {key: role for key, role in {**before, **changes}.items() if role}
+    merged = {**acl_store.by_id(before), **acl_store.by_id(changes)}
+    return {key: role for key, role in merged.items() if role}
 
 
 async def list_available(ctx: Context, subject: Subject, template_id: UUID) -> ACLAvailable:

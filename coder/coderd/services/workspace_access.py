@@ -69,6 +69,7 @@ def readers(subject: Subject) -> Readers:
         organization_ids=sorted(organizations or ()),
         user_id=subject.user_id,
         group_ids=sorted({*subject.group_ids, *subject.organization_roles}),
+        member_of=sorted(subject.organization_roles) if subject.shares_workspaces else (),
     )
 
 

@@ -24,6 +24,7 @@ from coder.coderd.store import builds as build_store
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import template_versions as version_store
 from coder.coderd.store import templates as template_store
+from coder.coderd.store import users as user_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.changes import Kind, notify_change
 from coder.coderd.store.workspaces import PortShareRow, WorkspaceRow, WorkspaceView
@@ -234,7 +235,8 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     """Whom the workspace is shared with. Group members are not listed, only counted."""
     view = await load_workspace(ctx, subject, workspace_id)
     row = view.workspace
-    people, groups = await ctx.db.read(acl_store.load_actors, list(row.user_acl), list(row.group_acl))
+    user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
+    people, groups = await ctx.db.read(acl_store.load_actors, list(user_acl), list(group_acl))
     return WorkspaceACL(
         users=[
             WorkspaceUser(
@@ -242,7 +244,7 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
                 username=user.username,
                 name=user.name or UNSET,
                 avatar_url=user.avatar_url or UNSET,
-                role=cast("Any", row.user_acl[str(user.id)]),
+                role=cast("Any", user_acl[str(user.id)]),
             )
             for user in people
         ],
@@ -259,7 +261,7 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
                 source=cast("Any", group.source),
                 organization_name=group.organization_name,
                 organization_display_name=group.organization_display_name,
-                role=cast("Any", row.group_acl[str(group.id)]),
+                role=cast("Any", group_acl[str(group.id)]),
             )
             for group in groups
         ],
@@ -275,27 +277,53 @@ async def update_acl(
 ) -> None:
     """Gives or takes (empty role) access. Raises Invalid, Forbidden, NotFound."""
     view = await load_workspace(ctx, subject, workspace_id)
-    row = view.workspace
-    await _require_share(ctx, subject, row)
-    if str(subject.user_id) in user_roles:
-        raise Invalid("You cannot change your own workspace sharing role.")
-    await ctx.db.read(_check_actors, user_roles, group_roles)
-    await _edit(ctx, row, user_acl=_merged(row.user_acl, user_roles), group_acl=_merged(row.group_acl, group_roles))
+
+    async def update(tx: Tx) -> None:
+        row = await _lock_shareable(ctx, tx, subject, view.workspace)
+        # Ids have several spellings; asked in ours, nobody gets past a check with another.
+        if str(subject.user_id) in acl_store.by_id(user_roles):
+            raise Invalid("You cannot change your own workspace sharing role.")
+        await _check_actors(tx, user_roles, group_roles)
+        user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
+        await workspace_store.update_workspace(tx, row.id, user_acl=user_acl, group_acl=group_acl)
+        await _tell(tx, row)
+
+    await ctx.db.run(update)
 
 
 async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
     view = await load_workspace(ctx, subject, workspace_id)
-    await _require_share(ctx, subject, view.workspace)
-    await _edit(ctx, view.workspace, user_acl={}, group_acl={})
+
+    async def clear(tx: Tx) -> None:
+        row = await _lock_shareable(ctx, tx, subject, view.workspace)
+        await workspace_store.update_workspace(tx, row.id, user_acl={}, group_acl={})
+        await _tell(tx, row)
+
+    await ctx.db.run(clear)
 
 
-async def _require_share(ctx: Context, subject: Subject, row: WorkspaceRow) -> None:
+async def _lock_shareable(ctx: Context, tx: Tx, subject: Subject, seen: WorkspaceRow) -> WorkspaceRow:
+    """The workspace as it is now, held until the transaction ends. Raises Forbidden, NotFound.
+
+    The organization is held, too: turning sharing off waits for us and clears what we write, or we see that it is off.
+    """
     if ctx.config.disable_workspace_sharing:
         raise Forbidden("Workspace sharing is disabled for this deployment.")
-    organization = await ctx.db.read(organization_store.get_organization, row.organization_id)
-    if organization is not None and organization.workspace_sharing == "none":
+    organization = await organization_store.get_organization(tx, seen.organization_id, lock=True)
+    row = await workspace_store.get_workspace(tx, seen.id, lock=True)
+    if organization is None or row is None:
+        raise NotFound
+    if organization.workspace_sharing == "none":
         raise Forbidden("Workspace sharing is disabled for this organization.")
+    if organization.workspace_sharing == "service_accounts":
+        owner = await user_store.get_user(tx, row.owner_id)
+        if owner is None or not owner.is_service_account:
+            raise Forbidden(
+                "Workspace sharing is limited to service accounts in this organization.",
+                "Only workspaces that a service account owns can be shared.",
+            )
     require(subject, "share", workspace_resource(row))
+    return row
 
 
 async def _check_actors(tx: Tx, user_roles: Mapping[str, str], group_roles: Mapping[str, str]) -> None:
@@ -313,7 +341,8 @@ async def _check_actors(tx: Tx, user_roles: Mapping[str, str], group_roles: Mapp
 
 
 def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
-    return {key: role for key, role in {**before, **changes}.items() if role}
+    merged = {**acl_store.by_id(before), **acl_store.by_id(changes)}
+    return {key: role for key, role in merged.items() if role}
 
 
 async def _edit(ctx: Context, row: WorkspaceRow, **values: Any) -> None:

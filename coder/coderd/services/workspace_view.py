@@ -20,6 +20,7 @@ from coder.api.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealt
 from coder.coderd.services.agent_view import AgentScene, health_of, present_status
 from coder.coderd.services.jobs import load_places, present_job
 from coder.coderd.services.resources import Loaded, load_resources, present_resources
+from coder.coderd.store import acls as acl_store
 from coder.coderd.store import groups as group_store
 from coder.coderd.store.builds import BuildView
 from coder.coderd.store.site import PREBUILDS_USER_ID
@@ -147,14 +148,17 @@ def _health(ctx: Context, view: WorkspaceView, page: LoadedPage) -> WorkspaceHea
 
 
 def _shared_with(view: WorkspaceView) -> list[SharedWorkspaceActor]:
+    if not view.shared_with:
+        return []
     row = view.workspace
+    roles = {"user": acl_store.by_id(row.user_acl), "group": acl_store.by_id(row.group_acl)}
     return [
         SharedWorkspaceActor(
             id=actor.id,
             actor_type=cast("Any", actor.kind),
             name=actor.name,
             avatar_url=actor.avatar_url or UNSET,
-            roles=[cast("Any", (row.user_acl if actor.kind == "user" else row.group_acl)[str(actor.id)])],
+            roles=[cast("Any", roles[actor.kind][str(actor.id)])],
         )
         for actor in view.shared_with
     ]

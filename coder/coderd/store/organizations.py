@@ -69,8 +69,11 @@ _MEMBERS = (
 )
 
 
-async def get_organization(tx: Tx, organization_id: UUID) -> OrganizationRow | None:
+async def get_organization(tx: Tx, organization_id: UUID, *, lock: bool = False) -> OrganizationRow | None:
+    """`lock` keeps others from changing it until the transaction ends; readers with it do not wait for each other."""
     statement = select(*_ORGANIZATION).where(organizations.c.id == organization_id, ~organizations.c.deleted)
+    if lock:
+        statement = statement.with_for_update(read=True)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else OrganizationRow(*row)
 

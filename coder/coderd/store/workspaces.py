@@ -125,6 +125,8 @@ class Readers:
     user_id: UUID
     group_ids: Collection[UUID]
     "Groups through which workspaces may be shared with the caller, organizations' Everyone included."
+    member_of: Collection[UUID] = ()
+    "Organizations whose workspaces may be shared with the caller at all: lists outlive memberships."
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +169,18 @@ _COLUMNS = tuple(workspaces.c[f.name] for f in fields(WorkspaceRow))
 _TEMPLATE_COLUMNS = tuple(templates.c[f.name] for f in fields(TemplateBrief))
 _COUNT, _TEMPLATE_COUNT = len(_COLUMNS), len(_TEMPLATE_COLUMNS)
 
+# A stored key that is no id must not fail whole lists.
+_KEY = "CASE WHEN key ~* '^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$' THEN key::uuid END"
 # Only rows that are shared pay for the names of those they are shared with.
 _ACTORS = literal_column(
-    """CASE WHEN workspaces.user_acl = '{}' AND workspaces.group_acl = '{}' THEN NULL ELSE (
+    f"""CASE WHEN workspaces.user_acl = '{{}}' AND workspaces.group_acl = '{{}}' THEN NULL ELSE (
         SELECT json_agg(json_build_array(kind, id, name, avatar_url) ORDER BY kind DESC, name, id) FROM (
             SELECT 'user' AS kind, u.id, u.name, u.avatar_url FROM users u
-            WHERE u.id IN (SELECT key::uuid FROM jsonb_object_keys(workspaces.user_acl) AS key)
+            WHERE u.id IN (SELECT {_KEY} FROM jsonb_object_keys(workspaces.user_acl) AS key)
             UNION ALL
             SELECT 'group', g.id, g.name, g.avatar_url FROM groups g
-            WHERE g.id IN (SELECT key::uuid FROM jsonb_object_keys(workspaces.group_acl) AS key)
-        ) AS actors) END""",
+            WHERE g.id IN (SELECT {_KEY} FROM jsonb_object_keys(workspaces.group_acl) AS key)
+        ) AS actors) END""",  # noqa: S608 - a constant above, nothing of a caller
     JSON,
 )
 
@@ -324,8 +328,15 @@ def _may_read(readers: Readers) -> ColumnElement[bool]:
     return or_(
         workspaces.c.owner_id == readers.user_id,
         workspaces.c.organization_id == _any(readers.organization_ids) if readers.organization_ids else false(),
-        workspaces.c.user_acl.has_key(str(readers.user_id)),
-        workspaces.c.group_acl.has_any(cast(groups, ARRAY(Text))) if groups else false(),
+        and_(
+            workspaces.c.organization_id == _any(readers.member_of),
+            or_(
+                workspaces.c.user_acl.has_key(str(readers.user_id)),
+                workspaces.c.group_acl.has_any(cast(groups, ARRAY(Text))) if groups else false(),
+            ),
+        )
+        if readers.member_of
+        else false(),
     )
 
 

@@ -79,6 +79,16 @@ def test_access_lists_give_what_roles_do_not() -> None:
     assert not decide(outsider, "use", everyone)
 
 
+def test_a_deployment_without_sharing_ignores_the_lists_of_workspaces() -> None:
+    mine = {str(ME): frozenset({"read", "ssh"})}
+    alone = person(shares_workspaces=False)
+    for kind in ("workspace", "workspace_dormant"):
+        shared = Resource(kind, "w", THEM, ORG, user_acl=mine, group_acl={str(ORG): frozenset({"*"})})
+        assert decide(person(), "ssh", shared)
+        assert not decide(alone, "ssh", shared) and not decide(alone, "read", shared)
+    assert decide(alone, "read", Resource("template", "t", organization_id=ORG, user_acl=mine))
+
+
 def test_owners_can_be_kept_out_of_the_workspaces_of_others() -> None:
     owner = person("owner", site_denied=OTHERS_WORKSPACES)
     for action in ("ssh", "application_connect"):
