@@ -138,8 +138,7 @@ async def _make_vapid(tx: Tx) -> str:
         "private": _base64url(private.private_numbers().private_value.to_bytes(32, "big")),
     }
     text = json.dumps(pair)
-    await site.put_config(tx, _VAPID, text)
-    return text
+    return await site.ensure_config(tx, _VAPID, text)
 
 
 def _base64url(data: bytes) -> str:

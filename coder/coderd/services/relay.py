@@ -60,9 +60,4 @@ async def _answer_stun(address: str) -> None:
 
 
 async def _ensure_key(tx: Tx) -> bytes:
-    stored = await site.get_config(tx, _KEY)
-    if stored is not None:
-        return bytes.fromhex(stored)
-    raw = os.urandom(32)
-    await site.put_config(tx, _KEY, raw.hex())
-    return raw
+    return bytes.fromhex(await site.ensure_config(tx, _KEY, os.urandom(32).hex()))

@@ -82,9 +82,9 @@ class SigningKeys:
 
 async def _ensure_keys(tx: Tx, name: str, now: datetime) -> tuple[SigningKey, ...]:
     stored = await site.get_config(tx, name)
-    value = json.loads(stored) if stored else _new_key("1", now)
     if stored is None:
-        await site.put_config(tx, name, json.dumps(value))
+        stored = await site.ensure_config(tx, name, json.dumps(_new_key("1", now)))
+    value = json.loads(stored)
     previous = value.get("previous")
     found = [SigningKey(value["id"], bytes.fromhex(value["secret"]))]
     if previous and datetime.fromisoformat(previous["until"]) > now:

@@ -22,6 +22,7 @@ from coder.base.log import get_logger
 from coder.coderd.services import authentication
 from coder.coderd.services.agent_dialer import IDLE_CHECK, IDLE_TIMEOUT, coordinate_inside, relay_dialer
 from coder.coderd.services.derp_map import current_map
+from coder.coderd.services.sealing import Sealer
 from coder.coderd.services.wireguard_access import Target, client_address, client_alias, of_workspaces, targets_of
 from coder.coderd.store import site
 from coder.coderd.store import wireguard_clients as client_store
@@ -35,7 +36,6 @@ from coder.tailnet.controller import Controller, open_controller, random_number
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
-    from coder.coderd.store.database import Tx
 
 MTU = CLIENT_MTU
 KEEPALIVE = 25
@@ -153,10 +153,13 @@ class WireguardHub:
         if agent_id is not None:
             self._used[agent_id] = trio.current_time()
             self._controller.add_tunnel(agent_id)
-            with trio.move_on_after(REACH_TIMEOUT):
-                await self._controller.wait_reachable(agent_id)
-                self.hub.peer_ready(address)
-                return
+            try:
+                with trio.move_on_after(REACH_TIMEOUT):
+                    await self._controller.wait_reachable(agent_id)
+                    self.hub.peer_ready(address)
+                    return
+            except MeshError as error:
+                _log.warn("an agent could not be reached for a client", agent=agent_id, error=error)
         self.hub.peer_lost(address)
 
     async def drop_idle(self) -> None:
@@ -208,7 +211,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         task_status.started()
         return
     host, port = _split(ctx.config.wireguard_address)
-    key = PrivateKey(bytes.fromhex(await ctx.db.run(_ensure_key)))
+    key = await _private_key(ctx)
     async with trio.open_nursery() as nursery:
         config = NodeConfig(
             addresses=(random_address(),),
@@ -246,15 +249,17 @@ def hub_of(ctx: Context) -> WireguardHub | None:
 
 async def public_key(ctx: Context) -> bytes:
     """The server's key as clients know it."""
-    return PrivateKey(bytes.fromhex(await ctx.db.run(_ensure_key))).public
+    return (await _private_key(ctx)).public
 
 
-async def _ensure_key(tx: Tx) -> str:
-    stored = await site.get_config(tx, _KEY_NAME)
+async def _private_key(ctx: Context) -> PrivateKey:
+    """The hub's key, the same for all replicas; sealed in the database where the site has encryption keys."""
+    sealer: Sealer = ctx.part(Sealer)
+    stored = await ctx.db.read(site.get_config, _KEY_NAME)
     if stored is None:
-        stored = PrivateKey.generate(secrets.token_bytes).reveal().hex()
-        await site.put_config(tx, _KEY_NAME, stored)
-    return stored
+        fresh = sealer.seal(PrivateKey.generate(secrets.token_bytes).reveal().hex())
+        stored = await ctx.db.run(site.ensure_config, _KEY_NAME, fresh)
+    return PrivateKey(bytes.fromhex(sealer.open(stored).reveal()))
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -37,6 +37,16 @@ async def put_config(tx: Tx, key: str, value: str) -> None:
     await tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
+async def ensure_config(tx: Tx, key: str, value: str) -> str:
+    """Stores the value unless there is one; returns what is stored.
+
+    For generated secrets: of replicas that start at once all get the same one.
+    """
+    await tx.execute(upsert(site_configs).values(key=key, value=value).on_conflict_do_nothing())
+    stored = await get_config(tx, key)
+    return value if stored is None else stored
+
+
 async def ensure_deployment(tx: Tx, now: datetime) -> UUID:
     """The deployment's id; on the first start makes it, and the default organization with its Everyone group."""
     found = await get_config(tx, _DEPLOYMENT_ID)

@@ -1,0 +1,72 @@
+"""Secrets the site makes for itself: one for all replicas, whoever starts first."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import trio
+
+from coder.coderd.services import deployment, relay, signing_keys, wireguard_hub
+from coder.coderd.services.sealing import Sealer
+from coder.coderd.store import site
+from coder.coderd.store.database import Database, Tx, open_database
+from tests.kit.coderd import fresh_database, running_coderd
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+async def _signing(tx: Tx) -> object:
+    return await signing_keys._ensure_keys(tx, "signing_key:x", NOW)
+
+
+@pytest.mark.parametrize("make", [relay._ensure_key, deployment._make_vapid, _signing])
+async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have looked before either has written."""
+    found: list[object] = []
+    meet = _Meeting(2)
+    really_ensure = site.ensure_config
+
+    async def ensure(tx: Tx, key: str, value: str) -> str:
+        await meet.arrive()
+        return await really_ensure(tx, key, value)
+
+    async def replica(database: Database) -> None:
+        found.append(await database.run(make))
+
+    monkeypatch.setattr(site, "ensure_config", ensure)
+    async with fresh_database() as url, open_database(url) as one, open_database(url) as other:
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(replica, one)
+                nursery.start_soon(replica, other)
+    assert len(found) == 2 and found[0] == found[1]
+
+
+class _Meeting:
+    """Waits until so many have come; they run on event loops of their own."""
+
+    def __init__(self, count: int) -> None:
+        self._missing = count
+
+    async def arrive(self) -> None:
+        import asyncio
+
+        self._missing -= 1
+        while self._missing > 0:
+            await asyncio.sleep(0.001)
+
+
+async def test_the_hubs_key_is_sealed_and_an_older_one_still_opens() -> None:
+    keys = (base64.b64encode(b"k" * 32).decode(),)
+    async with running_coderd(external_token_encryption_keys=keys) as world:
+        ctx = world.ctx
+        first = await wireguard_hub.public_key(ctx)
+        stored = await ctx.db.read(site.get_config, wireguard_hub._KEY_NAME)
+        assert stored and stored.startswith("sealed:1:")
+        assert await wireguard_hub.public_key(ctx) == first
+        plain = ctx.part(Sealer).open(stored).reveal()
+        await ctx.db.run(site.put_config, wireguard_hub._KEY_NAME, plain)
+        assert await wireguard_hub.public_key(ctx) == first
