@@ -194,7 +194,7 @@ def check_state(purpose: str) -> str:
         raise Unauthenticated(f'Cookie "{STATE_COOKIE}" must be provided.')
     if not hmac.compare_digest(cookie.encode(), state.encode()):
         raise Unauthenticated("State mismatched.")
-    if state.rpartition(".")[0] != purpose:
+    if state.rpartition(".")[0].removeprefix(provider_login.CONVERT) != purpose:
         raise Unauthenticated("State mismatched.", "What was begun in this browser last is something else. Begin anew.")
     return state
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 CONVERSION_LIFETIME = timedelta(minutes=15)
 _CONVERSION = "login_conversion"
-_CONVERT = "convert-"
-"What the random part of a conversion's state begins with."
+CONVERT = "convert-"
+"What the purpose in a conversion's state begins with; clients know that."
 _NAME_TRIES = 10
 
 
@@ -205,7 +205,7 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
     """(state, cookie, expiry): proof for the provider's callback that the user asked. Raises Unauthenticated."""
     if not await verify_password(user.hashed_password, password) or user.login_type != "password":
         raise Unauthenticated(sessions.WRONG)
-    state = f"{to_type}.{_CONVERT}{secrets.token_urlsafe(24)}"
+    state = f"{CONVERT}{to_type}.{secrets.token_urlsafe(24)}"
     now = ctx.clock.now()
     expires = now + CONVERSION_LIFETIME
     key = await ctx.part(SigningKeys).get(_CONVERSION)
@@ -215,7 +215,7 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
 
 async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) -> UUID | None:
     """The user who began a conversion with that state. Raises Unauthenticated for a cookie that does not fit."""
-    if not state.startswith(f"{login_type}.{_CONVERT}"):
+    if not state.startswith(f"{CONVERT}{login_type}."):
         return None
     return await begun_conversion(ctx, cookie, state, login_type)
 

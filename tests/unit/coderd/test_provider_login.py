@@ -146,7 +146,7 @@ async def test_a_password_user_changes_over_and_the_password_ends() -> None:
         world.client.cookies.clear()
         begin = "/api/v2/users/oidc/callback"
         assert (await world.get(begin + query, token="")).status_code == 401  # the cookie is missing
-        for forged in ("oidc.mine", "oidc.convert-mine", "x%3B%20Domain%3Devil"):
+        for forged in ("oidc.mine", "convert-oidc.mine", "x%3B%20Domain%3Devil"):
             async with httpx.AsyncClient(base_url=world.url, cookies=cookie) as browser:
                 assert (await browser.get(f"{begin}?oidc_merge_state={forged}")).status_code == 401
         new = token_of(await sign_in(world, query=query, cookies=cookie))
@@ -192,7 +192,7 @@ async def test_an_address_of_another_user_is_not_taken_over() -> None:
 
 async def test_of_two_first_visitors_one_becomes_the_owner_and_a_refused_one_nobody() -> None:
     with identity_provider() as idp:
-        options = {
+        options: dict[str, Any] = {
             "oidc_issuer_url": idp.url,
             "oidc_client_id": CLIENT_ID,
             "oidc_client_secret": Secret("sec"),
