@@ -48,7 +48,7 @@ class CarriedUpgrade(Upgrade):
         if status != 101:
             await super()._answer(status, fields)
             return
-        ident, carried = self._carriers.open()
+        ident, carried = self._carriers.open(self.request.remote_ip, anonymous=self.anonymous)
         self._carried = carried
         kept = [(name, value) for name, value in fields if name.lower() not in _HOP_BY_HOP]
         try:

@@ -70,6 +70,8 @@ class Upgrade:
         self.request = request
         self.params = params
         self.answered = False
+        self.anonymous = False
+        "Set by links nobody has to log in for: they get a smaller share of what is scarce."
         self._stream = stream
         self._trailing = trailing
         self._headers = list(headers)

@@ -23,6 +23,7 @@ def register(table: LinkTable) -> None:
 
 async def serve_relay(ctx: Context, upgrade: Upgrade) -> None:
     """Upgrades to DERP, raw or inside a WebSocket, and relays until the peer leaves."""
+    upgrade.anonymous = True
     server = ctx.part(Relay).server
     if server is None:
         await upgrade.answer(404, b"", (_PLAIN,))

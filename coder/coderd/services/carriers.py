@@ -1,13 +1,15 @@
 """Byte streams carried by ordinary requests: the server's ends and their book (`coder/net/carrier.py` has the client).
 
 A stream belongs to the link handler that accepted it. It outlives the requests that feed it, but not by much: when
-nobody has asked for it for `LINGER` seconds, its client is gone. Memory per stream is bounded both ways.
+nobody has asked for it for `LINGER` seconds, its client is gone. Memory per stream is bounded both ways, and that of
+all streams together; those opened without a login cannot take the place of the others.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 import trio
@@ -24,7 +26,11 @@ LONGEST_ANSWER = 300.0
 "Seconds; some proxies cut an answer of any liveliness, later than this."
 LONGEST_WAIT = 60.0
 MOST_STREAMS = 4096
-"Opening one needs no login (the relay's door has none), so their number must be bounded."
+"Of each kind: opened with a login, and without (the relay's door has none)."
+MOST_OF_ADDRESS = 512
+"Of each kind, from one address (one /64 of IPv6): room for an office behind one proxy."
+BUDGET = 256 << 20
+"Bytes all streams of one kind may keep together."
 ROOM_TIMEOUT = 20.0
 "Seconds a request upwards waits for the handler to read."
 
@@ -32,7 +38,11 @@ ROOM_TIMEOUT = 20.0
 class ServerStream(trio.abc.HalfCloseableStream):
     """One stream as its link handler sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: Pool | None = None, address: str = "") -> None:
+        self.address = address
+        self.held = 0
+        "Bytes kept, as its pool counts them."
+        self._pool = pool
         self._out = Outbox()
         self._in = bytearray()
         self._in_offset = 0
@@ -50,6 +60,7 @@ class ServerStream(trio.abc.HalfCloseableStream):
         await trio.lowlevel.checkpoint()
         self._check_sending()
         self._out.write(data)
+        self._count()
         self._changed.unpark_all()
         await self.wait_send_all_might_not_block()
 
@@ -76,6 +87,7 @@ class ServerStream(trio.abc.HalfCloseableStream):
         size = len(self._in) if max_bytes is None else max_bytes
         data = bytes(self._in[:size])
         del self._in[:size]
+        self._count()
         self._changed.unpark_all()
         return data
 
@@ -93,9 +105,17 @@ class ServerStream(trio.abc.HalfCloseableStream):
     # ---- the requests' side
 
     def abort(self) -> None:
-        """The client left."""
+        """The client left, or has to."""
         self._is_broken = True
+        self._in.clear()
+        self._out.acknowledge(self._out.end)
+        self._count()
         self._changed.unpark_all()
+
+    def _count(self) -> None:
+        before, self.held = self.held, len(self._in) + len(self._out)
+        if self._pool is not None and self.held != before:
+            self._pool.changed(self.held - before)
 
     def is_finished(self, now: float) -> bool:
         """Whether it can be forgotten."""
@@ -114,6 +134,7 @@ class ServerStream(trio.abc.HalfCloseableStream):
             fresh = data[known:]  # what is known already came with a request whose answer was lost
             self._in += fresh
             self._in_offset += len(fresh)
+            self._count()
         if ended:
             self._in_ended = True
         self._changed.unpark_all()
@@ -184,10 +205,63 @@ class ServerStream(trio.abc.HalfCloseableStream):
             self._out.acknowledge(offset)
         except ValueError:
             raise Conflict("These bytes were never sent.") from None
+        self._count()
         self._changed.unpark_all()
 
     def _touch(self) -> None:
         self._seen_at = trio.current_time()
+
+
+class Pool:
+    """Streams of one kind, and what they may take."""
+
+    def __init__(self) -> None:
+        self._streams: set[ServerStream] = set()
+        self._of_address: dict[str, int] = {}
+        self._held = 0
+
+    def open(self, remote_ip: str) -> ServerStream:
+        """Raises Unavailable when there are too many."""
+        address = _network(remote_ip)
+        if len(self._streams) >= MOST_STREAMS:
+            raise Unavailable("Too many carried streams are open.")
+        if self._of_address.get(address, 0) >= MOST_OF_ADDRESS:
+            raise Unavailable("Too many carried streams are open from this address.")
+        stream = ServerStream(self, address)
+        self._streams.add(stream)
+        self._of_address[address] = self._of_address.get(address, 0) + 1
+        return stream
+
+    def forget(self, stream: ServerStream) -> None:
+        self._streams.discard(stream)
+        self._of_address[stream.address] -= 1
+        if not self._of_address[stream.address]:
+            del self._of_address[stream.address]
+
+    def changed(self, by: int) -> None:
+        """A stream keeps so many bytes more. Above the budget the address that keeps most loses its largest one."""
+        self._held += by
+        while by > 0 and self._held > BUDGET:
+            held: dict[str, int] = {}
+            for stream in self._streams:
+                held[stream.address] = held.get(stream.address, 0) + stream.held
+            greediest = max(held, key=held.__getitem__)
+            largest = max((one for one in self._streams if one.address == greediest), key=lambda one: one.held)
+            if not largest.held:
+                return
+            largest.abort()
+
+
+def _network(remote_ip: str) -> str:
+    """What one client can call its own: an IPv4 address, or 64 bits of an IPv6 one."""
+    try:
+        address = ip_address(remote_ip)
+    except ValueError:
+        return remote_ip
+    if isinstance(address, IPv6Address):
+        mapped = address.ipv4_mapped
+        return str(mapped) if mapped is not None else address.packed[:8].hex()
+    return str(address)
 
 
 class Carriers:
@@ -196,14 +270,14 @@ class Carriers:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._streams: dict[str, ServerStream] = {}
+        self._known, self._anonymous = Pool(), Pool()
 
-    def open(self) -> tuple[str, ServerStream]:
-        """A new stream and its id. Raises Unavailable when there are too many."""
-        if len(self._streams) >= MOST_STREAMS:
-            raise Unavailable("Too many carried streams are open.")
-        ident, stream = secrets.token_hex(16), ServerStream()
+    def open(self, remote_ip: str = "", *, anonymous: bool = False) -> tuple[str, ServerStream]:
+        """A new stream and its id. `anonymous`: nobody had to log in for it. Raises Unavailable for too many."""
+        pool = self._anonymous if anonymous else self._known
+        ident, stream = secrets.token_hex(16), pool.open(remote_ip)
         self._streams[ident] = stream
-        self._ctx.nursery.start_soon(self._watch, ident, stream)
+        self._ctx.nursery.start_soon(self._watch, ident, stream, pool)
         return ident, stream
 
     def find(self, ident: str) -> ServerStream:
@@ -213,10 +287,11 @@ class Carriers:
             raise NotFound("No such stream.")
         return stream
 
-    async def _watch(self, ident: str, stream: ServerStream) -> None:
+    async def _watch(self, ident: str, stream: ServerStream, pool: Pool) -> None:
         while not stream.is_finished(trio.current_time()):  # noqa: ASYNC110 - silence makes no event
             await trio.sleep(LINGER / 10)
         stream.abort()
+        pool.forget(stream)
         del self._streams[ident]
 
 

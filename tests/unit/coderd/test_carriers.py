@@ -10,7 +10,7 @@ import trio
 
 from coder.coderd.links.door import LinkTable
 from coder.coderd.services import carriers
-from coder.coderd.services.carriers import Carriers, ServerStream
+from coder.coderd.services.carriers import Carriers, Pool, ServerStream
 from coder.coderd.services.errors import Conflict, NotFound, Unavailable
 from coder.net import carrier
 from coder.net.carrier import CARRIER, CARRY, MARK, OFFSET, RECEIVED, WAIT, WINDOW, Outbox, connect_carried
@@ -82,6 +82,29 @@ async def test_a_client_that_stays_away_is_gone(autojump_clock: trio.testing.Moc
             book.find(ident)
         with pytest.raises(trio.BrokenResourceError):
             await stream.receive_some()
+
+
+async def test_strangers_and_hoarders_take_nobody_elses_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carriers, "MOST_STREAMS", 4)
+    monkeypatch.setattr(carriers, "MOST_OF_ADDRESS", 3)
+    monkeypatch.setattr(carriers, "BUDGET", 1000)
+    strangers, known = Pool(), Pool()
+    hoard = [strangers.open(f"2001:db8::{number}") for number in range(3)]
+    with pytest.raises(Unavailable, match="from this address"):
+        strangers.open("2001:db8::99")
+    other = strangers.open("192.0.2.1")
+    with pytest.raises(Unavailable, match="Too many"):
+        strangers.open("192.0.2.2")
+    known.open("2001:db8::1")
+    await other.feed(0, bytes(350), 0, ended=False)
+    for stream, size in zip(hoard, (200, 240, 220), strict=True):
+        await stream.feed(0, bytes(size), 0, ended=False)
+    with pytest.raises(trio.BrokenResourceError):
+        await hoard[1].receive_some()
+    assert [len(await one.receive_some()) for one in (hoard[0], hoard[2], other)] == [200, 220, 350]
+    assert strangers._held == 0
+    strangers.forget(hoard[1])
+    strangers.open("2001:db8::99")
 
 
 def echo_world(monkeypatch: pytest.MonkeyPatch) -> None:
