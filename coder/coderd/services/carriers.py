@@ -51,7 +51,7 @@ class ServerStream(trio.abc.HalfCloseableStream):
         self._is_broken = self._is_closed = False
         self._changed = trio.lowlevel.ParkingLot()
         self._attached = 0
-        self._turn = 0
+        self._turn = self._feeding = 0
         self._seen_at = trio.current_time()
 
     # ---- the handler's side
@@ -140,8 +140,10 @@ class ServerStream(trio.abc.HalfCloseableStream):
         self._changed.unpark_all()
 
     async def _wait_room(self) -> None:
+        self._feeding = turn = self._feeding + 1
+        self._changed.unpark_all()  # only the last request waits: its client has given up those before it
         with trio.move_on_after(ROOM_TIMEOUT):
-            while len(self._in) > WINDOW and not self._is_broken:
+            while len(self._in) > WINDOW and not self._is_broken and turn == self._feeding:
                 await self._changed.park()
         if self._is_broken or self._is_closed:
             raise NotFound("The stream has ended.")

@@ -63,6 +63,24 @@ async def test_memory_is_bounded_both_ways(autojump_clock: trio.testing.MockCloc
     assert len(stream._in) <= WINDOW + 100_000
 
 
+async def test_only_the_last_of_repeated_requests_waits(autojump_clock: trio.testing.MockClock) -> None:
+    """Each holds a body: their number must not be the client's choice."""
+    stream = ServerStream()
+    await stream.feed(0, bytes(WINDOW + 1), 0, ended=False)
+    refused_at: list[float] = []
+
+    async def repeat() -> None:
+        with pytest.raises(Unavailable):
+            await stream.feed(WINDOW + 1, b"x", 0, ended=False)
+        refused_at.append(trio.current_time())
+
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(repeat)
+    assert [at - began >= carriers.ROOM_TIMEOUT for at in refused_at] == [False, False, True]
+
+
 async def test_a_client_that_stays_away_is_gone(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
 
