@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -19,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from coder.base.secret import Secret
 from coder.coderd.http.provider_logins import local_path
-from coder.coderd.services import git_ssh_keys
+from coder.coderd.services import git_ssh_keys, provider_tokens
 from coder.coderd.services.oauth_exchange import Granted
 from coder.coderd.services.provider_login import Attempt
 from coder.coderd.services.provider_login import sign_in as sign_in_as
@@ -217,6 +219,27 @@ async def test_of_two_first_visitors_one_becomes_the_owner_and_a_refused_one_nob
                     nursery.start_soon(enter, name)
             roles = [(await world.get("/api/v2/users/me", token=token)).json()["roles"] for token in tokens]
             assert sorted(role["name"] for given in roles for role in given) == ["owner"]
+
+
+async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with deployment() as (world, _idp):
+        token_of(await sign_in(world))
+        ctx = world.ctx
+        user_id = UUID((await world.get("/api/v2/users/alice")).json()["id"])
+        link = await ctx.db.read(user_links.get_link, user_id, "oidc")
+        assert link is not None
+        past, soon = ctx.clock.now() - timedelta(hours=1), ctx.clock.now() + timedelta(hours=1)
+        old = replace(link, oauth_refresh_token="rt-old", oauth_expiry=past)
+        newer = replace(link, oauth_access_token="at-new", oauth_refresh_token="rt-new", oauth_expiry=soon)
+
+        async def slow(*_: Any) -> Granted:
+            await ctx.db.run(user_links.put_link, newer)
+            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+
+        monkeypatch.setattr(provider_tokens, "renew", slow)
+        await ctx.db.run(user_links.put_link, old)
+        assert await provider_tokens.oidc_token(ctx, user_id) == "at-new"
+        assert await ctx.db.read(user_links.get_link, user_id, "oidc") == newer
 
 
 async def test_a_state_serves_one_purpose() -> None:
