@@ -15,11 +15,12 @@ from typing import Any, ParamSpec, TypeVar
 from quart import Blueprint, Response, redirect, request, websocket
 
 from coder.api.health import UpdateHealthSettings
+from coder.api.oauth2 import OIDCClaimsResponse
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.auth import authenticated, context, credentials, subject
 from coder.coderd.http.json import message, no_content, read_body, reply
-from coder.coderd.services import health, users
+from coder.coderd.services import health, provider_login, users
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.health import HealthReports, require_health
 from coder.coderd.services.metrics import Metrics
@@ -179,4 +180,4 @@ async def get_debug_link(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     if row.login_type != "oidc":
         raise Invalid("User is not an OIDC user.")
-    return reply({"claims": {}})
+    return reply(OIDCClaimsResponse(claims=await provider_login.claims_of(context(), row.id)))

@@ -27,7 +27,6 @@ from coder.coderd.services.oauth_exchange import authorize_url, exchange
 from coder.coderd.services.oidc import OidcProvider
 from coder.coderd.services.provider_login import Attempt, LoginRefused
 from coder.coderd.services.users import user_resource
-from coder.coderd.store import user_links
 from coder.domain.identity import ClaimProblem, Fields, person_of
 
 if TYPE_CHECKING:
@@ -230,9 +229,7 @@ async def get_claims() -> Response:
     require(subject(), "read_personal", user_resource(user.id))
     if user.login_type != "oidc":
         raise Invalid("User is not an OIDC user.")
-    link = await context().db.read(user_links.get_link, user.id, "oidc")
-    claims = link.claims if link is not None else {}
-    return reply(OIDCClaimsResponse(claims=claims.get("merged_claims") or {}))
+    return reply(OIDCClaimsResponse(claims=await provider_login.claims_of(context(), user.id)))
 
 
 @blueprint.post("/<user>/convert-login")

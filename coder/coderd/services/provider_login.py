@@ -198,6 +198,12 @@ async def _free_name(tx: Tx, wanted: str) -> str:
     raise LoginRefused("No username is free", f"Every name like {wanted!r} is taken. Contact an admin.")
 
 
+async def claims_of(ctx: Context, user_id: UUID) -> Mapping[str, Any]:
+    """What the OpenID provider said of the user at the last login; empty before the first."""
+    link = await ctx.db.read(user_links.get_link, user_id, "oidc")
+    return (link.claims.get("merged_claims") or {}) if link is not None else {}
+
+
 # ---- changing the way one logs in
 
 

@@ -5,51 +5,26 @@ For versions imported by old daemons, or whose import failed: the form works, no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from coder.domain import parameter_rules as rules
+from coder.domain.parameters import Definition
 from coder.domain.rendering.parameters import Json, diagnostic, rule_body
 
 _SUMMARY = "This template version is missing required metadata to support dynamic parameters."
 _DETAIL = "To restore full functionality, please re-import the terraform as a new template version."
 
 
-class Recorded(Protocol):
-    """A parameter as an import recorded it (a row of the store fits)."""
+class Recorded(Definition, Protocol):
+    """A parameter as an import recorded it, with what a form shows besides (a row of the store fits)."""
 
-    @property
-    def name(self) -> str: ...
     @property
     def display_name(self) -> str: ...
     @property
     def description(self) -> str: ...
     @property
-    def type(self) -> str: ...
-    @property
-    def form_type(self) -> str: ...
-    @property
-    def mutable(self) -> bool: ...
-    @property
-    def default_value(self) -> str: ...
-    @property
     def icon(self) -> str: ...
-    @property
-    def options(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def validation_regex(self) -> str: ...
-    @property
-    def validation_error(self) -> str: ...
-    @property
-    def validation_min(self) -> int | None: ...
-    @property
-    def validation_max(self) -> int | None: ...
-    @property
-    def validation_monotonic(self) -> str: ...
-    @property
-    def required(self) -> bool: ...
-    @property
-    def ephemeral(self) -> bool: ...
     @property
     def display_order(self) -> int: ...
 

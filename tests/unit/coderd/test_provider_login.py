@@ -106,7 +106,11 @@ async def test_forged_and_foreign_tokens_open_nothing() -> None:
             stranger.cookies.set("oauth_state", "y")
             assert (await stranger.get(path + "&state=x")).status_code == 401
         assert (await world.get("/api/v2/users?q=alice")).json()["count"] == 0
-        assert token_of(await sign_in(world))
+        token = token_of(await sign_in(world))
+        own = (await world.get("/api/v2/users/oidc-claims", token=token)).json()["claims"]
+        assert own["sub"] == "s-1"
+        assert (await world.get("/api/v2/debug/alice/debug-link")).json()["claims"] == own
+        assert (await world.get("/api/v2/debug/alice/debug-link", token=token)).status_code in {403, 404}
 
 
 @pytest.mark.parametrize(
