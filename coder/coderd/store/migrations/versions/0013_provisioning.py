@@ -1,0 +1,16 @@
+"""Nothing yet."""
+
+from __future__ import annotations
+
+revision = "0013"
+down_revision = "0012"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Nothing to do."""
+
+
+def downgrade() -> None:
+    """Nothing to undo."""
