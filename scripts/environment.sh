@@ -88,3 +88,10 @@ fetch_terraform() {
   rm -rf "$temporary"
   return $result
 }
+
+# Usage: need_npm_packages FOLDER — what FOLDER's lock file names, in its node_modules; none of it runs while installed.
+need_npm_packages() {
+  command -v npm >/dev/null 2>&1 || need_debian npm=npm node=nodejs || return 1
+  (cd "$ROOT/$1" && { [ node_modules/.package-lock.json -nt package-lock.json ] ||
+    npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2; })
+}

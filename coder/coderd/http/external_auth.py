@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -15,21 +14,21 @@ from coder.coderd.http.json import no_content, read_body, reply
 from coder.coderd.http.provider_logins import (
     REDIRECT_COOKIE,
     STATE_COOKIE,
+    VERIFIER_COOKIE,
     check_provider_error,
     check_state,
-    cookie,
     forget,
     local_path,
     moved,
     new_state,
-    to_provider,
+    to_endpoint,
+    verifier_of,
 )
 from coder.coderd.http.site import page
 from coder.coderd.services import external_auth
 from coder.coderd.services.authentication import SIGNED_OUT
 from coder.coderd.services.authorization import require
-from coder.coderd.services.errors import NotFound, Unauthenticated
-from coder.coderd.services.oauth_exchange import authorize_url
+from coder.coderd.services.errors import NotFound
 from coder.coderd.services.users import user_resource
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 blueprint = Blueprint("external_auth", __name__)
 
-VERIFIER_COOKIE = "oauth_pkce_verifier"
 _API = "/api/v2/external-auth"
 
 
@@ -95,18 +93,12 @@ async def callback(provider: str) -> Response:
         return await page(f"external-auth/{provider}")  # the dashboard shows the code to type there
     require(who.subject, "update_personal", user_resource(who.user.id))
     check_provider_error("oidc")
+    endpoint = external_auth.endpoint_of(ctx, found)
     code = request.args.get("code", "")
     if not code:
-        state, verifier = new_state(_purpose(found)), secrets.token_urlsafe(48) if found.pkce else ""
-        response = to_provider(authorize_url(external_auth.endpoint_of(ctx, found), state, verifier), state)
-        if verifier:
-            response.headers.add("Set-Cookie", cookie(VERIFIER_COOKIE, verifier))
-        return response
+        return to_endpoint(endpoint, new_state(_purpose(found)))
     check_state(_purpose(found))
-    verifier = request.cookies.get(VERIFIER_COOKIE, "")
-    if found.pkce and not verifier:
-        raise Unauthenticated(f'Cookie "{VERIFIER_COOKIE}" must be provided.')
-    await external_auth.link(ctx, found, who.user.id, code, verifier)
+    await external_auth.link(ctx, found, who.user.id, code, verifier_of(endpoint))
     wanted = request.cookies.get(REDIRECT_COOKIE, "")
     response = moved(local_path(wanted) if wanted not in {"", "/"} else f"/external-auth/{found.id}")
     forget(response, STATE_COOKIE, REDIRECT_COOKIE, VERIFIER_COOKIE)

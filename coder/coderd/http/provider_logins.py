@@ -23,7 +23,7 @@ from coder.coderd.http.sessions import set_session_cookie
 from coder.coderd.services import github_login, oidc, provider_login, users
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Invalid, NotFound, Unauthenticated
-from coder.coderd.services.oauth_exchange import authorize_url, exchange
+from coder.coderd.services.oauth_exchange import Endpoint, authorize_url, exchange
 from coder.coderd.services.oidc import OidcProvider
 from coder.coderd.services.provider_login import Attempt, LoginRefused
 from coder.coderd.services.users import user_resource
@@ -36,6 +36,7 @@ blueprint = Blueprint("provider_logins", __name__, url_prefix="/api/v2/users")
 
 STATE_COOKIE = "oauth_state"
 REDIRECT_COOKIE = "oauth_redirect"
+VERIFIER_COOKIE = "oauth_pkce_verifier"
 CONVERSION_COOKIE = "coder_oauth_convert_jwt"
 _TYPES = ("github", "oidc")
 
@@ -51,9 +52,9 @@ async def oidc_callback() -> Response:
     code = request.args.get("code", "")
     if not code:
         state = await _begin_state("oidc")
-        return to_provider(authorize_url(endpoint, state), state)
+        return to_endpoint(endpoint, state)
     convert = await _conversion(check_state("oidc"), "oidc")
-    granted = await exchange(ctx, endpoint, code)
+    granted = await exchange(ctx, endpoint, code, verifier_of(endpoint))
     told = await provider.told(granted)
     config = ctx.config
     try:
@@ -92,7 +93,7 @@ async def github_callback() -> Response:
         if by_device:
             # The dashboard shows the code to type at GitHub, then comes back here with the device's code.
             return to_provider(f"/login/device?state={quote(state)}", state)
-        return to_provider(authorize_url(github_login.endpoint(ctx), state), state)
+        return to_endpoint(github_login.endpoint(ctx), state)
     convert = await _conversion(check_state("github"), "github")
     if by_device:
         granted = await github_login.exchange_device(ctx, code)
@@ -145,7 +146,13 @@ async def enter(attempt: Attempt) -> Response:
         return pages.problem(STATUS[error.kind], error.message, [error.detail])
     response = moved(local_path(request.cookies.get(REDIRECT_COOKIE, "")))
     set_session_cookie(response, token)
-    forget(response, STATE_COOKIE, REDIRECT_COOKIE, *([CONVERSION_COOKIE] if attempt.convert is not None else []))
+    forget(
+        response,
+        STATE_COOKIE,
+        REDIRECT_COOKIE,
+        VERIFIER_COOKIE,
+        *([CONVERSION_COOKIE] if attempt.convert is not None else []),
+    )
     return response
 
 
@@ -154,6 +161,23 @@ def check_provider_error(name: str) -> None:
     error = request.args.get("error", "")
     if error:
         raise Invalid(f"Encountered error in {name} process: {error}", request.args.get("error_description", ""))
+
+
+def to_endpoint(endpoint: Endpoint, state: str) -> Response:
+    """`to_provider` for a new conversation with an authorization server, by PKCE where it knows that."""
+    verifier = endpoint.new_verifier()
+    response = to_provider(authorize_url(endpoint, state, verifier), state)
+    if verifier:
+        response.headers.add("Set-Cookie", cookie(VERIFIER_COOKIE, verifier))
+    return response
+
+
+def verifier_of(endpoint: Endpoint) -> str:
+    """What this browser's conversation began with. Raises Unauthenticated when it must have one and has none."""
+    verifier = request.cookies.get(VERIFIER_COOKIE, "")
+    if endpoint.pkce and not verifier:
+        raise Unauthenticated(f'Cookie "{VERIFIER_COOKIE}" must be provided.')
+    return verifier if endpoint.pkce else ""
 
 
 def to_provider(url: str, state: str) -> Response:

@@ -74,12 +74,13 @@ def endpoint_of(ctx: Context, provider: Provider) -> Endpoint:
         scopes=provider.scopes,
         redirect_url=f"{ctx.access_url}/external-auth/{provider.id}/callback",
         extra={"access_type": "offline"},
+        pkce=provider.pkce,
     )
 
 
 async def link(ctx: Context, provider: Provider, user_id: UUID, code: str, verifier: str) -> None:
     """What the callback does. Raises ExchangeRefused."""
-    granted = await exchange(ctx, endpoint_of(ctx, provider), code, verifier if provider.pkce else "")
+    granted = await exchange(ctx, endpoint_of(ctx, provider), code, verifier)
     await _keep(ctx, provider, user_id, granted)
 
 

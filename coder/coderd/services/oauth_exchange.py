@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,6 +32,12 @@ class Endpoint:
     redirect_url: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
     "Parameters added to the address people are sent to."
+    pkce: bool = False
+    "Whether a code is bound to who asked for it (RFC 7636)."
+
+    def new_verifier(self) -> str:
+        """For one conversation; empty where the provider does not know PKCE."""
+        return secrets.token_urlsafe(48) if self.pkce else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class OidcProvider:
             scopes=config.oidc_scopes,
             redirect_url=self._ctx.access_url + CALLBACK,
             extra={str(name): str(value) for name, value in params.items()},
+            pkce="S256" in (found.get("code_challenge_methods_supported") or ()),
         )
 
     async def told(self, granted: Granted) -> Told:
