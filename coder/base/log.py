@@ -6,10 +6,11 @@ password, secret or key material is masked as a second fence.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
@@ -69,6 +70,16 @@ def configure(*sinks: Sink, level: Level = "info") -> None:
     """Replaces all sinks. No sink means silence."""
     _State.sinks = list(sinks)
     _State.threshold = _ORDER[level]
+
+
+@contextlib.contextmanager
+def also(sink: Sink) -> Iterator[None]:
+    """One sink more for the length of the block."""
+    _State.sinks = [*_State.sinks, sink]
+    try:
+        yield
+    finally:
+        _State.sinks = [found for found in _State.sinks if found is not sink]
 
 
 def human_sink(stream: TextIO | None = None) -> Sink:

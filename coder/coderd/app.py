@@ -46,6 +46,7 @@ DRAIN_TIME = 10.0
 with the state they have. Ours: service managers kill after 90 s, and people wait for Ctrl-C."""
 
 PART_MODULES: tuple[str, ...] = (
+    "coder.coderd.services.tracing",
     "coder.coderd.services.relay",
     "coder.coderd.services.coordinator",
     "coder.coderd.services.agent_dialer",

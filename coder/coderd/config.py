@@ -103,6 +103,9 @@ class ServerConfig:
     connection_logs_retention: timedelta = timedelta()
     api_keys_retention: timedelta = timedelta(days=7)
     workspace_agent_logs_retention: timedelta = timedelta(days=7)
+    trace: bool = False
+    trace_logs: bool = False
+    trace_honeycomb_api_key: Secret = field(default_factory=lambda: Secret(""))
     prometheus_enable: bool = False
     prometheus_address: str = "127.0.0.1:2112"
     prometheus_collect_agent_stats: bool = False
@@ -215,6 +218,7 @@ SECRETS = frozenset(
         "oidc_client_secret",
         "oauth2_github_client_secret",
         "scim_auth_header",
+        "trace_honeycomb_api_key",
     }
 )
 """Attributes that are `Secret`."""

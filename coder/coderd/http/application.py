@@ -18,8 +18,10 @@ from coder.coderd.http.auth import CsrfMismatch, context, count_public_request, 
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import Frame
 from coder.coderd.http.hypercorn_fixes import Application, new_application
+from coder.coderd.http.traced import Traced
 from coder.coderd.services.authentication import authenticate
 from coder.coderd.services.errors import Refusal
+from coder.coderd.services.tracing import Tracing
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -73,7 +75,7 @@ class PagePath(PathConverter):
     regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
 
 
-def build_application(ctx: Context) -> Frame:
+def build_application(ctx: Context) -> Frame | Traced:
     """The ASGI application with all blueprints."""
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
@@ -85,7 +87,8 @@ def build_application(ctx: Context) -> Frame:
         app.before_request(count_public_request)
     _register_errors(app)
     _only_named_methods(app)
-    return Frame(app, ctx)
+    framed = Frame(app, ctx)
+    return Traced(framed, ctx.parts[Tracing]) if Tracing in ctx.parts else framed
 
 
 def _only_named_methods(app: Application) -> None:

@@ -37,6 +37,11 @@ Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 
 
+def shown_route(route: str) -> str:
+    """A route as upstream's router writes it: `/users/{user}`."""
+    return _ROUTE_ARGUMENT.sub(r"{\1}", route)
+
+
 def response_headers() -> list[tuple[str, str]]:
     """The constant headers with a fresh request id, for doors that answer without this frame."""
     return [
@@ -125,8 +130,8 @@ class Frame:
         route = scope.get("coder_route")
         if route is None:
             return
-        # Routes as upstream's router writes them; a path of one's own never becomes a label.
-        path, method = _ROUTE_ARGUMENT.sub(r"{\1}", route), scope.get("method", "GET")
+        # A route and never a path of one's own becomes a label.
+        path, method = shown_route(route), scope.get("method", "GET")
         self._metrics["coderd_api_requests_processed_total"].add(str(status), method, path)
         self._metrics["coderd_api_request_latencies_seconds"].observe(took, method, path)
 

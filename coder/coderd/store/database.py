@@ -170,6 +170,8 @@ class Database:
         # Shares the pool: a single read needs neither BEGIN nor ROLLBACK.
         self._readers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._listeners: Listeners | None = None
+        self.observe: Callable[[str], contextlib.AbstractContextManager[None]] | None = None
+        "Surrounds each unit of work with something, for tracing; it is given the work's name."
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """One transaction: commits when `fn(tx, …)` returns, rolls back when it raises or the caller is cancelled.
@@ -181,7 +183,7 @@ class Database:
             async with self._engine.begin() as tx:
                 return await fn(tx, *args, **kwargs)
 
-        return await self._thread.call(lambda: _retried(unit))
+        return await self._cross(fn, unit)
 
     async def read(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `run` for reads: every statement sees the latest commit, nothing is locked, no BEGIN is paid."""
@@ -190,7 +192,13 @@ class Database:
             async with self._readers.connect() as tx:
                 return await fn(tx, *args, **kwargs)
 
-        return await self._thread.call(lambda: _retried(unit))
+        return await self._cross(fn, unit)
+
+    async def _cross(self, fn: Any, unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self.observe is None:
+            return await self._thread.call(lambda: _retried(unit))
+        with self.observe(getattr(fn, "__name__", "work")):
+            return await self._thread.call(lambda: _retried(unit))
 
     @contextlib.asynccontextmanager
     async def listen(self, *channels: str) -> AsyncIterator[trio.MemoryReceiveChannel[tuple[str, str]]]:
