@@ -38,7 +38,11 @@ class Tracing:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        names: dict[str, AttributeValue] = {"service.name": "coderd", "service.version": BUILD_VERSION, "coder.deployment": ctx.deployment_id}
+        names: dict[str, AttributeValue] = {
+            "service.name": "coderd",
+            "service.version": BUILD_VERSION,
+            "coder.deployment": str(ctx.deployment_id),
+        }
         # Not Resource.create: it looks for installed detectors, which a frozen program has none of.
         self._provider = TracerProvider(resource=Resource(names), shutdown_on_exit=False)
         if ctx.config.trace:
