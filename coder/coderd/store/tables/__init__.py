@@ -20,6 +20,7 @@ MODULES = (
     "belongings",
     "wireguard",
     "oauth2",
+    "tasks",
 )
 
 
