@@ -422,6 +422,12 @@ def _base64(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
+def _speedtest(data: bytes) -> object:
+    from coder.agent.speedtest import read_request_untrusted
+
+    return read_request_untrusted(data)
+
+
 HEAD = _base64(json.dumps({"alg": "HS512", "kid": "1"}).encode())
 TOKEN = HEAD + b"." + _base64(b'{"sub":"x","exp":1}') + b"." + _base64(bytes(64))
 HCL = (
@@ -430,6 +436,9 @@ HCL = (
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
 REST = {
+    "agent/speedtest.py:read_request_untrusted": Harness(
+        _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
+    ),
     "coderd/services/agent_reports.py:uuid_untrusted": Harness(_agent_uuid, (CoderError,), [bytes(16)]),
     "coderd/services/agent_reports.py:address_untrusted": Harness(_text(_agent_address), (), [b"192.0.2.1", b"::1"]),
     "coderd/services/archives.py:safe_name_untrusted": Harness(_text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]),
