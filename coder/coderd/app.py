@@ -27,7 +27,7 @@ from coder.coderd.http.frame import response_headers
 from coder.coderd.http.listener import FrontDoor, open_listeners
 from coder.coderd.links.carried import CarriedUpgrade, is_carried
 from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
-from coder.coderd.services import deployment
+from coder.coderd.services import web_push
 from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.context import Context
 from coder.coderd.store import site
@@ -186,7 +186,7 @@ async def new_context(
         deployment_id=deployment_id,
         clock=clock,
     )
-    context.webpush_public_key = await deployment.webpush_public_key(context)
+    context.webpush_public_key = await web_push.public_key(context)
     return context
 
 

@@ -53,6 +53,10 @@ class Sealer:
         data = nonce + AESGCM(key).encrypt(nonce, text.encode(), name.encode())
         return f"{_MARK}{name}:{base64.b64encode(data).decode()}"
 
+    def is_plain(self, stored: str) -> bool:
+        """Whether a stored text lies open."""
+        return not stored.startswith(_MARK)
+
     def open(self, stored: str) -> Secret:
         """The secret behind a stored text. Raises CoderError `sealed` when its key is missing."""
         from cryptography.exceptions import InvalidTag

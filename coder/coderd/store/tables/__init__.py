@@ -19,8 +19,10 @@ MODULES = (
     "automation",
     "belongings",
     "wireguard",
+    "web_push",
     "oauth2",
     "tasks",
+    "apps",
 )
 
 
