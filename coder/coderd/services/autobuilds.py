@@ -18,6 +18,7 @@ from coder.coderd.services.errors import Refusal
 from coder.coderd.services.notifications import Notice
 from coder.coderd.store import autobuilds as store
 from coder.coderd.store import builds as build_store
+from coder.coderd.store import tasks as task_store
 from coder.coderd.store import template_versions as version_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import users as user_store
@@ -88,7 +89,7 @@ async def _build(
         transition=str(step.transition),
         initiator_id=workspace.owner_id,
         version_id=await _version(tx, workspace, template, step),
-        reason=step.reason,
+        reason=await _reason(tx, workspace, step),
     )
     await place_build(tx, SYSTEM, workspace, template, order, Rules(), now)
     if order.version_id is not None:
@@ -101,6 +102,13 @@ async def _build(
         about = (workspace.id, workspace.owner_id, template.id)
         notice = Notice(notices.WORKSPACE_AUTO_UPDATED, workspace.owner_id, labels, about)
         await notifications.enqueue(tx, site, notice, now)
+
+
+async def _reason(tx: Tx, workspace: WorkspaceRow, step: Step) -> str:
+    """A task's workspace does not stop: its task pauses."""
+    if step.reason == "autostop" and await task_store.get_task_of(tx, workspace.id) is not None:
+        return "task_auto_pause"
+    return step.reason
 
 
 async def _version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: Step) -> UUID | None:

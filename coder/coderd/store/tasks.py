@@ -121,7 +121,7 @@ _AROUND = (
     templates.c.name,
     templates.c.display_name,
     templates.c.icon,
-    workspaces.c.name,
+    func.coalesce(workspaces.c.name, ""),
     workspaces.c.updated_at,
 )
 _SAID = literal_column(
@@ -150,23 +150,17 @@ _LIVING = tasks.c.deleted_at.is_(None)
 
 
 def _make(row: Any) -> TaskView:
-    at = len(_COLUMNS)
-    names = row[at : at + len(_AROUND)]
-    at += len(_AROUND)
-    build = row[at : at + len(_BUILD)]
-    at += len(_BUILD)
-    app = row[at : at + len(_APP)]
-    at += len(_APP)
-    agent = row[at + 1 :]
-    return TaskView(
-        TaskRow(*row[: len(_COLUMNS)]),
-        *names[:6],
-        names[6] or "",
-        names[7],
-        TaskBuild(*build) if build[0] is not None else None,
-        TaskApp(*app, AgentRow(*agent)) if agent[0] is not None else None,
-        app_status_from(row[at]) if row[at] else None,
-    )
+    around = len(_COLUMNS)
+    build = around + len(_AROUND)
+    app = build + len(_BUILD)
+    said = app + len(_APP)
+    rest: list[Any] = [
+        *row[around:build],
+        TaskBuild(*row[build:app]) if row[build] is not None else None,
+        TaskApp(*[*row[app:said], AgentRow(*row[said + 1 :])]) if row[said + 1] is not None else None,
+        app_status_from(row[said]) if row[said] else None,
+    ]
+    return TaskView(TaskRow(*row[:around]), *rest)
 
 
 async def get_view(tx: Tx, task_id: UUID) -> TaskView | None:

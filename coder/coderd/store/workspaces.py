@@ -110,6 +110,8 @@ class WorkspaceView:
     shared_with: list[Actor]
     app_status: AppStatusRow | None
     "The newest any app of any build reported."
+    task_id: UUID | None = None
+    "The task it was made for."
 
     @property
     def owner_username(self) -> str:
@@ -189,6 +191,10 @@ _APP_STATUS = literal_column(
         FROM workspace_app_statuses s WHERE s.workspace_id = workspaces.id ORDER BY s.created_at DESC LIMIT 1)""",
     JSON,
 )
+# Forgotten tasks, too: their deleted workspaces still name them.
+_TASK = literal_column(
+    "(SELECT t.id FROM tasks t WHERE t.workspace_id = workspaces.id ORDER BY t.created_at DESC LIMIT 1)", Uuid
+)
 
 _VIEW: Select[Any] = (
     select(
@@ -197,6 +203,7 @@ _VIEW: Select[Any] = (
         *_TEMPLATE_COLUMNS,
         _ACTORS.label("actors"),
         _APP_STATUS.label("app_status"),
+        _TASK.label("task_id"),
         *VIEW_COLUMNS,
     )
     .select_from(workspaces)
@@ -217,9 +224,10 @@ def _make(row: Any) -> WorkspaceView:
         WorkspaceRow(*row[:_COUNT]),
         row[_COUNT],
         TemplateBrief(*row[_COUNT + 1 : end]),
-        make_view(row[end + 2 :]),
+        make_view(row[end + 3 :]),
         actors,
         app_status_from(row[end + 1]) if row[end + 1] else None,
+        row[end + 2],
     )
 
 
