@@ -602,6 +602,21 @@ export interface DERPServerConfig {
   relay_url: string;
 }
 
+export interface DaemonHost {
+  cores: number;
+  cpu?: number | null;
+  load?: number | null;
+  memory_used?: number | null;
+  memory_total?: number | null;
+  disk_used?: number | null;
+  disk_total?: number | null;
+}
+
+export interface DaemonSlots {
+  total: number;
+  busy: number;
+}
+
 export interface DangerousConfig {
   allow_path_app_sharing: boolean;
   allow_path_app_site_owner_access: boolean;
@@ -1690,6 +1705,22 @@ export interface ProvisionerDaemon {
   current_job: ProvisionerDaemonJob | null;
   previous_job: ProvisionerDaemonJob | null;
   last_seen_at?: string;
+}
+
+export interface ProvisionerDaemonHealth {
+  daemon_id: string;
+  name: string;
+  status: "busy" | "idle" | "offline";
+  source: "heartbeat" | "mesh" | "process";
+  reachable: boolean;
+  version: string;
+  slots: DaemonSlots;
+  host?: DaemonHost | null;
+  latency_ms?: number | null;
+  measured_at?: string | null;
+  answered_at?: string | null;
+  unreachable_since?: string | null;
+  problem?: string;
 }
 
 export interface ProvisionerDaemonJob {
