@@ -25,7 +25,7 @@ pytestmark = [
 KNOWN = Path(__file__).resolve().parents[1] / "data" / "api" / "replay_mismatches_builds.json"
 
 
-@pytest.mark.parametrize("area", ["workspaces", "builds", "workspace_options", "agents"])
+@pytest.mark.parametrize("area", ["workspaces", "builds", "workspace_options", "agents", "tasks"])
 async def test_recorded_area(area: str, tmp_path: Path) -> None:
     async with recorded_area(area, tmp_path) as place:
         report = await place.replay()
