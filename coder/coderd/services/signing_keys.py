@@ -29,6 +29,8 @@ _REREAD = timedelta(minutes=10)
 _PREFIX = "signing_key:"
 _KEY_SIZE = 64
 "Bytes of an HS512 key: the size of its hash (RFC 7518 section 3.2)."
+_KEY_SIZES = {"workspace_apps_api_key": 32}
+"Features that do not sign: this one encrypts with A256GCM."
 
 
 class TokenRefused(ValueError):  # noqa: N818 - says what happened to the token
@@ -83,7 +85,7 @@ class SigningKeys:
 async def _ensure_keys(tx: Tx, name: str, now: datetime) -> tuple[SigningKey, ...]:
     stored = await site.get_config(tx, name)
     if stored is None:
-        stored = await site.ensure_config(tx, name, json.dumps(_new_key("1", now)))
+        stored = await site.ensure_config(tx, name, json.dumps(_new_key(name, "1", now)))
     value = json.loads(stored)
     previous = value.get("previous")
     found = [SigningKey(value["id"], bytes.fromhex(value["secret"]))]
@@ -92,8 +94,9 @@ async def _ensure_keys(tx: Tx, name: str, now: datetime) -> tuple[SigningKey, ..
     return tuple(found)
 
 
-def _new_key(key_id: str, now: datetime) -> dict[str, Any]:
-    return {"id": key_id, "secret": secrets.token_hex(_KEY_SIZE), "made_at": now.isoformat()}
+def _new_key(name: str, key_id: str, now: datetime) -> dict[str, Any]:
+    size = _KEY_SIZES.get(name.removeprefix(_PREFIX), _KEY_SIZE)
+    return {"id": key_id, "secret": secrets.token_hex(size), "made_at": now.isoformat()}
 
 
 async def rotate(tx: Tx, now: datetime) -> list[str]:
@@ -109,7 +112,7 @@ async def rotate(tx: Tx, now: datetime) -> list[str]:
         if now - datetime.fromisoformat(made_at) < LIFETIME:
             continue
         previous = {"id": value["id"], "secret": value["secret"], "until": (now + OVERLAP).isoformat()}
-        fresh = _new_key(str(int(value["id"]) + 1), now)
+        fresh = _new_key(name, str(int(value["id"]) + 1), now)
         await site.put_config(tx, name, json.dumps({**fresh, "previous": previous}))
         changed.append(name.removeprefix(_PREFIX))
     return changed
