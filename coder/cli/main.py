@@ -87,6 +87,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "state pull": ("workspace_settings:STATE_PULL", "Pull a Terraform state file from a workspace"),
     "state push": ("workspace_settings:STATE_PUSH", "Push a Terraform state file to a workspace"),
     "stop": ("lifecycle:STOP", "Stop a workspace"),
+    "task create": ("tasks:CREATE", "Create a task"),
+    "task delete": ("tasks:DELETE", "Delete tasks"),
+    "task list": ("tasks:LIST", "List tasks"),
+    "task logs": ("tasks:LOGS", "Show what a task and its user said"),
+    "task pause": ("tasks:PAUSE", "Pause a task: its workspace stops"),
+    "task resume": ("tasks:RESUME", "Let a paused task go on"),
+    "task send": ("tasks:SEND", "Give a task more input"),
+    "task status": ("tasks:STATUS", "Show how a task is doing"),
     "templates archive": ("template_settings:ARCHIVE", "Archive unused or failed template versions"),
     "templates create": ("templates:CREATE", "Create a template from the current directory or as specified by flag"),
     "templates delete": ("templates:DELETE", "Delete templates"),
@@ -183,6 +191,9 @@ ALIASES: dict[str, str] = {
     "wg rm": "wireguard remove",
     "wireguard ls": "wireguard list",
     "wireguard rm": "wireguard remove",
+    "tasks": "task",
+    "task ls": "task list",
+    "task rm": "task delete",
 }
 
 GROUPS: dict[str, str] = {
@@ -210,6 +221,7 @@ GROUPS: dict[str, str] = {
     "tokens": "Manage personal access tokens",
     "users": "Manage users",
     "wireguard": "Reach workspaces with any WireGuard app",
+    "task": "Manage tasks",
 }
 
 
