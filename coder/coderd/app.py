@@ -20,13 +20,14 @@ import trio
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
+from coder.coderd.apps.door import AppDoor
 from coder.coderd.config import ServerConfig
 from coder.coderd.http.application import build_application
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import response_headers
 from coder.coderd.http.listener import FrontDoor, open_listeners
 from coder.coderd.links.carried import CarriedUpgrade, is_carried
-from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
+from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, serve_link
 from coder.coderd.services import web_push
 from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.context import Context
@@ -51,6 +52,8 @@ PART_MODULES: tuple[str, ...] = (
     "coder.coderd.services.agent_dialer",
     "coder.coderd.services.metrics_server",
     "coder.coderd.services.wireguard_hub",
+    "coder.coderd.services.app_usage",
+    "coder.coderd.apps.upstream",
 )
 """Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
 
@@ -204,9 +207,14 @@ def _front_door(context: Context) -> FrontDoor:
     for name in LINK_MODULES:
         import_module(name).register(table)
 
-    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> None:
+    apps = AppDoor(context)
+
+    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = link_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, lambda name: request.headers.get(name, "")))
+        if apps.claims(head):
+            ours = response_headers()
+            return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
         if found is None:  # the door asked the same table a moment ago
             raise LookupError(request.path)
@@ -217,11 +225,15 @@ def _front_door(context: Context) -> FrontDoor:
                 await serve_link(context, handler, carried, stream, envelope_of)
             finally:
                 await carried.end()
-            return
+            return None
         upgrade = Upgrade(request, params, stream, trailing, response_headers())
         await serve_link(context, handler, upgrade, stream, envelope_of)
+        return None
 
-    return FrontDoor(build_application(context), lambda path: table.find(path) is not None, open_link)
+    def is_link(head: h11.Request) -> bool:
+        return apps.claims(head) or table.find(path_of(head)) is not None
+
+    return FrontDoor(build_application(context), is_link, open_link)
 
 
 async def _wait_for_signal(announce: Callable[[str], None]) -> None:

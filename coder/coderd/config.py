@@ -17,6 +17,7 @@ from coder.base.config import Inputs, Resolved, resolve
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.options import OPTIONS
+from coder.domain.app_addresses import explain_wildcard
 from coder.domain.external_providers import Provider, ProviderProblem, read_providers
 
 
@@ -55,6 +56,8 @@ class ServerConfig:
     api_rate_limit: int = 512
     dangerous_disable_rate_limits: bool = False
     dangerous_allow_cors_requests: bool = False
+    dangerous_allow_path_app_sharing: bool = False
+    dangerous_allow_path_app_site_owner_access: bool = False
     derp_server_enable: bool = True
     derp_server_region_id: int = 999
     derp_server_region_code: str = "coder"
@@ -183,7 +186,6 @@ class ServerConfig:
 ONLY_SHOWN = frozenset(
     {
         "dangerous_allow_cors_requests",
-        "disable_path_apps",
         "redirect_to_access_url",
         "swagger_enable",
         "update_check",
@@ -279,6 +281,13 @@ def _check(config: ServerConfig) -> None:
             "bad_option",
             f"--access-url: {config.access_url!r} is not a URL",
             "Write it with http:// or https:// in front.",
+        )
+    wrong = explain_wildcard(config.wildcard_access_url)
+    if wrong:
+        raise CoderError(
+            "bad_option",
+            f"--wildcard-access-url: {config.wildcard_access_url!r} cannot be used: {wrong}",
+            "Write it like *.apps.example.com, and let DNS lead every name below it here.",
         )
     if config.samesite_auth_cookie not in {"lax", "none"}:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")

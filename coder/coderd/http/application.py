@@ -39,6 +39,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "roles",
     "settings",
     "deployment",
+    "applications",
     "workspace_proxies",
     "inbox",
     "notifications",

@@ -7,7 +7,7 @@ import trio
 from quart import Blueprint, Response, websocket
 
 from coder.api import codec
-from coder.api.deployment import AppHostResponse, UpdateAppearanceConfig, UpdateCheckResponse
+from coder.api.deployment import UpdateAppearanceConfig, UpdateCheckResponse
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.auth import authenticated, context, credentials, subject
 from coder.coderd.http.json import message, read_body, reply
@@ -89,12 +89,6 @@ async def delete_trial() -> Response:
     """There is no trial either: asking for one is answered with 405, as by the release we follow."""
     licenses.refuse_deletion(subject())
     return reply([])
-
-
-@blueprint.get("/applications/host")
-@authenticated
-async def get_applications_host() -> Response:
-    return reply(AppHostResponse(host=context().config.wildcard_access_url))
 
 
 @blueprint.get("/appearance")

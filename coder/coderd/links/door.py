@@ -206,6 +206,11 @@ class ReplayStream(trio.abc.HalfCloseableStream):
         await self._stream.aclose()
 
 
+def path_of(request: h11.Request) -> str:
+    """The path of a parsed head, as it came."""
+    return request.target.decode("latin-1").partition("?")[0]
+
+
 def link_request(request: h11.Request, remote_ip: str, secure: bool) -> LinkRequest:
     """The value form of a parsed head."""
     path, _, query = request.target.decode("latin-1").partition("?")
