@@ -107,7 +107,7 @@ class Pump:
             await self._keep_time()
 
     async def _read(self, sock: UdpSocket) -> None:
-        endpoint, wait, clock, readable = self.endpoint, trio.lowlevel.wait_readable, self._clock, sock.sock
+        endpoint, wait, clock, readable = self.endpoint, trio.lowlevel.wait_readable, self._clock, sock.sock.fileno()
 
         def receive(buffer: bytearray, size: int, segment: int, source: Address) -> None:
             endpoint.receive_udp(buffer, size, segment, source, now)
@@ -155,7 +155,10 @@ class Pump:
     def udp(self, datagrams: Sequence[bytes], to: Address) -> bool:
         """Send datagrams."""
         sock = self.sockets.get(socket.AF_INET6 if ":" in to[0] else socket.AF_INET)
-        return sock is not None and sock.send_many(datagrams, to) is not Sent.REFUSED
+        if sock is None:
+            return False
+        sent = sock.send(datagrams[0], to) if len(datagrams) == 1 else sock.send_many(datagrams, to)
+        return sent is not Sent.REFUSED
 
     def udp_batch(self, batch: memoryview, segment: int, to: Address) -> bool:
         """Send a superbuffer."""

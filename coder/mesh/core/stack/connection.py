@@ -65,6 +65,9 @@ class Host(Protocol):
     def make_ready(self, socket: TcpSocket) -> None:
         """The connection may have something to send."""
 
+    def note_deadline(self, socket: TcpSocket) -> None:
+        """The connection has nothing to send now, but may have to be woken earlier than before."""
+
     def make_touched(self, socket: TcpSocket) -> None:
         """The application should look at the connection when the current batch is done."""
 
@@ -314,14 +317,15 @@ class TcpSocket:
                 self.awaits_writable = True
                 return 0
             raise StackError("closed")
-        room = self.send_limit - len(self.queue)
+        queue = self.queue
+        room = self.send_limit - (queue.end - queue.start)
         if room <= 0:
             self.awaits_writable = True
             return 0
         room += self.host.settings.max_write
         if len(data) > room:
             data = data[:room]
-        self.queue.append(data if type(data) is bytes else bytes(data))
+        queue.append(data if type(data) is bytes else bytes(data))
         self.host.make_ready(self)
         return len(data)
 
