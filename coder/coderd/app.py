@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlparse
+from uuid import UUID
 
 import h11
 import trio
@@ -22,7 +23,7 @@ from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.apps.door import AppDoor
 from coder.coderd.config import ServerConfig
-from coder.coderd.http.application import build_application
+from coder.coderd.http.application import build_application, make_application
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import response_headers
 from coder.coderd.http.listener import FrontDoor, open_listeners
@@ -201,11 +202,25 @@ def _reachable_url(listener_url: str) -> str:
     return listener_url
 
 
-def _front_door(context: Context) -> FrontDoor:
+def describe_api() -> dict[str, Any]:
+    """The OpenAPI document of this program, without a server: seconds of CPU, reads the sources."""
+    from coder.coderd.http.openapi.document import build_document
+
+    nothing: Any = None  # handlers are read, never run
+    context = Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0))
+    return build_document(make_application(context), _links().patterns)
+
+
+def _links() -> LinkTable:
     table = LinkTable()
-    proxies = TrustedProxies(context.config)
     for name in LINK_MODULES:
         import_module(name).register(table)
+    return table
+
+
+def _front_door(context: Context) -> FrontDoor:
+    table = _links()
+    proxies = TrustedProxies(context.config)
 
     apps = AppDoor(context)
 
@@ -233,7 +248,7 @@ def _front_door(context: Context) -> FrontDoor:
     def is_link(head: h11.Request) -> bool:
         return apps.claims(head) or table.find(path_of(head)) is not None
 
-    return FrontDoor(build_application(context), is_link, open_link)
+    return FrontDoor(build_application(context, table.patterns), is_link, open_link)
 
 
 async def _wait_for_signal(announce: Callable[[str], None]) -> None:

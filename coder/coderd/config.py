@@ -187,7 +187,6 @@ ONLY_SHOWN = frozenset(
     {
         "dangerous_allow_cors_requests",
         "redirect_to_access_url",
-        "swagger_enable",
         "update_check",
         "web_terminal_renderer",
     }

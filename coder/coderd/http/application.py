@@ -5,6 +5,7 @@ A new noun is one module with `blueprint` and one line in `BLUEPRINTS`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "provider_logins",
     "external_auth",
     "scim",
+    "swagger",
     # last: takes what nobody else wants
     "site",
 )
@@ -76,10 +78,16 @@ class PagePath(PathConverter):
     regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
 
 
-def build_application(ctx: Context) -> Frame:
-    """The ASGI application with all blueprints."""
+def build_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> Frame:
+    """The ASGI application with all blueprints. `links` (pattern, handler) are only described, not served."""
+    return Frame(make_application(ctx, links), ctx)
+
+
+def make_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> Application:
+    """The same without the frame around it."""
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
+    app.config["CODER_LINKS"] = links
     app.url_map.converters["page"] = PagePath
     for name in BLUEPRINTS:
         app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
@@ -88,7 +96,7 @@ def build_application(ctx: Context) -> Frame:
         app.before_request(count_public_request)
     _register_errors(app)
     _only_named_methods(app)
-    return Frame(app, ctx)
+    return app
 
 
 def _only_named_methods(app: Application) -> None:

@@ -40,7 +40,7 @@ _PERMISSIONS = (
 @blueprint.route("/install.sh", methods=["GET", "HEAD"])
 async def install_script() -> Response:
     text = _INSTALL.replace("@URL@", context().access_url).replace("@VERSION@", BUILD_VERSION)
-    return _framed(Response(text, content_type="text/plain; charset=utf-8"))
+    return framed(Response(text, content_type="text/plain; charset=utf-8"))
 
 
 @blueprint.route("/", defaults={"path": ""}, methods=_METHODS)
@@ -50,19 +50,16 @@ async def page(path: str) -> Response:
         return Response(
             codec.encode({"message": "Route not found."}), 404, content_type="application/json; charset=utf-8"
         )
-    if path.startswith("swagger"):
-        text = {"message": "Swagger documentation is disabled."}
-        return Response(codec.encode(text), 404, content_type="application/json; charset=utf-8")
     found = _find(_root(), path)
     if found is None:
         return await _index()
     data, kind, tag = _load(str(found), found.stat().st_mtime_ns)
     if request.headers.get("If-None-Match") == tag:
-        return _framed(Response(b"", 304, {"ETag": tag}))
+        return framed(Response(b"", 304, {"ETag": tag}))
     response = Response(data, content_type=kind)
     response.headers["ETag"] = tag
     response.headers["Cache-Control"] = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
-    return _framed(response)
+    return framed(response)
 
 
 def _root() -> Path:
@@ -94,7 +91,7 @@ async def _index() -> Response:
     index = _root() / "index.html"
     if not index.is_file():
         text = _EMPTY_PAGE.format("The dashboard is not built. Run npm install && npm run build in coder/dashboard.")
-        return _framed(Response(text, content_type="text/html; charset=utf-8"))
+        return framed(Response(text, content_type="text/html; charset=utf-8"))
     page, _, _ = _load(str(index), index.stat().st_mtime_ns)
     values = await _bootstrap(context())
     metas = "".join(
@@ -105,7 +102,7 @@ async def _index() -> Response:
     text = f"{head}{metas}{mark}{rest}" if mark else text
     response = Response(text, content_type="text/html; charset=utf-8")
     response.headers["Cache-Control"] = "no-cache"
-    return _framed(response)
+    return framed(response)
 
 
 async def _bootstrap(ctx: Context) -> dict[str, str]:
@@ -123,7 +120,7 @@ async def _bootstrap(ctx: Context) -> dict[str, str]:
     return {name: value if isinstance(value, str) else codec.encode(value).decode() for name, value in values.items()}
 
 
-def _framed(response: Response) -> Response:
+def framed(response: Response) -> Response:
     """Headers of everything a browser shows."""
     headers = response.headers
     headers["Content-Security-Policy"] = _policy(context())

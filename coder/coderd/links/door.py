@@ -164,10 +164,13 @@ class LinkTable:
     """Path patterns (`/api/v2/workspaceagents/{id}/coordinate`) and their handlers."""
 
     routes: list[tuple[re.Pattern[str], LinkHandler]] = field(default_factory=list)
+    patterns: list[tuple[str, LinkHandler]] = field(default_factory=list)
+    "The same as they were added, for descriptions."
 
     def add(self, pattern: str, handler: LinkHandler) -> None:
         expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
         self.routes.append((re.compile(expression), handler))
+        self.patterns.append((pattern, handler))
 
     def find(self, path: str) -> tuple[LinkHandler, dict[str, str]] | None:
         """The handler of `path` and its parameters, percent-decoded."""
