@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "debug trace": ("debug_trace:TRACE", "Watch the way to a workspace being found"),
     "delete": ("lifecycle:DELETE", "Delete a workspace"),
     "dotfiles": ("dotfiles:DOTFILES", "Personalize your workspace by applying a canonical dotfiles repository"),
+    "external-auth access-token": ("external_auth:ACCESS_TOKEN", "Print the token of an external provider"),
     "external-workspaces create": ("external_workspaces:CREATE", "Create a new external workspace"),
     "external-workspaces list": ("external_workspaces:LIST", "List external workspaces"),
     "external-workspaces agent-instructions": (
@@ -29,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "groups delete": ("groups:DELETE", "Delete a user group"),
     "groups edit": ("groups:EDIT", "Edit a user group"),
     "groups list": ("groups:LIST", "List user groups"),
+    "licenses add": ("deployment:ADD_LICENSE", "Add a license; none is needed"),
     "licenses list": ("deployment:LICENSES", "List licenses"),
     "list": ("workspaces:LIST", "List workspaces"),
     "login": ("login:LOGIN", "Authenticate with a Coder deployment"),
@@ -55,6 +57,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "organizations show": ("organizations:SHOW", "Show an organization"),
     "ping": ("ping:PING", "Ping a workspace"),
     "port-forward": ("port_forward:PORT_FORWARD", "Forward ports from a workspace to the local machine"),
+    "prebuilds pause": ("deployment:PAUSE_PREBUILDS", "Make no workspaces ahead for now"),
+    "prebuilds resume": ("deployment:RESUME_PREBUILDS", "Make workspaces ahead again"),
     "provisioner jobs cancel": ("provisioner_jobs:CANCEL", "Cancel a provisioner job"),
     "provisioner jobs list": ("provisioner_jobs:LIST", "List provisioner jobs"),
     "provisioner jobs why": ("provisioner_jobs:WHY", "Explain why a job waits and when it should start"),
@@ -72,6 +76,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schedule show": ("workspace_schedule:SHOW", "Show workspace schedules"),
     "schedule start": ("workspace_schedule:START", "Edit workspace start schedule"),
     "schedule stop": ("workspace_schedule:STOP", "Edit workspace stop schedule"),
+    "secret create": ("secrets:CREATE", "Create a secret"),
+    "secret delete": ("secrets:DELETE", "Delete a secret"),
+    "secret import": ("secrets:IMPORT", "Create the secrets of a file"),
+    "secret list": ("secrets:LIST", "List secrets, or show one; never their values"),
+    "secret update": ("secrets:UPDATE", "Change a secret"),
     "server": ("server:SERVER", "Start a Coder server"),
     "sharing add": ("sharing:ADD", "Share a workspace with a user or group"),
     "sharing remove": ("sharing:REMOVE", "Take shared access to a workspace back"),
@@ -123,6 +132,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users delete": ("users:DELETE", "Delete a user by username or user_id"),
     "users edit-roles": ("users:EDIT_ROLES", "Edit a user's roles by username or id"),
     "users list": ("users:LIST", "Prints the list of users"),
+    "users oidc-claims": ("users:OIDC_CLAIMS", "Show what the OpenID provider says of you"),
     "users show": ("users:SHOW", "Show a single user"),
     "users suspend": ("users:SUSPEND", "Suspend a user, who can then not log in"),
     "version": ("version:VERSION", "Show coder version"),
@@ -130,6 +140,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "wireguard list": ("wireguard_clients:LIST", "List your WireGuard clients and what they may reach"),
     "wireguard remove": ("wireguard_clients:REMOVE", "Cut a WireGuard client off"),
     "whoami": ("login:WHOAMI", "Fetch authenticated user info for Coder deployment"),
+    "workspace-proxy create": ("workspace_proxies:CREATE", "Create a workspace proxy"),
+    "workspace-proxy delete": ("workspace_proxies:DELETE", "Delete a workspace proxy"),
+    "workspace-proxy edit": ("workspace_proxies:EDIT", "Change a workspace proxy"),
+    "workspace-proxy ls": ("workspace_proxies:LIST", "List workspace proxies"),
+    "workspace-proxy regenerate-token": ("workspace_proxies:REGENERATE", "Give a workspace proxy a new token"),
 }
 
 ALIASES: dict[str, str] = {
@@ -194,6 +209,12 @@ ALIASES: dict[str, str] = {
     "tasks": "task",
     "task ls": "task list",
     "task rm": "task delete",
+    "secrets": "secret",
+    "secret ls": "secret list",
+    "secret rm": "secret delete",
+    "wsproxy": "workspace-proxy",
+    "workspace-proxy list": "workspace-proxy ls",
+    "workspace-proxy rm": "workspace-proxy delete",
 }
 
 GROUPS: dict[str, str] = {
@@ -222,6 +243,10 @@ GROUPS: dict[str, str] = {
     "users": "Manage users",
     "wireguard": "Reach workspaces with any WireGuard app",
     "task": "Manage tasks",
+    "secret": "Manage secrets of your workspaces",
+    "external-auth": "Manage external authentication",
+    "prebuilds": "Manage workspaces made ahead",
+    "workspace-proxy": "Manage workspace proxies",
 }
 
 
