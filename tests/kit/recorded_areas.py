@@ -17,6 +17,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ import httpx
 import trio
 
 from coder.base.child_env import child_env
+from coder.base.clock import FakeClock
 from coder.cli.provisioners import builtin_daemons
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
@@ -66,7 +68,9 @@ async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
         settings: dict[str, Any] = dict(server_settings(area, idp.url if idp else ""))
         if area in BUILDS or area == "external_auth":
             settings |= {"provisioner": builtin_daemons, "provisioner_daemons": 3, "cache_dir": folder}
-        async with running_coderd(**settings) as world:
+        # Limits are counted by the minute: a replay must not run from one into the next.
+        clock = FakeClock(datetime.now(UTC)) if area == "ratelimit" else None
+        async with running_coderd(clock=clock, **settings) as world:
             if area != "first_user":
                 created = await world.post("/api/v2/users/first", FIRST_USER)
                 assert created.status_code == 201, created.text
@@ -83,7 +87,7 @@ def _beside(
     if area == "agents":
         stack.enter_context(_echo_server())
         return stack.enter_context(_Agent(world.url, folder)).before
-    return _bursts(world) if area == "ratelimit" else None
+    return {"ratelimit": _bursts, "deployment": _attempt}.get(area, _nothing)(world)
 
 
 def _claims(idp: IdentityProvider) -> Before:
@@ -121,6 +125,25 @@ def _bursts(world: World) -> Before:
                     await client.post("/api/v2/files", content=b"garbage", headers=headers)
 
     return before
+
+
+def _attempt(world: World) -> Before:
+    """A line that is set aside: what later lines show of the audit log has alice's refused attempt in it."""
+    done = False
+
+    async def before(number: int, names: Names) -> None:
+        nonlocal done
+        if number > 115 and not done:
+            done = True
+            headers = {"Coder-Session-Token": names.bound["token.alice"], "User-Agent": "conformance-client"}
+            async with httpx.AsyncClient(base_url=world.url) as client:
+                await client.patch("/api/v2/settings/idpsync/organization", json={}, headers=headers)
+
+    return before
+
+
+def _nothing(_world: World) -> None:
+    return None
 
 
 class _Agent:

@@ -5,6 +5,7 @@ A new noun is one module with `blueprint` and one line in `BLUEPRINTS`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "init_script",
     "binaries",
     "experiments",
+    "not_offered",
     "wireguard_clients",
     "oauth2",
     "provider_logins",
@@ -101,9 +103,19 @@ def make_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> App
 
 def _only_named_methods(app: Application) -> None:
     """API routes answer HEAD and OPTIONS with 405, as upstream's router does; Quart would invent answers."""
+    paths = {_shape(rule.rule) for rule in app.url_map.iter_rules()}
+    parents = {path[: path.rindex("/")] for path in paths}
     for rule in app.url_map.iter_rules():
-        if rule.rule.startswith("/api/") and rule.methods is not None and not rule.websocket:
+        if not rule.rule.startswith("/api/"):
+            continue
+        # A slash at the end: upstream's router takes it where a path goes on, and nowhere else.
+        rule.strict_slashes = not rule.rule.endswith("/") and _shape(rule.rule) not in parents
+        if rule.methods is not None and not rule.websocket:
             rule.methods -= {"HEAD", "OPTIONS"}
+
+
+def _shape(path: str) -> str:
+    return re.sub(r"<[^>]*>", "{}", path)
 
 
 def _register_errors(app: Application) -> None:

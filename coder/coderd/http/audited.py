@@ -183,7 +183,9 @@ def _around(view: View) -> View:
         before = await _look(how, None)
         answer, failure = await _answer(view, args, kwargs)
         status = envelope_of(failure)[0] if failure is not None else answer.status_code
-        if status not in {401, 404, 304}:
+        # Settings without a name of their own are written or not: refusals leave no trace (recorded).
+        unnamed = not how.key and not how.target
+        if status == 200 if unnamed else status not in {401, 404, 304}:
             await _record(how, before, answer, status)
         if failure is not None:
             raise failure
@@ -295,8 +297,8 @@ async def _look_at_settings(how: Audited) -> Snapshot | None:
             view = _inner(current_app.view_functions[rule.endpoint])
             try:
                 answer = await view(**(request.view_args or {}))
-            except Refusal:
-                return None
+            except Refusal:  # an attempt of somebody who may not even look
+                return Snapshot(_settings_id(how), how.target, None, "", "", {})
             state = await _json(answer)
             plain = {
                 key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()

@@ -1,25 +1,24 @@
 """The dashboard's files: hashed assets for ever, everything unknown is the single page.
 
-Registered last: what no API route takes ends here. The page carries `<meta property>` values that spare it its first
-requests. Not here: /bin (`binaries.py`).
+Registered last: what no API route takes ends here. What the page carries
+is `page_values.py`. Not here: /bin (`binaries.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import html
 import mimetypes
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
 from coder.api import codec
 from coder.base.version import BUILD_VERSION
-from coder.coderd.http.auth import context, optional_caller
-from coder.coderd.services import deployment, users
+from coder.coderd.http.auth import context
+from coder.coderd.http.page_values import fill_page
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -93,31 +92,10 @@ async def _index() -> Response:
         text = _EMPTY_PAGE.format("The dashboard is not built. Run npm install && npm run build in coder/dashboard.")
         return framed(Response(text, content_type="text/html; charset=utf-8"))
     page, _, _ = _load(str(index), index.stat().st_mtime_ns)
-    values = await _bootstrap(context())
-    metas = "".join(
-        f'<meta property="{name}" content="{html.escape(value, quote=True)}" />' for name, value in values.items()
-    )
-    text = page.decode()
-    head, mark, rest = text.partition("</head>")
-    text = f"{head}{metas}{mark}{rest}" if mark else text
+    text = await fill_page(page.decode())
     response = Response(text, content_type="text/html; charset=utf-8")
     response.headers["Cache-Control"] = "no-cache"
     return framed(response)
-
-
-async def _bootstrap(ctx: Context) -> dict[str, str]:
-    """Values the page would ask for first. The user's only when a valid session came along."""
-    values: dict[str, Any] = {
-        "csrf-token": request.cookies.get("csrf_token") or str(request.scope.get("coder_csrf", "")),
-        "build-info": {"version": BUILD_VERSION, "dashboard_url": ctx.access_url},
-        "experiments": list(ctx.config.experiments),
-    }
-    caller = await optional_caller() if "coder_session_token" in request.cookies else None
-    if caller is not None:
-        values["user"] = users.user_view(caller.user)
-        values["entitlements"] = await deployment.entitlements(ctx)
-        values["appearance"] = await deployment.appearance(ctx)
-    return {name: value if isinstance(value, str) else codec.encode(value).decode() for name, value in values.items()}
 
 
 def framed(response: Response) -> Response:
