@@ -166,7 +166,13 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Ve
     if not (facts.is_disabled or facts.is_blocked):
         address = seen[0] if seen else ""
         found.append(
-            verdicts.udp(works=status.udp_works, servers=servers, answered=status.stun_answers, address=address)
+            verdicts.udp(
+                works=status.udp_works,
+                servers=servers,
+                answered=status.stun_answers,
+                address=address,
+                mapping=verdicts.explain_mapping(status.port_mapping, status.mapped_endpoint),
+            )
         )
     key = link.controller.public_key_of(link.agent_id)
     direct = last.endpoint if last is not None and last.via == "direct" else ""

@@ -30,7 +30,7 @@ from coder.mesh.core.crypto.noise import (
 )
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.tunnel.handshake import Handshaker
-from coder.mesh.core.wire import address, derp, disco, icmp, ip, ip4, stun, tcp, tsmp, udp, wireguard
+from coder.mesh.core.wire import address, derp, disco, icmp, ip, ip4, portmap, stun, tcp, tsmp, udp, wireguard
 from coder.rpc import drpc, yamux
 
 Call = Callable[[bytes], object]
@@ -153,6 +153,18 @@ def _netcheck(data: bytes) -> None:
 
 
 INFO = derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, b'{"version":2}'))
+
+
+def _port_mapping(data: bytes) -> object:
+    from coder.mesh.core.paths.portmapping import PortMapping
+
+    mapping = PortMapping(bytes)
+    mapping.want("192.0.2.1", 9, 0.0)
+    return mapping.on_answer_untrusted(data, 0.0)
+
+
+PORT_WANTED = portmap.PcpMap(TX, "192.0.2.1", 9, 60).encode()
+PORT_MAPPED = portmap.PcpMapped(0, 60, 1, TX, 9, ("192.0.2.1", 9)).encode()
 RESPONSE = stun.BindingResponse(TX, address.Endpoint("192.0.2.1", 9)).encode()
 SEGMENT = tcp.Segment(1, 2, 3, 4, tcp.ACK, 5, tcp.Options(1220, 7, True, (1, 2), ((3, 4),)), b"data").encode()
 PACKET = ip.header(6, A, B, len(SEGMENT)) + SEGMENT
@@ -235,6 +247,13 @@ MESH = {
     "core/wire/icmp.py:parse_untrusted": Harness(icmp.parse_untrusted, (WireError,), [ECHO]),
     "core/wire/ip.py:parse_untrusted": Harness(ip.parse_untrusted, (WireError,), [PACKET]),
     "core/wire/ip4.py:to_ipv6_untrusted": Harness(ip4.to_ipv6_untrusted, (WireError,), [QUOTE]),
+    "core/wire/portmap.py:parse_answer_untrusted": Harness(
+        portmap.parse_answer_untrusted, (WireError,), [PORT_MAPPED, portmap.PmpAddress(0, 1, "192.0.2.1").encode()]
+    ),
+    "core/wire/portmap.py:parse_request_untrusted": Harness(
+        portmap.parse_request_untrusted, (WireError,), [portmap.PmpMap(9, 60).encode(), PORT_WANTED]
+    ),
+    "core/paths/portmapping.py:PortMapping.on_answer_untrusted": Harness(_port_mapping, (WireError,), [PORT_MAPPED]),
     "core/wire/stun.py:parse_request_untrusted": Harness(
         stun.parse_request_untrusted, (WireError,), [stun.BindingRequest(TX).encode()]
     ),

@@ -26,6 +26,7 @@ from coder.mesh.core.paths.netcheck import (
     own_endpoints,
 )
 from coder.mesh.drivers.interfaces import local_addresses, wait_addresses_changed
+from coder.mesh.drivers.portmap import PortMapper
 from coder.mesh.drivers.stun import StunRound
 from coder.mesh.drivers.transport import LatencyProbe
 
@@ -79,6 +80,8 @@ class Netcheck:
         self._on_endpoints = on_endpoints
         self._on_rebind = on_rebind
         self._local = local_addresses() if direct else []
+        self.mapper = PortMapper(self._publish)
+        """The port of the router's that leads to ours, where a router hides us and grants one."""
         self._round: StunRound | None = None
         self._measure_now = trio.Event()
         self._ask_now = trio.Event()
@@ -122,6 +125,7 @@ class Netcheck:
             nursery.start_soon(self._watch_clock)
             if self._direct:
                 self._publish()
+                nursery.start_soon(self.mapper.run)
                 nursery.start_soon(self._keep_endpoints)
                 nursery.start_soon(self._watch_interfaces)
 
@@ -193,10 +197,12 @@ class Netcheck:
             nursery.start_soon(publish_early)
             await round_.ask(servers, families)
             nursery.cancel_scope.cancel()
+        self.mapper.look(port4, self.mappings.observed())
         self._publish()
 
     def _publish(self) -> None:
-        self.endpoints = own_endpoints(self.mappings.observed(), self._local, *self._ports())
+        observed, mapped = self.mappings.observed(), self.mapper.external
+        self.endpoints = own_endpoints(observed, self._local, *self._ports(), mapped=mapped)
         fresh_for = ENDPOINTS_FRESH if self.derp_map.stun_servers() else NO_STUN_FRESH
         self._on_endpoints(self.endpoints, fresh_for)
 
