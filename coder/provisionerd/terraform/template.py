@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 _BUILT_IN = frozenset({"coder", "terraform"})
 """Providers that need no download: ours is served in process, the other is part of terraform."""
+_KEPT, _KEPT_TEXT = 16, 512 * 1024
+"Templates, and letters of all of them, that are kept: parsed, a letter takes some twenty bytes."
 _HARMLESS = frozenset({"variable", "locals", "output", "provider", "check", "moved", "removed"})
 _PRIMITIVE = frozenset({"", "string", "number", "bool", "any"})
 
@@ -63,6 +66,26 @@ def read_template(folder: Path) -> TemplateFiles:
         except HclError as problem:
             raise TemplateError(problem.message) from problem
     return TemplateFiles(tuple(files), any(folder.glob("*.tf.json")))
+
+
+class TemplateCache:
+    """Templates read lately: the builds of a template need not parse it again."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, TemplateFiles] = OrderedDict()
+
+    def read(self, key: bytes, folder: Path) -> TemplateFiles:
+        """What is in `folder`, which `key` stands for. Raises TemplateError."""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = read_template(folder)
+        self._kept.move_to_end(key)
+        while len(self._kept) > _KEPT or (len(self._kept) > 1 and self._size() > _KEPT_TEXT):
+            self._kept.popitem(last=False)
+        return found
+
+    def _size(self) -> int:
+        return sum(len(file.text) for template in self._kept.values() for file in template.files)
 
 
 # --- variables
