@@ -82,6 +82,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "secret list": ("secrets:LIST", "List secrets, or show one; never their values"),
     "secret update": ("secrets:UPDATE", "Change a secret"),
     "server": ("server:SERVER", "Start a Coder server"),
+    "server create-admin-user": ("server_database:CREATE_ADMIN", "Create a user who may do everything"),
+    "server dbcrypt decrypt": ("server_database:DECRYPT", "Store everything in the open again"),
+    "server dbcrypt delete": ("server_database:FORGET", "Delete everything that is sealed"),
+    "server dbcrypt rotate": ("server_database:ROTATE", "Seal what is secret in the database with a new key"),
+    "server postgres-builtin-serve": ("server_database:BUILTIN_SERVE", "Run the built-in database without its server"),
+    "server postgres-builtin-url": ("server_database:BUILTIN_URL", "Print the URL of the built-in database"),
     "sharing add": ("sharing:ADD", "Share a workspace with a user or group"),
     "sharing remove": ("sharing:REMOVE", "Take shared access to a workspace back"),
     "sharing status": ("sharing:STATUS", "List whom a workspace is shared with"),
@@ -247,6 +253,7 @@ GROUPS: dict[str, str] = {
     "external-auth": "Manage external authentication",
     "prebuilds": "Manage workspaces made ahead",
     "workspace-proxy": "Manage workspace proxies",
+    "server dbcrypt": "Manage the encryption of the database",
 }
 
 
