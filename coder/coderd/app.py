@@ -63,6 +63,7 @@ LINK_MODULES: tuple[str, ...] = (
     "coder.coderd.links.agents",
     "coder.coderd.links.coordination",
     "coder.coderd.links.relay",
+    "coder.coderd.links.proxies",
 )
 """Modules of `coderd.links` with `def register(table: LinkTable)`."""
 
@@ -73,6 +74,7 @@ LOOP_MODULES: tuple[str, ...] = (
     "coder.coderd.loops.purge",
     "coder.coderd.loops.key_rotation",
     "coder.coderd.loops.prebuilds",
+    "coder.coderd.loops.proxy_health",
 )
 """Modules of `coderd.loops` with `async def run(ctx)`."""
 

@@ -58,6 +58,7 @@ class ServerConfig:
     dangerous_allow_cors_requests: bool = False
     dangerous_allow_path_app_sharing: bool = False
     dangerous_allow_path_app_site_owner_access: bool = False
+    proxy_health_interval: timedelta = timedelta(minutes=1)
     derp_server_enable: bool = True
     derp_server_region_id: int = 999
     derp_server_region_code: str = "coder"
@@ -185,8 +186,6 @@ class ServerConfig:
 
 ONLY_SHOWN = frozenset(
     {
-        "dangerous_allow_cors_requests",
-        "redirect_to_access_url",
         "update_check",
         "web_terminal_renderer",
     }

@@ -105,6 +105,11 @@ class HostPattern:
         return f"{self.pattern}:{port}" if self.pattern and port and ":" not in self.pattern else self.pattern
 
 
+def frame_source(pattern: str) -> str:
+    """The pattern as a Content-Security-Policy may name it: there a star stands for whole labels only."""
+    return "*" + pattern[pattern.index(".") :] if not pattern.startswith("*.") and "." in pattern else pattern
+
+
 def explain_wildcard(pattern: str) -> str:
     """Why a host pattern cannot be used; "" when it can (or there is none)."""
     if not pattern:

@@ -43,6 +43,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "deployment",
     "applications",
     "workspace_proxies",
+    "proxy_calls",
     "inbox",
     "notifications",
     "web_push",

@@ -98,7 +98,7 @@ async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_i
     """A ticket for one agent's terminal, for a place that has no session (a proxy). Raises Invalid, NotFound."""
     parts = urlsplit(url)
     if parts.scheme not in {"ws", "wss"}:
-        raise Invalid("Invalid URL.", "invalid URL scheme \"" + parts.scheme + "\", expected 'ws' or 'wss'")
+        raise Invalid("Invalid URL.", 'invalid URL scheme "' + parts.scheme + "\", expected 'ws' or 'wss'")
     wanted = f"/api/v2/workspaceagents/{agent_id}/pty"
     if parts.path != wanted:
         raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{wanted}"')

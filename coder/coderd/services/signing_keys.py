@@ -44,6 +44,14 @@ class SigningKey:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribedKey:
+    key: SigningKey
+    starts_at: datetime
+    deletes_at: datetime | None = None
+    "None while it signs."
+
+
+@dataclass(frozen=True, slots=True)
 class _KeySet:
     """A feature's keys: the first signs, all verify. `read_at` is when this process looked."""
 
@@ -74,6 +82,21 @@ class SigningKeys:
                 if key.id == key_id:
                     return key
         return signing
+
+    async def describe(self, feature: str) -> list[DescribedKey]:
+        """Every key of a feature with its times, the signing one first: for proxies, which check tokens themselves."""
+        await self.get(feature)
+        stored = await self._ctx.db.read(site.get_config, _PREFIX + feature)
+        value = json.loads(stored or "{}")
+        now = self._ctx.clock.now()
+        made_at = datetime.fromisoformat(value["made_at"]) if value.get("made_at") else now
+        found = [DescribedKey(SigningKey(value["id"], bytes.fromhex(value["secret"])), made_at)]
+        previous = value.get("previous")
+        if previous and datetime.fromisoformat(previous["until"]) > now:
+            until = datetime.fromisoformat(previous["until"])
+            key = SigningKey(previous["id"], bytes.fromhex(previous["secret"]))
+            found.append(DescribedKey(key, made_at - LIFETIME, until))
+        return found
 
     async def _read(self, feature: str) -> _KeySet:
         now = self._ctx.clock.now()

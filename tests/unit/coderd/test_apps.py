@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,6 +16,7 @@ import trio.testing
 
 from coder.base.secret import Secret
 from coder.coderd.services.app_usage import AppUsage
+from coder.coderd.store import insights
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
@@ -297,3 +299,25 @@ async def _use_is_counted(s: Scene) -> None:
     assert entry["agent_name"] == "main"
     assert entry["web_info"]["user"]["username"] == "admin"
     assert (await s.world.get("/api/v2/connectionlog?q=type:port_forwarding")).json()["count"] >= 1
+    hour = s.world.ctx.clock.now().replace(minute=0, second=0, microsecond=0)
+    window = {"start_time": _day(hour), "end_time": _rfc3339(hour + timedelta(hours=1))}
+    # reports end with the hour that runs: ask the store for the future
+    used = await s.world.ctx.db.read(insights.app_usage, hour - timedelta(days=1), hour + timedelta(hours=2), [])
+    by_slug = {row.slug: row for row in used}
+    assert set(by_slug) == {"web", "query", "all", "open"}
+    assert by_slug["web"].seconds in {60, 120}
+    assert by_slug["open"].times == 1
+    report = await s.world.get("/api/v2/insights/templates", params=window)
+    assert report.status_code == 200, report.text
+    days = (await s.world.get("/api/v2/insights/daus")).json()["entries"]
+    assert days[-1]["amount"] == 2  # admin and bob; nobody in particular is nobody
+    workspace = (await s.world.get(f"/api/v2/workspaces/{s.agent.workspace['id']}")).json()
+    assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT00:00:00Z")
