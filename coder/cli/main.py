@@ -17,6 +17,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "debug trace": ("debug_trace:TRACE", "Watch the way to a workspace being found"),
     "delete": ("lifecycle:DELETE", "Delete a workspace"),
     "dotfiles": ("dotfiles:DOTFILES", "Personalize your workspace by applying a canonical dotfiles repository"),
+    "exp example-error validation": ("experimental:VALIDATION", "Show an error of validation"),
+    "exp prompt-example multi-select": ("experimental:MULTI_SELECT", "Ask for several of a list"),
+    "exp prompt-example multi-select-no-defaults": (
+        "experimental:MULTI_SELECT_BARE",
+        "Ask for several of a list, none chosen",
+    ),
+    "exp prompt-example rich-multi-select": (
+        "experimental:RICH_MULTI_SELECT",
+        "Ask for a parameter with several values",
+    ),
+    "exp prompt-example rich-parameter": ("experimental:RICH_PARAMETER", "Ask for a parameter"),
+    "exp prompt-example select": ("experimental:SELECT", "Ask for one of a list"),
+    "exp rpty": ("experimental:RPTY", "Attach to a terminal of a workspace that outlives the connection"),
     "external-auth access-token": ("external_auth:ACCESS_TOKEN", "Print the token of an external provider"),
     "external-workspaces create": ("external_workspaces:CREATE", "Create a new external workspace"),
     "external-workspaces list": ("external_workspaces:LIST", "List external workspaces"),
@@ -102,6 +115,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "state pull": ("workspace_settings:STATE_PULL", "Pull a Terraform state file from a workspace"),
     "state push": ("workspace_settings:STATE_PUSH", "Push a Terraform state file to a workspace"),
     "stop": ("lifecycle:STOP", "Stop a workspace"),
+    "support bundle": ("support:BUNDLE", "Write an archive that helps to find out what is wrong"),
     "task create": ("tasks:CREATE", "Create a task"),
     "task delete": ("tasks:DELETE", "Delete tasks"),
     "task list": ("tasks:LIST", "List tasks"),
@@ -254,6 +268,10 @@ GROUPS: dict[str, str] = {
     "prebuilds": "Manage workspaces made ahead",
     "workspace-proxy": "Manage workspace proxies",
     "server dbcrypt": "Manage the encryption of the database",
+    "exp": "Commands that may change or go",
+    "exp prompt-example": "How prompts look",
+    "exp example-error": "How errors look",
+    "support": "Commands for troubleshooting",
 }
 
 
