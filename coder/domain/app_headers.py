@@ -79,6 +79,12 @@ def is_our_cookie(name: str, *, dashboard_origin: bool) -> bool:
     return name in _OUR_COOKIES or name.startswith(SUBDOMAIN_SESSION_COOKIE)
 
 
+def carries_ours(headers: Headers) -> bool:
+    """Does a request come with a cookie of ours, as a browser adds it whoever wrote the page?"""
+    pairs = joined(headers, b"cookie", "; ").split(";")
+    return any(is_our_cookie(pair.partition("=")[0].strip(), dashboard_origin=False) for pair in pairs)
+
+
 def stripped_cookies(header: str, *, dashboard_origin: bool) -> str:
     """A Cookie header's value without ours."""
     kept = []

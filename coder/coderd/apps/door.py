@@ -30,6 +30,7 @@ from coder.coderd.services.errors import BadGateway, Unauthenticated
 from coder.coderd.services.signing_keys import TokenRefused
 from coder.domain import app_headers
 from coder.domain.app_addresses import AppRequest, HostPattern, label_user, parse_app_label, parse_app_path
+from coder.domain.policy import NIL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,6 +144,9 @@ class AppDoor:
 
     async def _proxy(self, visit: Visit, entry: _Entry, rest: str) -> None:
         ticket, request = entry.ticket, entry.ticket.request
+        if self._is_forged(visit, ticket):
+            await visit.show(pages.foreign_origin(self._ctx.access_url))
+            return
         app = urlsplit(ticket.app_url)
         query = f"?{visit.query}" if visit.query else ""
         if not rest:
@@ -187,6 +191,24 @@ class AppDoor:
             return None
         origin = app_headers.first(visit.headers, b"origin")
         return app_headers.cors_answer(origin, allowed=self._same_owner(origin, ticket.request))
+
+    def _is_forged(self, visit: Visit, ticket: Ticket) -> bool:
+        """Does another site's page use the visitor's cookies?
+
+        Applications below one wildcard are one site to a browser, so that SameSite does not keep them apart, and
+        answers that cannot be read still had their effect. Readable WebSockets are the worst of it.
+        """
+        if visit.method in {"GET", "HEAD", "OPTIONS"} and not visit.is_upgrade:
+            return False
+        origin = app_headers.first(visit.headers, b"origin")
+        if not origin or ticket.cors_behavior == "passthru" or ticket.user_id == NIL:
+            return False
+        if not app_headers.carries_ours(visit.headers):
+            return False  # a program that names an origin shows its token by hand
+        if origin == "null" and not visit.is_upgrade:
+            return app_headers.first(visit.headers, b"sec-fetch-site") in {"same-site", "cross-site"}
+        host = urlsplit(origin).netloc.lower()
+        return host not in {visit.host.lower(), self._access_host} and not self._same_owner(origin, ticket.request)
 
     def _same_owner(self, origin: str, request: AppRequest) -> bool:
         """Is a page of this origin an application of the same person?"""

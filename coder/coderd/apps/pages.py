@@ -185,6 +185,17 @@ def bad_host(dashboard: str) -> Page:
     )
 
 
+def foreign_origin(dashboard: str) -> Page:
+    return Page(
+        403,
+        "Forbidden",
+        "A page of another site asked for this with your session.",
+        "Applications accept that only from their own owner's applications. The template may allow it "
+        "(cors_behavior passthru).",
+        ((dashboard + "/", "Back to the dashboard"),),
+    )
+
+
 def internal(dashboard: str) -> Page:
     return Page(
         500,

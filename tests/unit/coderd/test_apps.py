@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID, uuid4
 
 import httpx
+import pytest
 import trio
 import trio.testing
 
 from coder.base.secret import Secret
 from coder.coderd.services.app_usage import AppUsage
+from coder.coderd.store import agents as agent_store
 from coder.coderd.store import insights
+from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.agents import AgentWorld, workspace_world
+from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.certificates import Authority
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
 
@@ -103,7 +108,12 @@ async def test_path_application(tmp_path: Path) -> None:
         await _refusals(s)
         await _others(s)
         await _websocket(s)
+        await _secure_port(s, tmp_path)
+        await _terminal(s)
         await _use_is_counted(s)
+        await _foreign_pages(s)
+        await _passed_through(s)
+        await _unwell(s)
 
 
 async def _ticket_alone(s: Scene, cookie: str) -> None:
@@ -141,8 +151,8 @@ async def _addresses(s: Scene) -> None:
 
 
 async def _bodies(s: Scene) -> None:
-    big = bytes(3_000_000)
-    assert (await s.get(f"{WEB}/size", method="POST", content=big)).text == "3000000"
+    big = bytes(1_000_000)
+    assert (await s.get(f"{WEB}/size", method="POST", content=big)).text == "1000000"
 
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(10):
@@ -190,6 +200,22 @@ async def _until(stream: trio.SocketStream, mark: bytes) -> bytes:
             assert piece, data
             data += piece
     return data
+
+
+async def _unwell(s: Scene) -> None:
+    """An application that fails its health check says so; one whose workspace's port is closed says that."""
+    await s.world.ctx.db.run(agent_store.update_app_health, await _app_id(s, "query"), "unhealthy")
+    page = await s.get("/@admin/dev/apps/query/x")
+    assert page.status_code == 502
+    assert "502 - Application Unavailable" in page.text
+    closed = await s.host("9999--main--dev--admin", token=None)
+    assert closed.status_code == 502
+    assert "Nothing listens on port 9999" in closed.text
+
+
+async def _app_id(s: Scene, slug: str) -> UUID:
+    apps = (await s.agent.agent())["apps"]
+    return UUID(next(app["id"] for app in apps if app["slug"] == slug))
 
 
 async def _refusals(s: Scene) -> None:
@@ -321,3 +347,137 @@ def _rfc3339(moment: datetime) -> str:
 
 def _day(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT00:00:00Z")
+
+
+async def _foreign_pages(s: Scene) -> None:
+    """Below one wildcard all is one site to a browser: pages of others may not act with the visitor's cookies."""
+    first = await s.host("all--dev--admin", token=None)
+    cookie = first.headers["set-cookie"].partition(";")[0]
+    for origin, status in (
+        ("https://x--dev--bob.apps.test", 403),
+        ("https://x--dev--admin.apps.test", 200),
+        ("http://all--dev--admin.apps.test", 200),
+        ("null", 200),
+    ):
+        headers = {"Cookie": cookie, "Origin": origin}
+        answer = await s.host("all--dev--admin", "/size", method="POST", headers=headers, content=b"x")
+        assert answer.status_code == status, origin
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Cookie": cookie}
+    page = await s.host("all--dev--admin", "/ws", headers={**upgrade, "Origin": "https://x--dev--bob.apps.test"})
+    assert page.status_code == 403
+
+
+async def _passed_through(s: Scene) -> None:
+    """A template may leave other origins to its applications."""
+    template = s.agent.workspace["template_id"]
+    changed = await s.world.patch(f"/api/v2/templates/{template}", {"cors_behavior": "passthru"})
+    assert changed.status_code == 200, changed.text
+    ask = {"Origin": "https://evil.test", "Access-Control-Request-Method": "PUT"}
+    asked = await s.host("open--dev--admin", method="OPTIONS", headers=ask)
+    assert asked.json()["method"] == "OPTIONS"
+    answer = await s.host("open--dev--admin", "/cookies", headers={"Origin": "https://evil.test"})
+    assert answer.headers["access-control-allow-origin"] == "*"
+
+
+async def _secure_port(s: Scene, folder: Path) -> None:
+    """A port that speaks TLS, with a certificate nobody knows."""
+    authority = Authority(folder)
+    listeners = await trio.open_ssl_over_tcp_listeners(0, authority.server_context("localhost"), host="127.0.0.1")
+    port = listeners[0].transport_listener.socket.getsockname()[1]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, s.app.serve, listeners)
+        assert (await s.host(f"{port}s--main--dev--admin", token=None)).status_code == 200
+        assert (await s.host(f"{port}--main--dev--admin", token=None)).status_code == 502
+        nursery.cancel_scope.cancel()
+
+
+async def _terminal(s: Scene) -> None:
+    """A ticket opens one agent's terminal without a session."""
+    path = f"/api/v2/workspaceagents/{s.agent.agent_id}/pty"
+    url = s.world.url.replace("http://", "ws://") + path
+    route = "/api/v2/applications/reconnecting-pty-signed-token"
+    body = {"url": url, "agentID": str(s.agent.agent_id)}
+    _, other = await s.world.member("carl")
+    assert (await s.world.post(route, body, token=other)).status_code == 404
+    assert (await s.world.post(route, body, token="")).status_code == 401
+    for wrong in ("zzz", url.replace("/pty", ""), url.replace("127.0.0.1", "evil.test")):
+        assert (await s.world.post(route, {**body, "url": wrong})).status_code == 400
+    ticket = (await s.world.post(route, body)).json()["signed_token"]
+    policy = DialPolicy(s.world.url)
+    query = f"reconnect={uuid4()}&command=echo+through%3B+sleep+60&coder_signed_app_token_23db1dde="
+    for token, at in ((ticket[:-2] + "AA", path), (ticket, path.replace(str(s.agent.agent_id), str(uuid4())))):
+        with pytest.raises(HttpError):
+            await connect_websocket(policy, f"{at}?{query}{token}")
+    socket = await connect_websocket(policy, f"{path}?{query}{ticket}")
+    seen = b""
+    with trio.fail_after(10):
+        while b"through" not in seen:
+            message = await socket.receive_message()
+            assert isinstance(message, bytes)
+            seen += message
+    await socket.aclose()
+
+
+async def test_what_people_are_told_and_what_settings_change(tmp_path: Path) -> None:
+    settings = {"redirect_to_access_url": True, "dangerous_allow_cors_requests": True}
+    async with scene(tmp_path, agent=False, **settings) as s:
+        waiting = await s.get(f"{WEB}/")
+        assert waiting.status_code == 502
+        assert "is not connected" in waiting.text
+        assert 'http-equiv="refresh"' in waiting.text
+        await _hosts_and_origins(s)
+        await _settings_of_paths(s)
+        await _stopped(s)
+
+
+async def _hosts_and_origins(s: Scene) -> None:
+    away = await s.get("/templates?a=b", headers={"Host": "other.test"})
+    assert (away.status_code, away.headers["location"]) == (307, f"{s.world.url}/templates?a=b")
+    assert (await s.get("/healthz", headers={"Host": "10.0.0.1"})).status_code == 200
+    ask = {"Origin": "https://x.test", "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "a"}
+    asked = await s.get("/api/v2/users/me", method="OPTIONS", headers=ask)
+    assert asked.headers["access-control-allow-origin"] == "*"
+    answer = await s.get("/api/v2/buildinfo", headers={"Origin": "https://x.test"})
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "access-control-allow-credentials" not in answer.headers
+    host = (await s.get("/api/v2/applications/host")).json()["host"]
+    assert host == f"*.apps.test:{urlsplit(s.world.url).port}"
+    assert (await s.get("/api/v2/regions")).json()["regions"][0]["wildcard_hostname"] == host
+
+
+async def _settings_of_paths(s: Scene) -> None:
+    """By path nobody but the owner comes in, unless the deployment says so in so many words."""
+    ctx, usual = s.world.ctx, s.world.ctx.config
+    _, bob = await s.world.member("bob", ["owner"])
+    for setting, reached in (
+        ({}, {"web": False, "all": False, "open": False}),
+        ({"dangerous_allow_path_app_sharing": True}, {"web": False, "all": True, "open": True}),
+        ({"dangerous_allow_path_app_site_owner_access": True}, {"web": True, "all": True, "open": True}),
+    ):
+        ctx.config = replace(usual, **setting)
+        for slug, allowed in reached.items():
+            answer = await s.get(f"/@admin/dev/apps/{slug}/", token=bob)
+            # 502: let in, but the agent is not there
+            assert answer.status_code == (502 if allowed else 404), (setting, slug)
+    ctx.config = replace(usual, disable_path_apps=True)
+    off = await s.get(f"{WEB}/", token="")
+    assert off.status_code == 403
+    assert (await s.host("open--dev--admin")).status_code == 502
+    ctx.config = usual
+
+
+async def _stopped(s: Scene) -> None:
+    workspace = f"/api/v2/workspaces/{s.agent.workspace['id']}"
+    assert (await s.world.post(f"{workspace}/builds", {"transition": "stop"})).status_code == 201
+
+    async def stopped() -> bool:
+        return bool((await s.world.get(workspace)).json()["latest_build"]["status"] == "stopped")
+
+    await eventually(stopped)
+    page = await s.get(f"{WEB}/")
+    assert page.status_code == 400
+    assert "<h1>400 - Workspace Offline</h1>" in page.text
+    assert f'href="{s.world.url}/@admin/dev"' in page.text
+    _, bob = await s.world.member("eve")
+    assert (await s.get(f"{WEB}/", token=bob)).status_code == 404
+    assert (await s.get(f"{WEB}/", token="")).status_code == 303
