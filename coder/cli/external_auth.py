@@ -30,9 +30,7 @@ def agent_client(invocation: Invocation) -> BlockingClient:
             raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
     for name, given in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
         if not given:
-            raise CoderError(
-                "agent_client", f"create agent client: {name} must be set", "This command is for use in a workspace."
-            )
+            raise CoderError("agent_client", f"create agent client: {name} must be set")
     if invocation["auth"] != "token":
         raise CoderError("agent_auth", f"the agent's authentication {invocation['auth']!r} is not supported here")
     policy = DialPolicy(url=session.normal_url(url), token=Secret(token))

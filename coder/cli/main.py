@@ -39,6 +39,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "favorite": ("workspace_settings:FAVORITE", "Add a workspace to your favorites"),
     "features list": ("deployment:FEATURES", "List features"),
+    "gitaskpass": ("git:GITASKPASS", "Answer git's question for a name or password"),
+    "gitssh": ("git:GITSSH", "Run ssh with the SSH key of the workspace's owner"),
     "groups create": ("groups:CREATE", "Create a user group"),
     "groups delete": ("groups:DELETE", "Delete a user group"),
     "groups edit": ("groups:EDIT", "Edit a user group"),
@@ -280,6 +282,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] == "--version":
         words = ["version", *words[1:]]
+    if len(words) == 1 and words[0].startswith(("Username for '", "Password for '")):
+        words = ["gitaskpass", *words]  # git asks: an askpass program is given nothing but the question
     try:
         return _run(words)
     except KeyboardInterrupt:
