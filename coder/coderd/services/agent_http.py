@@ -41,6 +41,8 @@ class Answer:
 
     status: int
     body: bytes
+    kind: str = ""
+    "Its Content-Type."
 
 
 def require_connected(ctx: Context, place: AgentPlace) -> None:
@@ -126,18 +128,19 @@ async def exchange(
     sent = connection.send(h11.Request(method=method, target=path, headers=headers)) or b""
     sent += (connection.send(h11.Data(data=content)) or b"") if content else b""
     await stream.send_all(sent + (connection.send(h11.EndOfMessage()) or b""))
-    status, body = 0, bytearray()
+    status, body, kind = 0, bytearray(), ""
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
             connection.receive_data(bytes(await stream.receive_some(65536)))
         elif isinstance(event, h11.Response):
             status = event.status_code
+            kind = dict(event.headers).get(b"content-type", b"").decode("latin-1")
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > _MAX_ANSWER:
                 raise BadGateway("The agent's answer is too large.")
         elif isinstance(event, h11.EndOfMessage):
-            return Answer(status, bytes(body))
+            return Answer(status, bytes(body), kind)
         elif not isinstance(event, h11.InformationalResponse):
             raise BadGateway("The agent ended the connection without an answer.")

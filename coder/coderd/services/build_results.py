@@ -20,6 +20,9 @@ from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.builds import BuildRow
 from coder.coderd.store.jobs import JobRow
+from coder.coderd.store.prebuilds import CLAIMED
+from coder.coderd.store.pubsub import notify
+from coder.coderd.store.site import PREBUILDS_USER_ID
 from coder.domain.workspaces import next_start
 from coder.rpc.proto import provisionerd_pb2
 
@@ -62,6 +65,16 @@ async def complete_build(
         has_external_agent=inserted.has_external_agent,
     )
     await _settle_workspace(tx, workspace, build, now, template.autostart_days if template else 127)
+    await _tell_claimed(tx, workspace, build)
+
+
+async def _tell_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> None:
+    """The agents of a workspace that was made ahead run on and keep their tokens: they hear of their new owner."""
+    if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
+        return
+    previous = await build_store.get_previous_build(tx, build)
+    if previous is not None and previous.initiator_id == PREBUILDS_USER_ID:
+        await notify(tx, CLAIMED, str(workspace.id))
 
 
 def _task_app(result: provisionerd_pb2.CompletedJob.WorkspaceBuild, app_ids: Mapping[str, UUID]) -> UUID | None:

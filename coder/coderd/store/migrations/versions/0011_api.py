@@ -1,4 +1,4 @@
-"""Browsers that want to be told (Web Push)."""
+"""Browsers that want to be told (Web Push), and since when a preset's prebuilt workspaces are out of date."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_webpush_subscriptions")),
         sa.UniqueConstraint("user_id", "endpoint", name=op.f("uq_webpush_subscriptions_user_id_endpoint")),
     )
+    op.add_column(
+        "template_version_presets", sa.Column("invalidated_at", postgresql.TIMESTAMP(timezone=True), nullable=True)
+    )
 
 
 def downgrade() -> None:
+    op.drop_column("template_version_presets", "invalidated_at")
     op.drop_table("webpush_subscriptions")
