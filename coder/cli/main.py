@@ -69,6 +69,38 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "organizations roles create": ("organizations:ROLES_CREATE", "Create a custom role of the organization"),
     "organizations roles show": ("organizations:ROLES_SHOW", "Show role(s)"),
     "organizations roles update": ("organizations:ROLES_UPDATE", "Update a custom role of the organization"),
+    "organizations settings set group-sync": (
+        "organization_settings:SET_GROUP_SYNC",
+        "How groups follow from the provider's claims",
+    ),
+    "organizations settings set organization-sync": (
+        "organization_settings:SET_ORGANIZATION_SYNC",
+        "How memberships follow from the provider's claims",
+    ),
+    "organizations settings set role-sync": (
+        "organization_settings:SET_ROLE_SYNC",
+        "How roles follow from the provider's claims",
+    ),
+    "organizations settings set workspace-sharing": (
+        "organization_settings:SET_SHARING",
+        "Whether workspaces may be shared",
+    ),
+    "organizations settings show group-sync": (
+        "organization_settings:SHOW_GROUP_SYNC",
+        "How groups follow from the provider's claims",
+    ),
+    "organizations settings show organization-sync": (
+        "organization_settings:SHOW_ORGANIZATION_SYNC",
+        "How memberships follow from the provider's claims",
+    ),
+    "organizations settings show role-sync": (
+        "organization_settings:SHOW_ROLE_SYNC",
+        "How roles follow from the provider's claims",
+    ),
+    "organizations settings show workspace-sharing": (
+        "organization_settings:SHOW_SHARING",
+        "Whether workspaces may be shared",
+    ),
     "organizations show": ("organizations:SHOW", "Show an organization"),
     "ping": ("ping:PING", "Ping a workspace"),
     "port-forward": ("port_forward:PORT_FORWARD", "Forward ports from a workspace to the local machine"),
@@ -101,6 +133,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "server dbcrypt decrypt": ("server_database:DECRYPT", "Store everything in the open again"),
     "server dbcrypt delete": ("server_database:FORGET", "Delete everything that is sealed"),
     "server dbcrypt rotate": ("server_database:ROTATE", "Seal what is secret in the database with a new key"),
+    "server fix-oidc-links": ("server_database:FIX_LINKS", "Untie accounts from a former OpenID provider"),
     "server postgres-builtin-serve": ("server_database:BUILTIN_SERVE", "Run the built-in database without its server"),
     "server postgres-builtin-url": ("server_database:BUILTIN_URL", "Print the URL of the built-in database"),
     "sharing add": ("sharing:ADD", "Share a workspace with a user or group"),
@@ -237,6 +270,7 @@ ALIASES: dict[str, str] = {
     "wsproxy": "workspace-proxy",
     "workspace-proxy list": "workspace-proxy ls",
     "workspace-proxy rm": "workspace-proxy delete",
+    "organizations setting": "organizations settings",
 }
 
 GROUPS: dict[str, str] = {
@@ -274,6 +308,9 @@ GROUPS: dict[str, str] = {
     "exp prompt-example": "How prompts look",
     "exp example-error": "How errors look",
     "support": "Commands for troubleshooting",
+    "organizations settings": "Settings of an organization",
+    "organizations settings show": "Print settings as JSON",
+    "organizations settings set": "Change settings, given as JSON on standard input",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coder.base.config import Option
@@ -179,6 +180,33 @@ def _forget(invocation: Invocation) -> int:
     return 0
 
 
+# ---- links to people of the OpenID provider
+
+
+def _fix_links(invocation: Invocation) -> int:
+    """After a change of the provider: accounts tied to the old one are tied again at their next login."""
+    import trio
+
+    from coder.coderd.store import user_links
+
+    everything, issuer = invocation["force_reset_all"], invocation["issuer_url"]
+    if not everything and not issuer:
+        raise CoderError("bad_option", "the issuer is needed", "Give --issuer-url, or --force-reset-all for all links.")
+    prefix = "" if everything else f"{issuer}||"
+
+    async def work(*, write: bool) -> int:
+        async with open_direct(invocation) as database:
+            return await database.run(partial(user_links.reset_links, write=write), "oidc", prefix)
+
+    found = trio.run(partial(work, write=False))
+    sys.stdout.write(f"{found} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
+    if invocation["dry_run"] or not found:
+        return 0
+    confirm(invocation, "Untie them? Each is tied again when its owner logs in with the same address.")
+    sys.stdout.write(f"{trio.run(partial(work, write=True))} accounts were untied.\n")
+    return 0
+
+
 BUILTIN_URL = Command(
     words="server postgres-builtin-url",
     summary="Print the URL of the built-in database",
@@ -267,4 +295,33 @@ FORGET = Command(
     run=_forget,
     max_args=0,
     options=(postgres_url("CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL"), POSTGRES_AUTH, YES),
+)
+FIX_LINKS = Command(
+    words="server fix-oidc-links",
+    summary="Untie accounts from a former OpenID provider",
+    run=_fix_links,
+    max_args=0,
+    options=(
+        Option("issuer_url", "issuer-url", "CODER_OIDC_ISSUER_URL", help="The provider of today."),
+        Option(
+            "dry_run",
+            "dry-run",
+            "CODER_FIX_OIDC_LINKS_DRY_RUN",
+            short="n",
+            kind="bool",
+            default=False,
+            help="Only say how many there are.",
+        ),
+        Option(
+            "force_reset_all",
+            "force-reset-all",
+            "CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
+            kind="bool",
+            default=False,
+            help="Untie all accounts, whatever their issuer.",
+        ),
+        postgres_url(),
+        POSTGRES_AUTH,
+        YES,
+    ),
 )

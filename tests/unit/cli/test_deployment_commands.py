@@ -55,3 +55,7 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         claims = await run_cli(["users", "oidc-claims", "-o", "json"], home=tmp_path, env=env)
         assert claims.code == 1, "the first user signed in with a password"
         assert "get oidc claims" in claims.stderr
+        await coder("organizations", "settings", "set", "role-sync", stdin='{"field": "roles", "mapping": {"a": []}}')
+        assert json.loads(await coder("org", "settings", "show", "role-sync"))["field"] == "roles"
+        assert "sharing_disabled" in await coder("organizations", "settings", "show", "workspace-sharing")
+        assert "holds no JSON" in await coder("org", "settings", "set", "organization-sync", stdin="no", code=1)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from uuid import UUID
 
+from coder.coderd.store import user_links
 from coder.coderd.store.tables.belongings import user_secrets
 from coder.coderd.store.tables.identity import git_ssh_keys
+from coder.coderd.store.user_links import LinkRow
 from tests.kit.cli import run_cli
 from tests.kit.coderd import World, running_coderd
 
@@ -69,3 +72,21 @@ async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
             *words, "--postgres-connection-auth", "awsiamrds", code=1, CODER_PASSWORD="SomeSecure123!"
         )
         assert "not supported" in refused
+        await _links(world)
+        links = ("server", "fix-oidc-links", "--issuer-url", "https://new.example.com")
+        assert await coder(*links, "-n") == "1 accounts are tied to people of another issuer.\n"
+        assert "1 accounts were untied" in await coder(*links, "-y")
+        assert "0 accounts" in await coder(*links)
+        assert "the issuer is needed" in await coder("server", "fix-oidc-links", code=1)
+        assert "1 accounts were untied" in await coder("server", "fix-oidc-links", "--force-reset-all", "-y")
+
+
+async def _links(world: World) -> None:
+    """Two accounts at OpenID providers, one of them a former one."""
+
+    async def write(tx: object) -> None:
+        for owner, issuer in ((world.user_id, "https://old.example.com"), (user_id, "https://new.example.com")):
+            await user_links.put_link(tx, LinkRow(UUID(owner), "oidc", f"{issuer}||1", "", "", None, {}))  # type: ignore[arg-type]
+
+    user_id, _ = await world.member()
+    await world.ctx.db.run(write)
