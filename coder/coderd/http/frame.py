@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
+from coder.coderd.http.fast_lane import FastLane
 from coder.coderd.services.authentication import foreign_origin
 from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.metrics import Metrics
@@ -52,7 +53,7 @@ class Frame:
     """The ASGI application the listener serves."""
 
     def __init__(self, app: Any, ctx: Context) -> None:
-        self.app = app
+        self.app = FastLane(app, ctx)
         self.ctx = ctx
         self._proxies = TrustedProxies(ctx.config)
         self._cookie_tail = _cookie_tail(ctx)

@@ -283,15 +283,19 @@ class _Asked:
     offset: int = field(compare=False)
 
 
+_RANK = ("unloved", "resting", "owner_name", "own_name")
+"""What the list is sorted by; see `_ranked`."""
+
+
 @lru_cache(maxsize=512)
 def _page_statement(asked: _Asked) -> Prepared:
-    ranked = _ranked(asked).order_by("rank")
+    # Numbers for the whole deployment would sort it all; a limit keeps the best of it in one pass.
+    ranked = _ranked(asked).order_by(*_RANK)
     page = (ranked.limit(asked.limit) if asked.limit else ranked).offset(asked.offset).cte("page")
     # A lateral with a limit is looked up row by row through indexes; a plain join would read whole tables for it.
     wide = _VIEW.where(workspaces.c.id == page.c.id).limit(1).lateral("wide")
-    return Prepared(
-        select(page.c.matches, page.c.rank, *wide.c).select_from(page.join(wide, true())).order_by(page.c.rank)
-    )
+    order = [page.c[name] for name in _RANK]
+    return Prepared(select(page.c.matches, page.c.id, *wide.c).select_from(page.join(wide, true())).order_by(*order))
 
 
 @lru_cache(maxsize=64)
@@ -311,7 +315,7 @@ def _ranked(asked: _Asked) -> Select[Any]:
         select(
             workspaces.c.id.label("id"),
             func.count().over().label("matches"),
-            func.row_number().over(order_by=order).label("rank"),
+            *(part.label(name) for part, name in zip(order, _RANK, strict=True)),
         )
         .select_from(workspaces)
         .join(users, users.c.id == workspaces.c.owner_id)

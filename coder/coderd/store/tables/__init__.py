@@ -21,6 +21,7 @@ MODULES = (
     "wireguard",
     "web_push",
     "oauth2",
+    "replicas",
     "tasks",
     "apps",
 )
