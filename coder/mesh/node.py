@@ -383,6 +383,7 @@ class Node:
 
     def _rebind(self) -> None:
         self._trace("rebind")
+        self._pump.reopen_sockets()
         self._relays.check()
         self.endpoint.rebind(trio.current_time())
         self._pump.kick()

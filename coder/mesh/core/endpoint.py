@@ -260,6 +260,8 @@ class Endpoint:
             _, by_relay = peer.paths.route(now)
             if by_relay and self.routes.region(peer.config.public_key, peer.config.home_derp) == region:
                 self.path_changed(peer, now)
+                if peer.paths.active(now):  # our call-me-maybe may be among what was lost
+                    self._do(peer, peer.paths.look_again(now), now)
 
     def ping(self, peer: Peer, token: int, now: float) -> None:
         """Send disco pings somebody waits for; answers come to `Sink.ping_answered` with the token (not 0)."""

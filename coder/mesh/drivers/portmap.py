@@ -58,16 +58,17 @@ def _best_gateway(table: str) -> str:
 def is_hidden(own: str, observed: Sequence[Address]) -> bool:
     """Whether a router translates us: the address we have is private, and nobody who saw us saw that one."""
     ip = ip_address(own)
-    seen = [address for address, _ in observed if ":" not in address]
+    # Who sees us by loopback is on this machine and knows nothing of the router.
+    seen = [address for address, _ in observed if ":" not in address and not ip_address(address).is_loopback]
     return bool(seen) and ip.is_private and not ip.is_loopback and own not in seen
 
 
 class PortMapper:
     """Keeps one UDP port mapped while somebody wants it. `external` is the outcome; `speaks` names the protocol."""
 
-    def __init__(self, on_change: Callable[[], None], find: Callable[[], Place | None] = find_gateway) -> None:
+    def __init__(self, on_change: Callable[[], None], find: Callable[[], Place | None] | None = None) -> None:
         self._on_change = on_change
-        self._find = find
+        self._find = find or find_gateway
         self._wanted: tuple[Place, int] | None = None
         self._mapping = PortMapping(os.urandom)
         self._woken = trio.Event()

@@ -34,6 +34,7 @@ def test_the_gateway_is_that_of_the_best_default_route() -> None:
 
 def test_nobody_is_asked_unless_a_router_hides_us() -> None:
     assert is_hidden("192.168.1.7", [(OUTSIDE, 5)])
+    assert not is_hidden("192.168.1.7", [("127.0.0.1", 5)]), "by somebody on this machine"
     assert not is_hidden("192.168.1.7", [])
     assert not is_hidden("192.168.1.7", [("192.168.1.7", 5)]), "seen as we are"
     assert not is_hidden("8.8.4.4", [(OUTSIDE, 5)]), "public"
