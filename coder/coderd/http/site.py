@@ -19,6 +19,8 @@ from coder.api import codec
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.auth import context
 from coder.coderd.http.page_values import fill_page
+from coder.coderd.services.applications import app_host
+from coder.domain.app_addresses import frame_source
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -114,7 +116,7 @@ def framed(response: Response) -> Response:
 
 def _policy(ctx: Context) -> str:
     host = urlsplit(ctx.access_url).netloc
-    wildcard = ctx.config.wildcard_access_url
+    wildcard = frame_source(app_host(ctx))
     frames = f"'self' {host}" + (f" {wildcard}" if wildcard else "")
     directives = {
         "default-src": "'self'",
