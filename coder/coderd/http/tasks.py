@@ -100,6 +100,7 @@ async def get_logs(user: str, task: str) -> Response:
 @authenticated
 async def post_pause(user: str, task: str) -> Response:
     owner = await users.find_user(context(), subject(), user)
+    await task_conversation.remember(context(), subject(), owner.id, task)
     build = await tasks.pause(context(), subject(), owner.id, task)
     return reply(PauseTaskResponse(workspace_build=build), 202)
 

@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import msgspec
+import trio
 
 from coder.api.tasks import TaskLogEntry, TaskLogsResponse
 from coder.coderd.services import agent_http
 from coder.coderd.services.agent_http import Answer
 from coder.coderd.services.agent_view import status_of
-from coder.coderd.services.errors import BadGateway, Conflict, Invalid, NotFound, TooLarge
+from coder.coderd.services.errors import BadGateway, Conflict, Invalid, NotFound, Refusal, TooLarge
 from coder.coderd.services.tasks import load_task, status_of_task
 from coder.coderd.store import tasks as store
 from coder.coderd.store.agents import AgentPlace
@@ -37,6 +38,8 @@ FORMAT = "agentapi"
 
 _STARTING = frozenset({"pending", "initializing"})
 _PORTS = {"http": 80, "https": 443}
+_REMEMBER_TIMEOUT = 3.0
+# Seconds that pausing may wait for the app; it answers in milliseconds or not at all.
 
 
 class _Message(msgspec.Struct):
@@ -158,6 +161,31 @@ def _member(answer: Answer, name: str) -> Any:
 # ---- what is left behind
 
 
+async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
+    """Keeps the conversation of a running task that is about to pause, for agents that send none themselves.
+
+    Asks briefly and never refuses on the app's account: whoever pauses wants the task paused. Raises NotFound,
+    Forbidden.
+    """
+    view = await load_task(ctx, subject, owner_id, reference, "update")
+    if view.app is None or status_of_task(ctx, view) != "active":
+        return
+    try:
+        with trio.fail_after(_REMEMBER_TIMEOUT):
+            messages = await _live_messages(ctx, view.app)
+    except (Refusal, trio.TooSlowError) as error:
+        ctx.log.debug("the conversation of a pausing task could not be kept", task=view.task.id, error=error)
+        return
+    rows = _storable(messages)
+    while rows and len(json.dumps(rows)) > MAX_SNAPSHOT:
+        rows = rows[(len(rows) + 1) // 2 :]  # the end of it matters
+    await ctx.db.run(store.put_snapshot, view.task.id, SnapshotRow(rows, ctx.clock.now()))
+
+
+def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
+    return [{**msgspec.to_builtins(line), "content": line.content.replace("\x00", "❌")} for line in messages]
+
+
 async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: str, raw: bytes) -> None:
     """The conversation as the task's own agent tells it before it stops.
 
@@ -175,5 +203,4 @@ async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: st
         messages = msgspec.json.decode(raw, type=_Messages).messages
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid("Request body must be valid JSON.", str(error)) from error
-    rows = [{**msgspec.to_builtins(line), "content": line.content.replace("\x00", "❌")} for line in messages]
-    await ctx.db.run(store.put_snapshot, task_id, SnapshotRow(rows, ctx.clock.now()))
+    await ctx.db.run(store.put_snapshot, task_id, SnapshotRow(_storable(messages), ctx.clock.now()))

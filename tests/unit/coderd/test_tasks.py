@@ -10,6 +10,9 @@ from uuid import UUID, uuid4
 
 from coder.base.clock import FakeClock
 from coder.coderd.loops.autobuild import turn
+from coder.coderd.services import task_conversation
+from coder.coderd.store import tasks as task_store
+from coder.domain.policy import SYSTEM
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import agent_pb2
 from tests.kit.agentapi import SAID_AT, fake_app
@@ -65,6 +68,11 @@ async def test_a_conversation(tmp_path: Path) -> None:
             app.broken = True
             assert (await world.post(f"{path}/send", {"input": "now"})).status_code == 502
             assert (await world.get(f"{path}/logs")).status_code == 502
+            app.broken = False
+            await task_conversation.remember(world.ctx, SYSTEM, UUID(world.user_id), task["id"])
+            kept = await world.ctx.db.read(task_store.get_snapshot, UUID(task["id"]))
+            assert kept is not None, "whoever pauses keeps what was said"
+            assert [line["content"] for line in kept.messages] == ["What shall I do?", "more of it"]
             await _progress(world, path)
         await _pause_and_resume(world, answers, path, task)
 
