@@ -60,10 +60,12 @@ def task_resource(row: TaskRow) -> Resource:
 async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: CreateTaskRequest) -> Task:
     """A task, its workspace and that one's first start.
 
-    Raises NotFound (no such version), Invalid (no task in the template, a bad name, parameters), Forbidden, Conflict
-    (the name is taken).
+    Raises NotFound (no such version), Invalid (no input, no task in the template, a bad name, parameters), Forbidden,
+    Conflict (the name is taken).
     """
     version_id = body.template_version_id
+    if not body.input.strip():
+        raise _no_input()
     organization_id = await ctx.db.read(_check_version, subject, version_id)
     if not decide(subject, "create", Resource("task", owner_id=owner_id, organization_id=organization_id)):
         raise Forbidden
@@ -94,6 +96,10 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
         raise name_taken(row.name) from error
     ctx.wake_provisioners()
     return present_task(ctx, view)
+
+
+def _no_input() -> Invalid:
+    return Invalid("Task input is required.", validations=[("input", "must not be empty")])
 
 
 async def _check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:
@@ -254,6 +260,9 @@ async def _owner(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     text = terms.one("owner")
     if text in {"", "me"}:
         return subject.user_id if text else None
+    named = as_uuid(text)
+    if named is not None:
+        return named  # an id tells nothing: only tasks that may be read are listed
     found = await ctx.db.read(name_store.find_user, text)
     if found is None or not may(subject, "read", Resource("user", id=str(found), owner_id=found)):
         terms.refuse(
@@ -287,7 +296,7 @@ async def update_input(ctx: Context, subject: Subject, owner_id: UUID, reference
     """Another prompt for the next start. Raises NotFound, Forbidden, Invalid, Conflict (the task is not paused)."""
     view = await load_task(ctx, subject, owner_id, reference, "update")
     if not prompt.strip():
-        raise Invalid("Task input is required.", validations=[("input", "must not be empty")])
+        raise _no_input()
     if "\x00" in prompt:
         raise Invalid("Validation failed.", validations=[("input", "must not contain NUL")])
     if status_of_task(ctx, view) != "paused":

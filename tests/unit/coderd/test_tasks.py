@@ -164,7 +164,7 @@ async def test_who_may_see_and_do() -> None:
             assert (await world.get(f"{root}/me/{task['id']}")).status_code == 404, "it is alice's"
         assert await names(world, token=bob) == []
         assert await names(world) == await names(world, "owner:alice") == await names(world, "alice") == ["job"]
-        assert await names(world, "owner:me") == []
+        assert await names(world, "owner:me") == await names(world, f"owner:{uuid4()}") == []
         assert await names(world, "owner:me status:initializing organization:default", token=token) == ["job"]
         assert await names(world, "status:paused") == []
         refused = await world.get(TASKS, params={"q": "owner:nobody status:odd colour:red"})
@@ -184,11 +184,12 @@ async def test_names_pages_and_bad_bodies() -> None:
         await new_task(world, name="one", display_name="One")
         taken = await world.post(f"{TASKS}/me", {"template_version_id": version, "input": "x", "name": "One"})
         assert (taken.status_code, taken.json()["message"]) == (409, 'Workspace "One" already exists.')
-        generated = await new_task(world, input="")
+        generated = await new_task(world, input="…")
         assert generated["name"].startswith("task-")
         for body, status in (
             ({"template_version_id": version, "input": "x", "name": "x" * 33}, 400),
             ({"template_version_id": version, "input": "a\x00b"}, 400),
+            ({"template_version_id": version, "input": " "}, 400),
             ({"template_version_id": version, "input": "x", "display_name": "y" * 65}, 400),
             ({"input": "x"}, 400),
             ({"template_version_id": str(uuid4()), "input": "x"}, 404),
