@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coder.base.errors import CoderError
+from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
 from coder.domain.hcl.tree import (
@@ -44,11 +45,11 @@ class TemplateError(CoderError):
 
 @dataclass(frozen=True, slots=True)
 class TemplateFiles:
-    """The parsed *.tf files of a directory, by name."""
+    """The parsed *.tf and *.tf.json files of a directory, by name; the latter as if they had been written natively."""
 
     files: tuple[File, ...]
     has_json: bool
-    "There are *.tf.json files, which are not read here."
+    "There are *.tf.json files."
 
     def blocks(self, kind: str) -> Iterable[tuple[File, Block]]:
         for file in self.files:
@@ -60,12 +61,16 @@ class TemplateFiles:
 def read_template(folder: Path) -> TemplateFiles:
     """Raises TemplateError naming file, line and column."""
     files: list[File] = []
-    for path in sorted(folder.glob("*.tf")):
+    in_json = set(folder.glob("*.tf.json"))
+    for path in sorted({*folder.glob("*.tf"), *in_json}):
         try:
-            files.append(parse_file_untrusted(path.read_text("utf-8-sig", "replace"), path.name))
+            text = path.read_text("utf-8-sig", "replace")
+            if path in in_json:
+                text = native_syntax_untrusted(text, path.name)
+            files.append(parse_file_untrusted(text, path.name))
         except HclError as problem:
             raise TemplateError(problem.message) from problem
-    return TemplateFiles(tuple(files), any(folder.glob("*.tf.json")))
+    return TemplateFiles(tuple(files), bool(in_json))
 
 
 class TemplateCache:
