@@ -50,6 +50,7 @@ with the state they have. Ours: service managers kill after 90 s, and people wai
 PART_MODULES: tuple[str, ...] = (
     "coder.coderd.services.relay",
     "coder.coderd.services.coordinator",
+    "coder.coderd.services.replicas",
     "coder.coderd.services.agent_dialer",
     "coder.coderd.services.metrics_server",
     "coder.coderd.services.wireguard_hub",

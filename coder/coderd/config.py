@@ -63,6 +63,7 @@ class ServerConfig:
     derp_server_region_id: int = 999
     derp_server_region_code: str = "coder"
     derp_server_region_name: str = "Coder Embedded Relay"
+    derp_server_relay_url: str = ""
     derp_server_stun_addresses: tuple[str, ...] = ()
     derp_force_websockets: bool = False
     derp_config_url: str = ""
