@@ -46,6 +46,17 @@ class Errand:
 
 async def forward(pool: AppPool, visit: Visit, errand: Errand, stopping: trio.Event) -> None:
     """One exchange. Raises BadGateway (nobody there) and BadAnswerError while the visit is unanswered."""
+    with trio.CancelScope() as scope:
+        pool.exchanges.add(scope)
+        try:
+            await _forward(pool, visit, errand, stopping)
+        finally:
+            pool.exchanges.discard(scope)
+    if scope.cancelled_caught:
+        visit.gone = True
+
+
+async def _forward(pool: AppPool, visit: Visit, errand: Errand, stopping: trio.Event) -> None:
     repeatable = visit.method in _RETRIED and not visit.has_body and not visit.is_upgrade
     fresh = not repeatable
     while True:

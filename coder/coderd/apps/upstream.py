@@ -33,6 +33,10 @@ Sent = h11.Request | h11.Response | h11.InformationalResponse | h11.Data | h11.E
 """What may be written to a connection."""
 
 
+LAST_SECONDS = 2.0
+"""What exchanges get once the server stops. Event streams never end by themselves; ours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an application listens."""
@@ -71,6 +75,8 @@ class AppPool:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._idle: dict[Place, list[AppConnection]] = {}
+        self.exchanges: set[trio.CancelScope] = set()
+        "Those under way: they end with the server, however long they would go on."
 
     async def connect(self, place: Place, *, fresh: bool) -> AppConnection:
         """A connection; a kept one unless `fresh`. Raises BadGateway."""
@@ -139,3 +145,6 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         with trio.move_on_after(IDLE_SECONDS / 2):
             await ctx.stopping.wait()
         await pool.drop_idle(0 if ctx.stopping.is_set() else IDLE_SECONDS)
+    await trio.sleep(LAST_SECONDS)
+    for scope in pool.exchanges:
+        scope.cancel()

@@ -18,6 +18,7 @@ from coder.coderd.services.errors import Invalid
 from coder.coderd.services.signing_keys import TokenRefused
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import workspace_proxies as proxy_store
+from coder.domain import scopes
 from coder.domain.app_addresses import AppRequest, HostPattern
 from coder.domain.app_headers import API_KEY_QUERY
 
@@ -50,6 +51,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
     # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
     allow = caller.key.allow_list or keys.ANY
+    keys.check_reach(caller.subject, scopes.combined([SCOPE], allow))
     row, token = keys.new_key(
         caller.user.id,
         caller.key.login_type,

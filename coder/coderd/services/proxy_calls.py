@@ -27,7 +27,7 @@ from coder.coderd.services.app_tokens import KEY_FEATURE, TICKET_FEATURE
 from coder.coderd.services.authentication import Credentials, authenticate, hash_secret
 from coder.coderd.services.derp_map import current_map
 from coder.coderd.services.errors import BadGateway, Invalid, NotFound, Unauthenticated
-from coder.coderd.services.proxy_health import ProxyHealth
+from coder.coderd.services.proxy_health import FIRST_REGION, ProxyHealth
 from coder.coderd.services.signing_keys import SigningKeys
 from coder.coderd.store import workspace_proxies as store
 from coder.coderd.store.apps import SessionRow
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
 
 TOKEN_HEADER = "Coder-External-Proxy-Token"  # noqa: S105 - a header's name
-FIRST_REGION = 10_000
-"""Relay regions of proxies are numbered from here, far from everybody else's."""
 SIBLING_AGE = timedelta(seconds=90)
 """A process that missed two registrations is not named to its siblings."""
 _FEATURES = (TICKET_FEATURE, KEY_FEATURE)

@@ -13,12 +13,15 @@ from coder.api.proxies import WorkspaceProxyStatus
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services import outgoing
+from coder.coderd.services.derp_map import RelayMap, proxy_region
 from coder.coderd.store import workspace_proxies as store
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.workspace_proxies import ProxyRow
 
+FIRST_REGION = 10_000
+"""Relay regions of proxies are numbered from here, far from everybody else's."""
 _MAX_WORDS = 20
 """Errors and warnings taken over from one proxy."""
 
@@ -47,6 +50,14 @@ class ProxyHealth:
         async with trio.open_nursery() as nursery:
             for row in rows:
                 nursery.start_soon(self.look_at, row)
+        numbers = await self._ctx.db.read(store.list_region_ids)
+        self._ctx.part(RelayMap).proxies = {
+            FIRST_REGION + numbers[row.id]: proxy_region(
+                FIRST_REGION + numbers[row.id], row.name, row.display_name, row.url
+            )
+            for row in rows
+            if row.derp_enabled and row.id in numbers and self.of(row).status == "ok"
+        }
         known = {row.id for row in rows}
         self._seen = {proxy_id: status for proxy_id, status in self._seen.items() if proxy_id in known}
 

@@ -72,6 +72,12 @@ async def get_region_id(tx: Tx, proxy_id: UUID) -> int:
     return int((await tx.execute(statement)).scalar_one())
 
 
+async def list_region_ids(tx: Tx) -> dict[UUID, int]:
+    """The numbers of living proxies' relay regions."""
+    statement = select(workspace_proxies.c.id, workspace_proxies.c.region_id).where(~workspace_proxies.c.deleted)
+    return {row[0]: row[1] for row in await tx.execute(statement)}
+
+
 async def put_replica(tx: Tx, row: ProxyReplicaRow) -> bool:
     """Notes that a process lives. False when the id is another proxy's."""
     values = {name: getattr(row, name) for name in ProxyReplicaRow.__slots__}

@@ -10,6 +10,7 @@ import trio
 
 from coder.base.secret import Secret
 from coder.coderd.loops import proxy_health
+from coder.coderd.services.derp_map import current_map
 from coder.coderd.store import workspace_proxies as store
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -147,6 +148,8 @@ async def _its_health(world: World) -> None:
     assert found["status"]["report"]["warnings"] == ["slow disk"]
     regions = (await world.get("/api/v2/regions")).json()["regions"]
     assert regions[1]["wildcard_hostname"] == "*.proxy.test"
+    relay = next(region for number, region in current_map(world.ctx).regions.items() if number > 10_000)
+    assert (relay.nodes[0].host_name, relay.nodes[0].derp_port, relay.embedded_relay) == ("127.0.0.1", port, False)
 
 
 async def _its_keys(call: Any) -> None:
