@@ -99,7 +99,11 @@ def run_pyinstaller(root: Path, work: Path) -> Path:
         sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
         f"--distpath={work / 'dist'}", f"--workpath={work / 'pyinstaller'}", str(root / "build" / "coder.spec"),
     ]  # fmt: skip
-    subprocess.run(command, check=True, cwd=root)
+    # The program has no sources to read its own API's description from: it brings it along.
+    description = work.resolve() / "openapi.json"
+    work.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "generate-openapi"), str(description)], check=True)
+    subprocess.run(command, check=True, cwd=root, env={**os.environ, "CODER_OPENAPI": str(description)})
     return work / "dist" / "coder"
 
 

@@ -15,7 +15,7 @@ TARGET = ROOT / "docs/protocol/state-machines.md"
 
 from coder.agent import lifecycle  # noqa: E402
 from coder.domain import builds, jobs  # noqa: E402
-from coder.mesh.core.paths import mtu, selector  # noqa: E402
+from coder.mesh.core.paths import mtu, portmapping, selector  # noqa: E402
 from coder.mesh.core.stack import states  # noqa: E402
 from coder.mesh.core.tunnel import constants, timers  # noqa: E402
 from coder.rpc.proto import agent_pb2  # noqa: E402
@@ -25,7 +25,7 @@ Arrow = tuple[str, str, str]
 
 
 def main() -> int:
-    text = "\n".join([HEAD, tcp(), path(), size(), tunnel(), agent(), workspace()])
+    text = "\n".join([HEAD, tcp(), path(), size(), port(), tunnel(), agent(), workspace()])
     if "--check" in sys.argv:
         return 0 if TARGET.exists() and TARGET.read_text() == text else 1
     TARGET.parent.mkdir(parents=True, exist_ok=True)
@@ -84,6 +84,24 @@ payload, tried in this order: {rungs}. A size unanswered {mtu.MAX_PROBES} times 
 again after {mtu.RAISE_AFTER / 60:g} minutes.
 
 {diagram(arrows, start=mtu.State.SEARCHING.name)}
+"""
+
+
+def port() -> str:
+    always = {portmapping.Event.WANTED, portmapping.Event.UNWANTED}
+    arrows = [
+        (before.name, after.name, event.value)
+        for (before, event), after in portmapping.TABLE.items()
+        if event not in always or (before, after) == (portmapping.State.IDLE, portmapping.State.ASKING_PCP)
+    ]
+    return f"""## A port of the router's
+
+`coder/mesh/core/paths/portmapping.py`. From every state "{portmapping.Event.WANTED.value}" (the network changed) leads
+to {portmapping.State.ASKING_PCP.name} and "{portmapping.Event.UNWANTED.value}" to {portmapping.State.IDLE.name}; those
+arrows are left out. A mapping is asked for {portmapping.LIFETIME} s; no and silence hold for
+{portmapping.ASK_AGAIN:g} s.
+
+{diagram(arrows, start=portmapping.State.IDLE.name)}
 """
 
 

@@ -16,6 +16,7 @@ import trio
 
 from coder.agent import environment
 from coder.agent.app_health import AppHealth
+from coder.agent.claims import NOBODY, wait_until_given
 from coder.agent.config import AgentConfig
 from coder.agent.connection import Connection
 from coder.agent.connection_reports import ReportQueue
@@ -67,16 +68,20 @@ class Agent:
         self._served = False
         "Whether the current connection brought a manifest."
         self._stop = trio.Event()
+        self._given = False
+        "Whether the workspace has got another owner."
         self._connected = False
 
     def stop(self) -> None:
         """Begins the graceful shutdown; `run` returns when it is done."""
         self._stop.set()
 
-    async def run(self) -> None:
+    async def run(self) -> bool:
         """Serves until `stop`, then runs the stop scripts and reports the end.
 
-        Raises CoderError when the server refuses us for good reason at the first dial and nothing was ever served.
+        True when it ended because a workspace that was made ahead has been given to somebody: a new agent should be
+        started for the new owner. Raises CoderError when the server refuses us for good reason at the first dial and
+        nothing was ever served.
         """
         import trio_asyncio
 
@@ -90,9 +95,14 @@ class Agent:
                 link = trio.CancelScope()
                 nursery.start_soon(partial(self._stay_connected, network, link))
                 nursery.start_soon(self._first_manifest, nursery)
+                nursery.start_soon(self._wait_for_owner)
                 await self._stop.wait()
-                await self._shut_down(ssh, network, link)
+                if self._given:
+                    await self._hand_over(ssh, network, link)
+                else:
+                    await self._shut_down(ssh, network, link)
                 nursery.cancel_scope.cancel()
+        return self._given
 
     # ---- connection
 
@@ -119,7 +129,9 @@ class Agent:
     def _on_connected(self, manifest: agent_pb2.Manifest) -> None:
         """A manifest has arrived: the first starts scripts, later ones only refresh."""
         self._served = True
-        self.state.manifest = manifest
+        before, self.state.manifest = self.state.manifest, manifest
+        if before is not None and before.owner_username == NOBODY != manifest.owner_username:
+            self._start_anew()  # it was given away while we were not connected
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
         self._manifest_seen.set()
@@ -149,6 +161,24 @@ class Agent:
                     out.write(secret.value)
             except OSError as error:
                 log.error("cannot write a secret's file", path=path, error=error)
+
+    async def _wait_for_owner(self) -> None:
+        await self._manifest_seen.wait()
+        if await wait_until_given(self.config.policy):
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        if not self._stop.is_set():
+            log.info("the workspace has a new owner; starting anew")
+            self._given = True
+            self._stop.set()
+
+    async def _hand_over(self, ssh: SshService, network: Network, link: trio.CancelScope) -> None:
+        """The end of an agent whose workspace goes on: nothing of its first owner stays, and no stop script runs."""
+        ssh.runner.terminate_all()
+        await network.close_listeners()
+        await network.leave()
+        link.cancel()
 
     async def _shut_down(self, ssh: SshService, network: Network, link: trio.CancelScope) -> None:
         self.lifecycle.set(State.SHUTTING_DOWN)

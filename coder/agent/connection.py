@@ -86,7 +86,9 @@ class Connection:
         if len(manifest.agent_id) != 16:
             raise trio.BrokenResourceError("the server sent a manifest without an agent id")
         on_manifest(manifest)
-        startup = agent_pb2.Startup(version=BUILD_VERSION, expanded_directory=str(self._agent.state.directory or ""))
+        # A manifest without a directory means the home directory, which nobody needs to be told.
+        directory = str(self._agent.state.directory or "") if manifest.directory else ""
+        startup = agent_pb2.Startup(version=BUILD_VERSION, expanded_directory=directory)
         for name in self._agent.config.subsystems:
             if name in _SUBSYSTEMS:
                 startup.subsystems.append(agent_pb2.Startup.Subsystem.ValueType(_SUBSYSTEMS[name]))

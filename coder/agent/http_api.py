@@ -78,6 +78,8 @@ class HttpApi:
 
     async def _answer(self, request: Request) -> Reply:
         handler = ROUTES.get((request.method, request.path))
+        if handler is None and request.path.startswith("/api/v0/containers/devcontainers/"):
+            return Reply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if handler is None and request.path.startswith("/api/v0/containers"):
             handler = _containers
         if handler is None:

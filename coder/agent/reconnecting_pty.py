@@ -60,6 +60,8 @@ class PtyService:
                 except OSError as error:
                     await stream.send_all(f"coder agent: {error.strerror or error}\r\n".encode())
                     return
+            else:
+                session.resize(init.height, init.width)  # the newest viewer's window counts, as in the recordings
             ident = self._state.open_session("reconnecting_pty")
             code = 1
             try:
@@ -206,10 +208,15 @@ class _Session:
                 scope.cancel()  # a megabyte without one whole object is no terminal client
                 return
 
-    async def _on_message(self, message: dict[str, Any]) -> None:
-        height, width = message.get("height") or 0, message.get("width") or 0
-        if isinstance(height, int) and isinstance(width, int) and height > 0 and width > 0:
+    def resize(self, height: object, width: object) -> None:
+        """Tell the program the size of the viewer's window; senseless ones are ignored."""
+        if self._over or not isinstance(height, int) or not isinstance(width, int):
+            return
+        if 0 < height < 1 << 16 and 0 < width < 1 << 16:
             terminal.resize(self._master, height, width)
+
+    async def _on_message(self, message: dict[str, Any]) -> None:
+        self.resize(message.get("height"), message.get("width"))
         text = message.get("data") or ""
         data = _typed(text) if isinstance(text, str) else b""
         while data and not self._over:

@@ -22,10 +22,9 @@ async def serve_speedtest(stream: trio.abc.Stream) -> None:
     async with stream:
         try:
             line, rest = await _read_line(stream)
-            config = json.loads(line)
-            if config.get("version") != VERSION:
-                said = f"version mismatch! Server is version {VERSION}, client is version {config.get('version')}"
-                await stream.send_all(json.dumps({"error": said}).encode() + b"\n")
+            refusal, config = read_request_untrusted(line)
+            if refusal:
+                await stream.send_all(json.dumps({"error": refusal}, separators=(",", ":")).encode() + b"\n")
                 return
             seconds = min(MAX_SECONDS, config["time"] / 1e9)
             await stream.send_all(b"{}\n")
@@ -35,6 +34,23 @@ async def serve_speedtest(stream: trio.abc.Stream) -> None:
                 await receive_blocks(stream, seconds * 4, len(rest))
         except (ValueError, KeyError, TypeError, trio.BrokenResourceError, trio.ClosedResourceError):
             return
+
+
+def read_request_untrusted(line: bytes) -> tuple[str, dict[str, int]]:
+    """(why it is refused, in the words of the field's server; empty when it is not, the request)."""
+    try:
+        config = json.loads(line)
+    except (ValueError, RecursionError):
+        first = line.decode("utf-8", "replace").lstrip()[:1]
+        return f"invalid character {first!r} looking for beginning of value" if first else "unexpected EOF", {}
+    if not isinstance(config, dict):
+        return "the request is no JSON object", {}
+    found = {name: config.get(name, 0) for name in ("version", "time", "direction")}
+    if not all(isinstance(value, int) and abs(value) < 1 << 63 for value in found.values()):
+        return "the request's fields are not numbers", {}
+    if found["version"] != VERSION:
+        return f"version mismatch! Server is version {VERSION}, client is version {found['version']}", {}
+    return "", found
 
 
 async def send_blocks(stream: trio.abc.SendStream, seconds: float) -> int:

@@ -225,3 +225,39 @@ class ProvisionerJobWhy(ApiStruct):
 
 class ParkProvisionerJobRequest(ApiStruct):
     parked: bool = True
+
+
+class DaemonHost(ApiStruct):
+    """The machine of a daemon; bytes, and busy cores."""
+
+    cores: int
+    cpu: float | None = None
+    load: float | None = None
+    memory_used: int | None = None
+    memory_total: int | None = None
+    disk_used: int | None = None
+    disk_total: int | None = None
+
+
+class DaemonSlots(ApiStruct):
+    total: int
+    busy: int
+
+
+class ProvisionerDaemonHealth(ApiStruct):
+    """What was measured of a daemon. Ours, not upstream's."""
+
+    daemon_id: UUID
+    name: str
+    status: ProvisionerDaemonStatus
+    source: Literal["mesh", "process", "heartbeat"]
+    "Asked over the mesh, looked at in the server's own process, or known by its link's heartbeat alone."
+    reachable: bool
+    version: str
+    slots: DaemonSlots
+    host: DaemonHost | None = None
+    latency_ms: float | None = None
+    measured_at: datetime | None = None
+    answered_at: datetime | None = None
+    unreachable_since: datetime | None = None
+    problem: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -80,3 +81,86 @@ class UpdateWorkspaceProxyResponse(ApiStruct):
 class WorkspaceProxyBuildInfo(ApiStruct):
     workspace_proxy: bool
     dashboard_url: str
+
+
+class RegisterWorkspaceProxyRequest(ApiStruct):
+    """What a proxy says every half minute. `replica_id` is one of its processes."""
+
+    access_url: str
+    wildcard_hostname: str
+    derp_enabled: bool
+    derp_only: bool
+    replica_id: UUID
+    replica_hostname: str
+    replica_error: str
+    replica_relay_address: str
+    version: str
+
+
+class RegisterWorkspaceProxyResponse(ApiStruct):
+    derp_mesh_key: str
+    derp_region_id: int
+    derp_map: Any
+    derp_force_websockets: bool
+    sibling_replicas: list[Replica]
+
+
+class DeregisterWorkspaceProxyRequest(ApiStruct):
+    replica_id: UUID
+
+
+class CryptoKey(ApiStruct):
+    feature: str
+    secret: str
+    "Hexadecimal."
+    deletes_at: datetime
+    "The zero time while it is in use."
+    sequence: int
+    starts_at: datetime
+
+
+class CryptoKeysResponse(ApiStruct):
+    crypto_keys: list[CryptoKey]
+
+
+class SignedAppRequest(ApiStruct):
+    """An application as a proxy was asked for it."""
+
+    access_method: str
+    base_path: str
+    username_or_id: str
+    workspace_name_or_id: str
+    agent_name_or_id: str = ""
+    app_slug_or_port: str = ""
+    app_prefix: str = ""
+
+
+class IssueTokenRequest(ApiStruct):
+    app_request: SignedAppRequest
+    session_token: str = ""
+    path_app_base_url: str = ""
+    app_hostname: str = ""
+    app_path: str = ""
+    app_query: str = ""
+
+
+class IssueSignedAppTokenResponse(ApiStruct):
+    signed_token_str: str
+
+
+class AppStat(ApiStruct):
+    """One session in an application, as a proxy saw it."""
+
+    user_id: UUID
+    workspace_id: UUID
+    agent_id: UUID
+    access_method: str
+    slug_or_port: str
+    session_id: UUID
+    session_started_at: datetime
+    session_ended_at: datetime
+    requests: int
+
+
+class ReportAppStatsRequest(ApiStruct):
+    stats: list[AppStat]

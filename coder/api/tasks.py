@@ -30,7 +30,7 @@ class ResumeTaskResponse(ApiStruct):
 
 
 class TaskStateEntry(ApiStruct):
-    timestamp: str
+    timestamp: datetime
     state: TaskState
     message: str
     uri: str
@@ -78,6 +78,10 @@ class TaskLogsResponse(ApiStruct):
 
 
 class TaskSendRequest(ApiStruct):
+    input: str
+
+
+class UpdateTaskInputRequest(ApiStruct):
     input: str
 
 

@@ -59,7 +59,8 @@ async def _main(config: Any) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch_signals)
-        await agent.run()
+        while await agent.run():
+            agent = Agent(config)  # the workspace has a new owner
         nursery.cancel_scope.cancel()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
@@ -39,6 +40,21 @@ def _licenses(invocation: Invocation) -> int:
         lambda: [{**one, "uploaded at": one.get("uploaded_at", "")} for one in found],
         lambda: found,
     )
+    return 0
+
+
+def _add_license(_: Invocation) -> int:
+    """Every feature is there without one: said, and nothing stored."""
+    say("This deployment needs no license: every feature is entitled. Nothing was stored.")
+    return 0
+
+
+def _pause_prebuilds(invocation: Invocation, *, paused: bool) -> int:
+    client = session.client(invocation)
+    with doing(f"unable to {'pause' if paused else 'resume'} prebuilds"):
+        body = {"reconciliation_paused": paused}
+        client.request("PUT", "/api/v2/prebuilds/settings", json=body, expect=(200, 204, 304))
+    say(f"Prebuilds are now {'paused' if paused else 'resumed'}.")
     return 0
 
 
@@ -105,4 +121,27 @@ CUSTOM = Command(
     run=_custom,
     min_args=2,
     max_args=2,
+)
+ADD_LICENSE = Command(
+    words="licenses add",
+    summary="Add a license; none is needed",
+    run=_add_license,
+    max_args=0,
+    options=(
+        Option("file", "file", short="f", help="File with the license."),
+        Option("license", "license", short="l", secret=True, help="The license itself."),
+        Option("debug", "debug", kind="bool", default=False, help="Print the license's claims."),
+    ),
+)
+PAUSE_PREBUILDS = Command(
+    words="prebuilds pause",
+    summary="Make no workspaces ahead for now",
+    run=lambda invocation: _pause_prebuilds(invocation, paused=True),
+    max_args=0,
+)
+RESUME_PREBUILDS = Command(
+    words="prebuilds resume",
+    summary="Make workspaces ahead again",
+    run=lambda invocation: _pause_prebuilds(invocation, paused=False),
+    max_args=0,
 )

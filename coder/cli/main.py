@@ -17,6 +17,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "debug trace": ("debug_trace:TRACE", "Watch the way to a workspace being found"),
     "delete": ("lifecycle:DELETE", "Delete a workspace"),
     "dotfiles": ("dotfiles:DOTFILES", "Personalize your workspace by applying a canonical dotfiles repository"),
+    "exp example-error validation": ("experimental:VALIDATION", "Show an error of validation"),
+    "exp prompt-example multi-select": ("experimental:MULTI_SELECT", "Ask for several of a list"),
+    "exp prompt-example multi-select-no-defaults": (
+        "experimental:MULTI_SELECT_BARE",
+        "Ask for several of a list, none chosen",
+    ),
+    "exp prompt-example rich-multi-select": (
+        "experimental:RICH_MULTI_SELECT",
+        "Ask for a parameter with several values",
+    ),
+    "exp prompt-example rich-parameter": ("experimental:RICH_PARAMETER", "Ask for a parameter"),
+    "exp prompt-example select": ("experimental:SELECT", "Ask for one of a list"),
+    "exp rpty": ("experimental:RPTY", "Attach to a terminal of a workspace that outlives the connection"),
+    "external-auth access-token": ("external_auth:ACCESS_TOKEN", "Print the token of an external provider"),
     "external-workspaces create": ("external_workspaces:CREATE", "Create a new external workspace"),
     "external-workspaces list": ("external_workspaces:LIST", "List external workspaces"),
     "external-workspaces agent-instructions": (
@@ -25,10 +39,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "favorite": ("workspace_settings:FAVORITE", "Add a workspace to your favorites"),
     "features list": ("deployment:FEATURES", "List features"),
+    "gitaskpass": ("git:GITASKPASS", "Answer git's question for a name or password"),
+    "gitssh": ("git:GITSSH", "Run ssh with the SSH key of the workspace's owner"),
     "groups create": ("groups:CREATE", "Create a user group"),
     "groups delete": ("groups:DELETE", "Delete a user group"),
     "groups edit": ("groups:EDIT", "Edit a user group"),
     "groups list": ("groups:LIST", "List user groups"),
+    "licenses add": ("deployment:ADD_LICENSE", "Add a license; none is needed"),
     "licenses list": ("deployment:LICENSES", "List licenses"),
     "list": ("workspaces:LIST", "List workspaces"),
     "login": ("login:LOGIN", "Authenticate with a Coder deployment"),
@@ -52,9 +69,43 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "organizations roles create": ("organizations:ROLES_CREATE", "Create a custom role of the organization"),
     "organizations roles show": ("organizations:ROLES_SHOW", "Show role(s)"),
     "organizations roles update": ("organizations:ROLES_UPDATE", "Update a custom role of the organization"),
+    "organizations settings set group-sync": (
+        "organization_settings:SET_GROUP_SYNC",
+        "How groups follow from the provider's claims",
+    ),
+    "organizations settings set organization-sync": (
+        "organization_settings:SET_ORGANIZATION_SYNC",
+        "How memberships follow from the provider's claims",
+    ),
+    "organizations settings set role-sync": (
+        "organization_settings:SET_ROLE_SYNC",
+        "How roles follow from the provider's claims",
+    ),
+    "organizations settings set workspace-sharing": (
+        "organization_settings:SET_SHARING",
+        "Whether workspaces may be shared",
+    ),
+    "organizations settings show group-sync": (
+        "organization_settings:SHOW_GROUP_SYNC",
+        "How groups follow from the provider's claims",
+    ),
+    "organizations settings show organization-sync": (
+        "organization_settings:SHOW_ORGANIZATION_SYNC",
+        "How memberships follow from the provider's claims",
+    ),
+    "organizations settings show role-sync": (
+        "organization_settings:SHOW_ROLE_SYNC",
+        "How roles follow from the provider's claims",
+    ),
+    "organizations settings show workspace-sharing": (
+        "organization_settings:SHOW_SHARING",
+        "Whether workspaces may be shared",
+    ),
     "organizations show": ("organizations:SHOW", "Show an organization"),
     "ping": ("ping:PING", "Ping a workspace"),
     "port-forward": ("port_forward:PORT_FORWARD", "Forward ports from a workspace to the local machine"),
+    "prebuilds pause": ("deployment:PAUSE_PREBUILDS", "Make no workspaces ahead for now"),
+    "prebuilds resume": ("deployment:RESUME_PREBUILDS", "Make workspaces ahead again"),
     "provisioner jobs cancel": ("provisioner_jobs:CANCEL", "Cancel a provisioner job"),
     "provisioner jobs list": ("provisioner_jobs:LIST", "List provisioner jobs"),
     "provisioner jobs why": ("provisioner_jobs:WHY", "Explain why a job waits and when it should start"),
@@ -72,7 +123,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schedule show": ("workspace_schedule:SHOW", "Show workspace schedules"),
     "schedule start": ("workspace_schedule:START", "Edit workspace start schedule"),
     "schedule stop": ("workspace_schedule:STOP", "Edit workspace stop schedule"),
+    "secret create": ("secrets:CREATE", "Create a secret"),
+    "secret delete": ("secrets:DELETE", "Delete a secret"),
+    "secret import": ("secrets:IMPORT", "Create the secrets of a file"),
+    "secret list": ("secrets:LIST", "List secrets, or show one; never their values"),
+    "secret update": ("secrets:UPDATE", "Change a secret"),
     "server": ("server:SERVER", "Start a Coder server"),
+    "server create-admin-user": ("server_database:CREATE_ADMIN", "Create a user who may do everything"),
+    "server dbcrypt decrypt": ("server_database:DECRYPT", "Store everything in the open again"),
+    "server dbcrypt delete": ("server_database:FORGET", "Delete everything that is sealed"),
+    "server dbcrypt rotate": ("server_database:ROTATE", "Seal what is secret in the database with a new key"),
+    "server fix-oidc-links": ("server_database:FIX_LINKS", "Untie accounts from a former OpenID provider"),
+    "server postgres-builtin-serve": ("server_database:BUILTIN_SERVE", "Run the built-in database without its server"),
+    "server postgres-builtin-url": ("server_database:BUILTIN_URL", "Print the URL of the built-in database"),
     "sharing add": ("sharing:ADD", "Share a workspace with a user or group"),
     "sharing remove": ("sharing:REMOVE", "Take shared access to a workspace back"),
     "sharing status": ("sharing:STATUS", "List whom a workspace is shared with"),
@@ -87,6 +150,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "state pull": ("workspace_settings:STATE_PULL", "Pull a Terraform state file from a workspace"),
     "state push": ("workspace_settings:STATE_PUSH", "Push a Terraform state file to a workspace"),
     "stop": ("lifecycle:STOP", "Stop a workspace"),
+    "support bundle": ("support:BUNDLE", "Write an archive that helps to find out what is wrong"),
+    "task create": ("tasks:CREATE", "Create a task"),
+    "task delete": ("tasks:DELETE", "Delete tasks"),
+    "task list": ("tasks:LIST", "List tasks"),
+    "task logs": ("tasks:LOGS", "Show what a task and its user said"),
+    "task pause": ("tasks:PAUSE", "Pause a task: its workspace stops"),
+    "task resume": ("tasks:RESUME", "Let a paused task go on"),
+    "task send": ("tasks:SEND", "Give a task more input"),
+    "task status": ("tasks:STATUS", "Show how a task is doing"),
     "templates archive": ("template_settings:ARCHIVE", "Archive unused or failed template versions"),
     "templates create": ("templates:CREATE", "Create a template from the current directory or as specified by flag"),
     "templates delete": ("templates:DELETE", "Delete templates"),
@@ -115,6 +187,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users delete": ("users:DELETE", "Delete a user by username or user_id"),
     "users edit-roles": ("users:EDIT_ROLES", "Edit a user's roles by username or id"),
     "users list": ("users:LIST", "Prints the list of users"),
+    "users oidc-claims": ("users:OIDC_CLAIMS", "Show what the OpenID provider says of you"),
     "users show": ("users:SHOW", "Show a single user"),
     "users suspend": ("users:SUSPEND", "Suspend a user, who can then not log in"),
     "version": ("version:VERSION", "Show coder version"),
@@ -122,6 +195,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "wireguard list": ("wireguard_clients:LIST", "List your WireGuard clients and what they may reach"),
     "wireguard remove": ("wireguard_clients:REMOVE", "Cut a WireGuard client off"),
     "whoami": ("login:WHOAMI", "Fetch authenticated user info for Coder deployment"),
+    "workspace-proxy create": ("workspace_proxies:CREATE", "Create a workspace proxy"),
+    "workspace-proxy delete": ("workspace_proxies:DELETE", "Delete a workspace proxy"),
+    "workspace-proxy edit": ("workspace_proxies:EDIT", "Change a workspace proxy"),
+    "workspace-proxy ls": ("workspace_proxies:LIST", "List workspace proxies"),
+    "workspace-proxy regenerate-token": ("workspace_proxies:REGENERATE", "Give a workspace proxy a new token"),
 }
 
 ALIASES: dict[str, str] = {
@@ -183,6 +261,16 @@ ALIASES: dict[str, str] = {
     "wg rm": "wireguard remove",
     "wireguard ls": "wireguard list",
     "wireguard rm": "wireguard remove",
+    "tasks": "task",
+    "task ls": "task list",
+    "task rm": "task delete",
+    "secrets": "secret",
+    "secret ls": "secret list",
+    "secret rm": "secret delete",
+    "wsproxy": "workspace-proxy",
+    "workspace-proxy list": "workspace-proxy ls",
+    "workspace-proxy rm": "workspace-proxy delete",
+    "organizations setting": "organizations settings",
 }
 
 GROUPS: dict[str, str] = {
@@ -210,6 +298,19 @@ GROUPS: dict[str, str] = {
     "tokens": "Manage personal access tokens",
     "users": "Manage users",
     "wireguard": "Reach workspaces with any WireGuard app",
+    "task": "Manage tasks",
+    "secret": "Manage secrets of your workspaces",
+    "external-auth": "Manage external authentication",
+    "prebuilds": "Manage workspaces made ahead",
+    "workspace-proxy": "Manage workspace proxies",
+    "server dbcrypt": "Manage the encryption of the database",
+    "exp": "Commands that may change or go",
+    "exp prompt-example": "How prompts look",
+    "exp example-error": "How errors look",
+    "support": "Commands for troubleshooting",
+    "organizations settings": "Settings of an organization",
+    "organizations settings show": "Print settings as JSON",
+    "organizations settings set": "Change settings, given as JSON on standard input",
 }
 
 
@@ -218,6 +319,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] == "--version":
         words = ["version", *words[1:]]
+    if len(words) == 1 and words[0].startswith(("Username for '", "Password for '")):
+        words = ["gitaskpass", *words]  # git asks: an askpass program is given nothing but the question
     try:
         return _run(words)
     except KeyboardInterrupt:

@@ -20,7 +20,7 @@ def _run(invocation: Invocation) -> int:
 
 
 async def _main(invocation: Invocation) -> int:
-    from coder.client.link import explain_link, open_link
+    from coder.client.link import describe_path, explain_link, open_link
     from coder.client.ready import Preparation, say_on_stderr
     from coder.net.http1 import HttpClient
     from coder.tailnet.verdicts import lines_of
@@ -39,11 +39,13 @@ async def _main(invocation: Invocation) -> int:
             sys.stderr.write("\n".join(lines_of(explain_link(link))) + "\n")
             raise
         results = await _ping_all(invocation, link, name)
-        rungs = explain_link(link, next((result for result in reversed(results) if result), None))
+        last = next((result for result in reversed(results) if result), None)
+        rungs, path = explain_link(link, last), describe_path(link, last)
     if _wants_json(invocation):
-        _print_json(name, results, rungs)
+        _print_json(name, results, rungs, path)
     else:
         _summary(name, results)
+        _say_path(path)
         sys.stdout.write("\n" + "\n".join(lines_of(rungs)) + "\n")
     return 0 if any(results) else 1
 
@@ -52,7 +54,20 @@ def _wants_json(invocation: Invocation) -> bool:
     return bool(invocation["output"] == "json")
 
 
-def _print_json(name: str, results: list[Any], rungs: list[Any]) -> None:
+def _say_path(path: dict[str, Any]) -> None:
+    """What the time of a ping is made of, and how fresh the tunnel is."""
+    if path["relay_region"]:
+        took = f", {path['relay_latency_ms']:.2f} ms away" if path["relay_latency_ms"] is not None else ""
+        by = f", reached by {path['relay_rung']}" if path["relay_rung"] else ""
+        sys.stdout.write(f"  home relay: {path['relay_region']}{took}{by}\n")
+    if path["last_handshake_seconds_ago"] is not None:
+        sys.stdout.write(f"  WireGuard handshake: {path['last_handshake_seconds_ago']:.1f} s ago\n")
+    sys.stdout.write(f"  bytes sent: {path['direct_bytes']} direct, {path['relayed_bytes']} by relay\n")
+    if path["not_direct_because"]:
+        sys.stdout.write(f"  not direct: {path['not_direct_because']}\n")
+
+
+def _print_json(name: str, results: list[Any], rungs: list[Any], path: dict[str, Any]) -> None:
     import json
 
     pings = [
@@ -67,7 +82,17 @@ def _print_json(name: str, results: list[Any], rungs: list[Any]) -> None:
         else None
         for result in results
     ]
-    report = {"workspace": name, "pings": pings, "rungs": [rung.to_json() for rung in rungs]}
+    good = [result.latency_s * 1000 for result in results if result]
+    report = {
+        "workspace": name,
+        "pings": pings,
+        "lost": len(results) - len(good),
+        "latency_ms": {"min": round(min(good), 3), "avg": round(sum(good) / len(good), 3), "max": round(max(good), 3)}
+        if good
+        else None,
+        "path": path,
+        "rungs": [rung.to_json() for rung in rungs],
+    }
     sys.stdout.write(json.dumps(report, indent=4) + "\n")
 
 

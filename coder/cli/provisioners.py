@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,14 +17,14 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import print_rows, say
+from coder.cli.output import print_json, print_rows, print_table, say
 from coder.cli.parameters import pairs
 from coder.cli.templates import organization_of
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.net.policy import DialPolicy
-    from coder.provisionerd.config import DaemonConfig
+    from coder.provisionerd.config import DaemonConfig, Shutdown
     from coder.rpc.session import Session
 
 COLUMNS = (
@@ -51,12 +51,17 @@ COLUMNS = (
     "organization",
 )
 DEFAULT_COLUMNS = ("created at", "last seen at", "key name", "name", "version", "status", "tags")
+HEALTH_COLUMNS = (
+    "name", "version", "status", "source", "reachable", "latency", "slots", "cpu", "memory", "disk"
+)  # fmt: skip
 MAX_MESSAGE = 256 << 10
 PROVIDERS = ("builtin", "upstream")
 """Who serves the coder/coder provider: this process, or what terraform installs."""
 
 
 def _list(invocation: Invocation) -> int:
+    if invocation["health"]:
+        return _list_health(invocation)
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     query = {"limit": str(invocation["limit"])}
@@ -80,6 +85,36 @@ def _list(invocation: Invocation) -> int:
         lambda: [item | {"organization_name": title} for item in daemons],
     )
     return 0
+
+
+def _list_health(invocation: Invocation) -> int:
+    """`--health`: what the server measured over the mesh."""
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    path = f"/api/v2/organizations/{organization['id']}/provisionerdaemons/health"
+    found: list[dict[str, Any]] = client.request("GET", path).json()
+    if not invocation["show_offline"]:
+        found = [one for one in found if one["status"] != "offline"]
+    if invocation["output"] == "json":
+        print_json(found)
+    else:
+        print_table(HEALTH_COLUMNS, [_health_row(one) for one in found])
+    return 0
+
+
+def _health_row(one: dict[str, Any]) -> dict[str, Any]:
+    host = one["host"] or {}
+    row: dict[str, Any] = {"name": one["name"], "version": one["version"], "status": one["status"]}
+    row["source"] = one["source"]
+    reachable = "yes" if one["reachable"] else "no"
+    row["reachable"] = f"no, since {one['unreachable_since']}" if one["unreachable_since"] else reachable
+    row["latency"] = "" if one["latency_ms"] is None else f"{one['latency_ms']:.0f} ms"
+    row["slots"] = f"{one['slots']['busy']}/{one['slots']['total']}"
+    row["cpu"] = "" if host.get("cpu") is None else f"{host['cpu']:.1f}/{host['cores']} cores"
+    for name in ("memory", "disk"):
+        used, total = host.get(f"{name}_used"), host.get(f"{name}_total")
+        row[name] = "" if used is None or total is None else f"{used / 2**30:.1f}/{total / 2**30:.1f} GiB"
+    return row
 
 
 def _row(daemon: dict[str, Any], organization: str) -> dict[str, Any]:
@@ -115,7 +150,13 @@ def _start(invocation: Invocation) -> int:
 
 
 async def _serve(invocation: Invocation) -> None:
+    import trio
+
+    from coder.base.host import HostWatch
     from coder.net.http1 import HttpClient
+    from coder.provisionerd.activity import Activity
+    from coder.provisionerd.daemon import run_daemon
+    from coder.provisionerd.overlay import Overlay
 
     with_token = not (invocation["key"] or invocation["psk"])
     policy = session.dial_policy(invocation, token=None if with_token else "")
@@ -129,7 +170,13 @@ async def _serve(invocation: Invocation) -> None:
     cache = _cache(invocation["cache_dir"])
     executors = _executors(cache, invocation["terraform_path"], invocation["terraform_provider"])
     config = _daemon_config(invocation, name, cache)
-    await _run_until_signal(knock.connect, config, executors, forceful=bool(invocation["forceful"]))
+    activity = Activity()
+    overlay = Overlay(policy, HostWatch(cache), activity)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(overlay.run)
+        run = partial(run_daemon, knock.connect, config, executors, beside=overlay.coordinate, activity=activity)
+        await _run_until_signal(run, forceful=bool(invocation["forceful"]))
+        nursery.cancel_scope.cancel()
 
 
 def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConfig:
@@ -144,7 +191,7 @@ def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConf
     )
 
 
-async def _run_until_signal(connect: Any, config: DaemonConfig, executors: Any, *, forceful: bool) -> None:
+async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, forceful: bool) -> None:
     """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once.
 
     `forceful`: the first signal counts as the second.
@@ -154,7 +201,6 @@ async def _run_until_signal(connect: Any, config: DaemonConfig, executors: Any, 
     import trio
 
     from coder.provisionerd.config import Shutdown
-    from coder.provisionerd.daemon import run_daemon
 
     shutdown = Shutdown()
 
@@ -173,7 +219,7 @@ async def _run_until_signal(connect: Any, config: DaemonConfig, executors: Any, 
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery.cancel_scope)
-        await run_daemon(connect, config, executors, shutdown)
+        await run(shutdown)
         nursery.cancel_scope.cancel()
 
 
@@ -355,6 +401,14 @@ LIST = Command(
     options=(
         Option(
             "limit", "limit", "CODER_PROVISIONER_LIST_LIMIT", short="l", kind="int", default=50, help="At most so many."
+        ),
+        Option(
+            "health",
+            "health",
+            "CODER_PROVISIONER_LIST_HEALTH",
+            kind="bool",
+            default=False,
+            help="Show what the server measured over the mesh instead: liveness and the load of the machines.",
         ),
         Option(
             "show_offline",

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import AsyncIterator
 from typing import Any
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
 from coder.cli.command import Command, Invocation
+from coder.cli.direct_database import database_url, postgres_url
 from coder.cli.output import ask
 
 
@@ -46,24 +43,9 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
         await key_store.delete_keys_of(tx, user.id)
         return True
 
-    async with _database_url(invocation) as url, open_database(url) as database:
+    async with database_url(invocation) as url, open_database(url) as database:
         if not await database.run(write):
             raise CoderError("no_user", f'there is no user "{username}"', "Names are those people sign in with.")
-
-
-@contextlib.asynccontextmanager
-async def _database_url(invocation: Invocation) -> AsyncIterator[str]:
-    """The URL given, else the built-in database, which no server may hold meanwhile."""
-    if invocation["postgres_url"]:
-        yield invocation["postgres_url"]
-        return
-    from coder.base.config import Inputs
-    from coder.coderd.config import server_config
-    from coder.coderd.store.postgres import run_postgres
-
-    config = server_config(Inputs(env=invocation.env), session.config_dir(invocation))
-    async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
-        yield url
 
 
 RESET_PASSWORD = Command(
@@ -73,13 +55,5 @@ RESET_PASSWORD = Command(
     run=_reset,
     min_args=1,
     max_args=1,
-    options=(
-        Option(
-            "postgres_url",
-            "postgres-url",
-            "CODER_PG_CONNECTION_URL",
-            secret=True,
-            help="URL of the database; the built-in one (with its server stopped) if left out.",
-        ),
-    ),
+    options=(postgres_url(),),
 )

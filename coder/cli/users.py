@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from typing import Any
@@ -69,6 +70,23 @@ def _show(invocation: Invocation) -> int:
     for label, value in rows:
         sys.stdout.write(f"{label + ':':16}{value}  \n")
     return 0
+
+
+def _oidc_claims(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    with doing("get oidc claims"):
+        found = client.request("GET", "/api/v2/users/oidc-claims").json()
+    claims = found.get("claims") or {}
+    print_rows(invocation, ("key", "value"), lambda: _claim_rows(claims), lambda: found)
+    return 0
+
+
+def _claim_rows(claims: dict[str, Any]) -> list[dict[str, Any]]:
+    plain = (str, int, float)
+    return [
+        {"key": key, "value": value if isinstance(value, plain) else json.dumps(value)}
+        for key, value in sorted(claims.items())
+    ]
 
 
 def _create(invocation: Invocation) -> int:
@@ -236,4 +254,11 @@ EDIT_ROLES = Command(
         YES,
         Option("roles", "roles", kind="string-array", default=(), help="Roles, separated by commas; empty takes all."),
     ),
+)
+OIDC_CLAIMS = Command(
+    words="users oidc-claims",
+    summary="Show what the OpenID provider says of you",
+    run=_oidc_claims,
+    max_args=0,
+    options=(column_option(("key", "value"), ("key", "value")), output_option()),
 )

@@ -166,7 +166,13 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Ve
     if not (facts.is_disabled or facts.is_blocked):
         address = seen[0] if seen else ""
         found.append(
-            verdicts.udp(works=status.udp_works, servers=servers, answered=status.stun_answers, address=address)
+            verdicts.udp(
+                works=status.udp_works,
+                servers=servers,
+                answered=status.stun_answers,
+                address=address,
+                mapping=verdicts.explain_mapping(status.port_mapping, status.mapped_endpoint),
+            )
         )
     key = link.controller.public_key_of(link.agent_id)
     direct = last.endpoint if last is not None and last.via == "direct" else ""
@@ -181,6 +187,34 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Ve
         )
     )
     return found
+
+
+def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[str, Any]:
+    """The path of an open link in numbers: what it is, what it took, and why it is not direct (None when it is)."""
+    status = link.node.status()
+    key = link.controller.public_key_of(link.agent_id)
+    peer = next((peer for peer in status.peers if peer.public_key == key), None)
+    home = status.self_info.preferred_derp
+    took = status.self_info.derp_latency.get(f"{home}-v4")
+    relay = next((relay for relay in status.relays if relay.region == home), None)
+    direct = next(rung for rung in explain_link(link, last) if rung.name == "direct")
+    handshake = peer.last_handshake if peer is not None else None
+    return {
+        "state": peer.path if peer is not None else "unknown",
+        "endpoint": peer.endpoint if peer is not None else "",
+        "coordination": link.facts.coordination,
+        "relay_region_id": home,
+        "relay_region": link.regions.get(home, ""),
+        "relay_rung": relay.rung if relay is not None else "",
+        "relay_latency_ms": None if took is None else round(took * 1000, 3),
+        "last_handshake_seconds_ago": None if handshake is None else round(trio.current_time() - handshake, 3),
+        "rx_bytes": peer.rx_bytes if peer is not None else 0,
+        "tx_bytes": peer.tx_bytes if peer is not None else 0,
+        "direct_bytes": peer.direct_bytes if peer is not None else 0,
+        "relayed_bytes": peer.relayed_bytes if peer is not None else 0,
+        "not_direct_because": None if direct.state == "ok" else direct.text,
+        "to_be_direct": direct.hint or None,
+    }
 
 
 async def _connection_info(policy: DialPolicy, agent_id: str) -> dict[str, Any]:

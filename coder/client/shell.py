@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +16,7 @@ from trio_asyncio import aio_as_trio
 from coder.base.errors import CoderError
 from coder.client.gpg import Finished, forward_gpg
 from coder.client.standard_streams import StandardInput, StandardOutput
+from coder.client.terminal_mode import raw_terminal, terminal_size
 from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import StreamTransport
 
@@ -80,7 +80,7 @@ async def _connection(
 
 
 async def _session(connection: asyncssh.SSHClientConnection, request: ShellRequest) -> int:
-    size = _terminal_size() if request.tty else (0, 0)
+    size = terminal_size() if request.tty else (0, 0)
     options: dict[str, Any] = {"env": dict(request.env), "encoding": None}
     if request.tty:
         options |= {"term_type": os.environ.get("TERM", "xterm-256color"), "term_size": size}
@@ -88,7 +88,7 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
         process = await aio_as_trio(connection.create_process)(request.command, **options)
     except asyncssh.Error as error:
         raise CoderError("ssh", "the session was refused") from error
-    with _raw_terminal(request.tty):
+    with raw_terminal(request.tty):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_feed, process)
             if request.tty:
@@ -133,39 +133,12 @@ async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> None:
         nursery.start_soon(copy, process.stderr, 2)
 
 
-def _terminal_size() -> tuple[int, int]:
-    for descriptor in (1, 0, 2):
-        try:
-            size = os.get_terminal_size(descriptor)
-        except OSError:
-            continue
-        return size.columns, size.lines
-    return 80, 24
-
-
 async def _watch_size(process: asyncssh.SSHClientProcess[bytes]) -> None:
     if not hasattr(signal, "SIGWINCH"):
         return
     with trio.open_signal_receiver(signal.SIGWINCH) as signals:
         async for _ in signals:
-            process.change_terminal_size(*_terminal_size())
-
-
-@contextmanager
-def _raw_terminal(tty: bool) -> Iterator[None]:
-    """Keystrokes go to the workspace as they are; the terminal is restored whatever happens."""
-    if not tty or not sys.stdin.isatty():
-        yield
-        return
-    import termios
-    import tty as terminal
-
-    before = termios.tcgetattr(0)
-    terminal.setraw(0)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(0, termios.TCSADRAIN, before)
+            process.change_terminal_size(*terminal_size())
 
 
 async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target: str) -> None:

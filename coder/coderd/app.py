@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlparse
+from uuid import UUID
 
 import h11
 import trio
@@ -20,14 +21,15 @@ import trio
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
+from coder.coderd.apps.door import AppDoor
 from coder.coderd.config import ServerConfig
-from coder.coderd.http.application import build_application
+from coder.coderd.http.application import build_application, make_application
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.frame import response_headers
 from coder.coderd.http.listener import FrontDoor, open_listeners
 from coder.coderd.links.carried import CarriedUpgrade, is_carried
-from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
-from coder.coderd.services import deployment
+from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, serve_link
+from coder.coderd.services import web_push
 from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.context import Context
 from coder.coderd.store import site
@@ -49,9 +51,12 @@ PART_MODULES: tuple[str, ...] = (
     "coder.coderd.services.tracing",
     "coder.coderd.services.relay",
     "coder.coderd.services.coordinator",
+    "coder.coderd.services.replicas",
     "coder.coderd.services.agent_dialer",
     "coder.coderd.services.metrics_server",
     "coder.coderd.services.wireguard_hub",
+    "coder.coderd.services.app_usage",
+    "coder.coderd.apps.upstream",
 )
 """Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
 
@@ -60,6 +65,7 @@ LINK_MODULES: tuple[str, ...] = (
     "coder.coderd.links.agents",
     "coder.coderd.links.coordination",
     "coder.coderd.links.relay",
+    "coder.coderd.links.proxies",
 )
 """Modules of `coderd.links` with `def register(table: LinkTable)`."""
 
@@ -70,6 +76,7 @@ LOOP_MODULES: tuple[str, ...] = (
     "coder.coderd.loops.purge",
     "coder.coderd.loops.key_rotation",
     "coder.coderd.loops.prebuilds",
+    "coder.coderd.loops.proxy_health",
 )
 """Modules of `coderd.loops` with `async def run(ctx)`."""
 
@@ -187,7 +194,7 @@ async def new_context(
         deployment_id=deployment_id,
         clock=clock,
     )
-    context.webpush_public_key = await deployment.webpush_public_key(context)
+    context.webpush_public_key = await web_push.public_key(context)
     return context
 
 
@@ -199,15 +206,34 @@ def _reachable_url(listener_url: str) -> str:
     return listener_url
 
 
-def _front_door(context: Context) -> FrontDoor:
+def describe_api() -> dict[str, Any]:
+    """The OpenAPI document of this program, without a server: seconds of CPU, reads the sources."""
+    from coder.coderd.http.openapi.document import build_document
+
+    nothing: Any = None  # handlers are read, never run
+    context = Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0))
+    return build_document(make_application(context), _links().patterns)
+
+
+def _links() -> LinkTable:
     table = LinkTable()
-    proxies = TrustedProxies(context.config)
     for name in LINK_MODULES:
         import_module(name).register(table)
+    return table
 
-    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> None:
+
+def _front_door(context: Context) -> FrontDoor:
+    table = _links()
+    proxies = TrustedProxies(context.config)
+
+    apps = AppDoor(context)
+
+    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = link_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, lambda name: request.headers.get(name, "")))
+        if apps.claims(head):
+            ours = response_headers()
+            return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
         if found is None:  # the door asked the same table a moment ago
             raise LookupError(request.path)
@@ -218,11 +244,15 @@ def _front_door(context: Context) -> FrontDoor:
                 await serve_link(context, handler, carried, stream, envelope_of)
             finally:
                 await carried.end()
-            return
+            return None
         upgrade = Upgrade(request, params, stream, trailing, response_headers())
         await serve_link(context, handler, upgrade, stream, envelope_of)
+        return None
 
-    return FrontDoor(build_application(context), lambda path: table.find(path) is not None, open_link)
+    def is_link(head: h11.Request) -> bool:
+        return apps.claims(head) or table.find(path_of(head)) is not None
+
+    return FrontDoor(build_application(context, table.patterns), is_link, open_link)
 
 
 async def _wait_for_signal(announce: Callable[[str], None]) -> None:

@@ -17,6 +17,7 @@ from coder.base.config import Inputs, Resolved, resolve
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.options import OPTIONS
+from coder.domain.app_addresses import explain_wildcard
 from coder.domain.external_providers import Provider, ProviderProblem, read_providers
 
 
@@ -55,10 +56,14 @@ class ServerConfig:
     api_rate_limit: int = 512
     dangerous_disable_rate_limits: bool = False
     dangerous_allow_cors_requests: bool = False
+    dangerous_allow_path_app_sharing: bool = False
+    dangerous_allow_path_app_site_owner_access: bool = False
+    proxy_health_interval: timedelta = timedelta(minutes=1)
     derp_server_enable: bool = True
     derp_server_region_id: int = 999
     derp_server_region_code: str = "coder"
     derp_server_region_name: str = "Coder Embedded Relay"
+    derp_server_relay_url: str = ""
     derp_server_stun_addresses: tuple[str, ...] = ()
     derp_force_websockets: bool = False
     derp_config_url: str = ""
@@ -185,10 +190,6 @@ class ServerConfig:
 
 ONLY_SHOWN = frozenset(
     {
-        "dangerous_allow_cors_requests",
-        "disable_path_apps",
-        "redirect_to_access_url",
-        "swagger_enable",
         "update_check",
         "web_terminal_renderer",
     }
@@ -283,6 +284,13 @@ def _check(config: ServerConfig) -> None:
             "bad_option",
             f"--access-url: {config.access_url!r} is not a URL",
             "Write it with http:// or https:// in front.",
+        )
+    wrong = explain_wildcard(config.wildcard_access_url)
+    if wrong:
+        raise CoderError(
+            "bad_option",
+            f"--wildcard-access-url: {config.wildcard_access_url!r} cannot be used: {wrong}",
+            "Write it like *.apps.example.com, and let DNS lead every name below it here.",
         )
     if config.samesite_auth_cookie not in {"lax", "none"}:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")

@@ -116,6 +116,8 @@ def resource_link(resource_type: str, target: str, additional: Mapping[str, Any]
         return f"/templates/{target}"
     if resource_type == "workspace":
         return f"/@{owner}/{target}" if owner else ""
+    if resource_type == "task":
+        return f"/tasks/{owner}/{resource_id}" if owner else ""
     if resource_type == "workspace_build":
         name, number = additional.get("workspace_name") or target, additional.get("build_number")
         return f"/@{owner}/{name}/builds/{number}" if owner and number else ""

@@ -182,6 +182,12 @@ class _Tunnels:
         """Everyone `peer` shares a tunnel with, in a stable order."""
         return sorted(self._by_source.get(peer, set()) | self._by_destination.get(peer, set()))
 
+    def sources_of(self, destination: UUID) -> list[UUID]:
+        return sorted(self._by_destination.get(destination, ()))
+
+    def pairs(self) -> list[tuple[UUID, UUID]]:
+        return [(source, other) for source, others in self._by_source.items() for other in sorted(others)]
+
     def joined(self, one: UUID, other: UUID) -> bool:
         return other in self._by_source.get(one, ()) or other in self._by_destination.get(one, ())
 
@@ -198,6 +204,18 @@ class Coordination:
     def node_of(self, peer: UUID) -> Node | None:
         found = self._peers.get(peer)
         return found.node if found else None
+
+    def is_present(self, peer: UUID) -> bool:
+        """Whether the peer has a stream."""
+        return peer in self._peers
+
+    def tunnels(self) -> list[tuple[UUID, UUID]]:
+        """All pairs of source and destination."""
+        return self._tunnels.pairs()
+
+    def sources_of(self, destination: UUID) -> list[UUID]:
+        """Who has a tunnel to `destination`, present or not."""
+        return self._tunnels.sources_of(destination)
 
     def nodes(self) -> dict[UUID, Node]:
         """The present peers that said what they are reachable by."""
@@ -251,9 +269,25 @@ class Coordination:
         """The peer asked for something it may not have: it hears why and is gone."""
         return [Delivery(connection, error=error, end=True), *self.lose(connection)]
 
-    def lose(self, connection: int) -> list[Delivery]:
+    def lose(self, connection: int, kind: Kind = Kind.LOST) -> list[Delivery]:
         """The stream broke."""
-        return self._drop(connection, Kind.LOST, "lost")
+        return self._drop(connection, kind, "lost" if kind == Kind.LOST else "graceful disconnect")
+
+    def part(self, connection: int, destination: UUID, kind: Kind) -> list[Delivery]:
+        """The peer at another server gave up its tunnel to `destination`, or left: `kind` says which."""
+        source = self._connections[connection]
+        self._tunnels.remove(source, destination)
+        self._peers[source].sent.pop(destination, None)
+        return self._take_back(destination, source, kind, "lost" if kind == Kind.LOST else "remove tunnel")
+
+    def retell(self, connection: int, peer: UUID) -> None:
+        """Forgets that the connection was told of `peer`: it says that it does not know."""
+        self._peers[self._connections[connection]].sent.pop(peer, None)
+
+    def displace(self, peer: UUID) -> list[Delivery]:
+        """The peer has connected to another server: what it has here is ended."""
+        connection = self._peers[peer].connection
+        return [Delivery(connection, error=OVERWRITTEN, end=True), *self.lose(connection)]
 
     def overflow(self, connection: int) -> list[Delivery]:
         """The peer does not read what it is sent."""

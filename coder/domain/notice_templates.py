@@ -25,6 +25,12 @@ class Template:
 
 ONE_TIME_PASSCODE = UUID("62f86a30-2330-4b61-a26d-311ff3b608cf")
 PREBUILD_FAILURE_LIMIT = UUID("414d9331-c1fc-4761-b40c-d1f4702279eb")
+TASK_COMPLETED = UUID("8c5a4d12-9f7e-4b3a-a1c8-6e4f2d9b5a7c")
+TASK_FAILED = UUID("3b7e8f1a-4c2d-49a6-b5e9-7f3a1c8d6b4e")
+TASK_IDLE = UUID("d4a6271c-cced-4ed0-84ad-afd02a9c7799")
+TASK_PAUSED = UUID("2a74f3d3-ab09-4123-a4a5-ca238f4f65a1")
+TASK_RESUMED = UUID("843ee9c3-a8fb-4846-afa9-977bec578649")
+TASK_WORKING = UUID("bd4b7168-d05e-4e19-ad0f-3593b77aa90f")
 TEMPLATE_DELETED = UUID("29a09665-2a4c-403f-9648-54301670e7be")
 TEMPLATE_DEPRECATED = UUID("f40fae84-55a2-42cd-99fa-b41c1ca64894")
 TEST = UUID("c425f63e-716a-4bf4-ae24-78348f706c3f")
@@ -139,7 +145,7 @@ TEMPLATES: tuple[Template, ...] = (
         ),
     ),
     Template(
-        id=UUID("8c5a4d12-9f7e-4b3a-a1c8-6e4f2d9b5a7c"),
+        id=TASK_COMPLETED,
         name="Task Completed",
         group="Task Events",
         title='Task "{{.Labels.task}}" is complete',
@@ -151,7 +157,7 @@ TEMPLATES: tuple[Template, ...] = (
         enabled_by_default=False,
     ),
     Template(
-        id=UUID("3b7e8f1a-4c2d-49a6-b5e9-7f3a1c8d6b4e"),
+        id=TASK_FAILED,
         name="Task Failed",
         group="Task Events",
         title='Task "{{.Labels.task}}" failed',
@@ -163,7 +169,7 @@ TEMPLATES: tuple[Template, ...] = (
         enabled_by_default=False,
     ),
     Template(
-        id=UUID("d4a6271c-cced-4ed0-84ad-afd02a9c7799"),
+        id=TASK_IDLE,
         name="Task Idle",
         group="Task Events",
         title='Task "{{.Labels.task}}" waits for you',
@@ -175,7 +181,7 @@ TEMPLATES: tuple[Template, ...] = (
         enabled_by_default=False,
     ),
     Template(
-        id=UUID("2a74f3d3-ab09-4123-a4a5-ca238f4f65a1"),
+        id=TASK_PAUSED,
         name="Task Paused",
         group="Task Events",
         title='Task "{{.Labels.task}}" is paused',
@@ -186,7 +192,7 @@ TEMPLATES: tuple[Template, ...] = (
         ),
     ),
     Template(
-        id=UUID("843ee9c3-a8fb-4846-afa9-977bec578649"),
+        id=TASK_RESUMED,
         name="Task Resumed",
         group="Task Events",
         title='Task "{{.Labels.task}}" goes on',
@@ -197,7 +203,7 @@ TEMPLATES: tuple[Template, ...] = (
         ),
     ),
     Template(
-        id=UUID("bd4b7168-d05e-4e19-ad0f-3593b77aa90f"),
+        id=TASK_WORKING,
         name="Task Working",
         group="Task Events",
         title='Task "{{.Labels.task}}" is at work',

@@ -33,6 +33,8 @@ class Prebuilt:
     is_busy: bool
     "A build waits or runs."
     has_failed: bool
+    is_outdated: bool = False
+    "An administrator asked for new ones since it was made."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,11 @@ def plan(
 ) -> Plan:
     """What to do in this turn. `failures` is how many builds of the preset failed last, in a row."""
     lifetime = timedelta(seconds=expire_after_seconds)
-    expired = [one for one in existing if lifetime and one.is_running and now - one.created_at > lifetime]
+    expired = [
+        one
+        for one in existing
+        if one.is_running and (one.is_outdated or (lifetime and now - one.created_at > lifetime))
+    ]
     gone = {one.id for one in expired}
     living = [one for one in existing if one.id not in gone and not one.has_failed]
     surplus = sorted((one for one in living if one.is_running), key=lambda one: one.created_at)

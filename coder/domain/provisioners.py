@@ -18,6 +18,8 @@ HEARTBEAT = timedelta(seconds=30)
 """How often the server writes that a connected daemon is there."""
 STALE_AFTER = timedelta(seconds=90)
 """Without news for this long a daemon is offline (upstream's value: three heartbeats)."""
+SILENT_AFTER = timedelta(seconds=45)
+"""A daemon that joined the mesh and does not answer there for this long is out of reach: more than one look."""
 FORGET_AFTER = timedelta(days=7)
 """Daemons that were not seen for this long disappear."""
 
@@ -27,6 +29,11 @@ DAEMON_STATUSES: tuple[DaemonStatus, ...] = ("offline", "idle", "busy")
 
 def is_stale(last_seen_at: datetime | None, now: datetime) -> bool:
     return last_seen_at is None or now - last_seen_at > STALE_AFTER
+
+
+def is_unreachable(since: datetime | None, now: datetime) -> bool:
+    """`since`: when the first of its unanswered looks was made."""
+    return since is not None and now - since > SILENT_AFTER
 
 
 def daemon_status(last_seen_at: datetime | None, *, busy: bool, now: datetime) -> DaemonStatus:

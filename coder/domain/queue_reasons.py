@@ -1,9 +1,10 @@
 """Why a job waits: one reason for every daemon, the nearest miss first, and what would change it.
 
 A daemon has many ways not to run a job; people need the one to fix first. The reason given is the one that would
-still hold if all lesser ones were gone (organization, then kind, scope, tags, key, then being offline, then being
-busy). The dispatcher hands the job to a daemon that asks if and only if the reason is in `MAY_TAKE`: a property test
-holds this equal to the SQL of `store/jobs.acquire_job`. When it starts is `queue_forecast.py`.
+still hold if all lesser ones were gone (organization, then kind, scope, tags, key, then being offline, out of the
+mesh's reach, then busy). The dispatcher hands the job to a daemon that asks if and only if the reason is in
+`MAY_TAKE`: a property test holds this equal to the SQL of `store/jobs.acquire_job`. When it starts is
+`queue_forecast.py`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from coder.domain.provisioners import is_stale
+from coder.domain.provisioners import is_stale, is_unreachable
 from coder.domain.queue import Offer, OtherOrganization, OtherProvisioner, Unfit, Wanted, explain_unfit
 from coder.domain.tags import OWNER, SCOPE, SCOPE_USER, ExtraTags, MissingTag, Tags, WrongTag
 
 ReasonCode = Literal[
     "ready",
     "busy",
+    "unreachable",
     "offline",
     "key_revoked",
     "reserved",
@@ -31,14 +33,15 @@ ReasonCode = Literal[
     "other_organization",
 ]
 
-MAY_TAKE: frozenset[ReasonCode] = frozenset({"ready", "busy", "offline", "key_revoked"})
+MAY_TAKE: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline", "key_revoked"})
 """Nothing about these daemons' settings keeps the job from them."""
-COMES: frozenset[ReasonCode] = frozenset({"ready", "busy", "offline"})
+COMES: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline"})
 """These will take it, sooner or later; a daemon whose key was deleted will not be let in again."""
 
 _ORDER: tuple[ReasonCode, ...] = (
     "ready",
     "busy",
+    "unreachable",
     "offline",
     "key_revoked",
     "reserved",
@@ -63,6 +66,8 @@ class Daemon:
     "What it works on."
     job_started_at: datetime | None = None
     key_revoked: bool = False
+    unreachable_since: datetime | None = None
+    "Its link is open, but it does not answer over the mesh; None: it does, or is too old to join."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,8 @@ def explain_daemon(job: Wanted, daemon: Daemon, now: datetime, *, strict: bool =
         return Reason(daemon, "key_revoked")
     if is_stale(daemon.last_seen_at, now):
         return Reason(daemon, "offline")
+    if is_unreachable(daemon.unreachable_since, now):
+        return Reason(daemon, "unreachable")
     return Reason(daemon, "busy" if daemon.job_id is not None else "ready")
 
 
@@ -132,6 +139,9 @@ def explain_text(reason: Reason) -> str:
             return f"is busy with job {job_id}"
         case "offline":
             return f"is offline since {_when(seen)}" if seen else "was never connected"
+        case "unreachable":
+            since = reason.daemon.unreachable_since
+            return f"is unreachable over the mesh since {_when(since)}" if since else "is unreachable over the mesh"
         case "key_revoked":
             return "fits, but its provisioner key was deleted"
         case "reserved":
@@ -186,7 +196,7 @@ def judge(reasons: Sequence[Reason], *, starts_now: bool) -> Verdict:
     codes = {reason.code for reason in reasons}
     if codes & {"ready", "busy"}:
         return "queued"
-    return "all_offline" if "offline" in codes else "nobody"
+    return "all_offline" if codes & {"offline", "unreachable"} else "nobody"
 
 
 def find_remedy(job: Wanted, reasons: Sequence[Reason]) -> Remedy:

@@ -114,6 +114,10 @@ class NodeStatus:
     mapping_varies: bool | None
     stun_answers: int
     """STUN servers that answered in the last round."""
+    port_mapping: str
+    """`PCP` or `NAT-PMP` when a router answered, `none` when one was asked in vain; empty: none was worth asking."""
+    mapped_endpoint: str
+    """Where the router lets others reach us; empty without a mapping."""
     relays: tuple[RelayStatus, ...]
     peers: tuple[PeerStatus, ...]
     dropped_strangers: int

@@ -287,12 +287,15 @@ class Node:
 
     def status(self) -> NodeStatus:
         """How everything stands."""
+        mapper = self._netcheck.mapper
         return NodeStatus(
             self_info=self._info,
             udp_ports=self._ports(),
             udp_works=self._netcheck.mappings.udp_works,
             mapping_varies=self._netcheck.mappings.varies,
             stun_answers=self._netcheck.mappings.answers,
+            port_mapping=mapper.speaks or ("none" if mapper.was_asked else ""),
+            mapped_endpoint=str(UdpAddress(*mapper.external)) if mapper.external else "",
             relays=tuple(self._relays.status()),
             peers=tuple(self.peer_status(key) for key in self.peers()),
             dropped_strangers=self.endpoint.dropped_strangers,
@@ -380,6 +383,7 @@ class Node:
 
     def _rebind(self) -> None:
         self._trace("rebind")
+        self._pump.reopen_sockets()
         self._relays.check()
         self.endpoint.rebind(trio.current_time())
         self._pump.kick()

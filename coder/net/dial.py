@@ -39,7 +39,7 @@ async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCl
 async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.abc.Stream:
     proxy = proxy_for(policy, host, scheme)
     if not proxy:
-        return await _tcp(host, port)
+        return await _tcp(policy.address or host, port)
     parts = urlsplit(proxy)
     try:
         stream: trio.abc.Stream = await _tcp(parts.hostname or "", parts.port or default_port(parts.scheme))
@@ -50,7 +50,7 @@ async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.
     if parts.scheme == "https":
         stream = await _secure(policy, stream, parts.hostname or "")
     try:
-        await _tunnel(stream, host, port, parts)
+        await _tunnel(stream, policy.address or host, port, parts)
     except BaseException:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(stream)

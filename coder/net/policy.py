@@ -65,6 +65,8 @@ class DialPolicy:
     proxies: Mapping[str, str] = field(default_factory=lambda: environment_proxies(process_environment()))
     "`http`, `https`, `no` -> value; empty mapping means never a proxy."
     timeout: float = CONNECT_TIMEOUT
+    address: str = ""
+    "Connect to this address instead of looking the host up: for callers that checked where a name leads."
     learned: Learned = field(default_factory=Learned, compare=False, repr=False)
 
     def with_token(self, token: Secret | None) -> DialPolicy:

@@ -16,7 +16,7 @@ The same code runs inside the server and as a process of its own; only `connect`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 import trio
@@ -26,6 +26,7 @@ from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.net.errors import HttpError
+from coder.provisionerd.activity import Activity
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor
 from coder.provisionerd.link import SERVICE, Link
@@ -37,6 +38,13 @@ from coder.rpc.session import Session
 _log = get_logger("provisionerd")
 
 Connect = Callable[[], AbstractAsyncContextManager[Session]]
+OnSession = Callable[[Session], Awaitable[None]]
+"""Runs beside the jobs for as long as a connection lasts; must not raise for what the server does."""
+
+
+async def _nothing_beside(_session: Session) -> None:
+    await trio.lowlevel.checkpoint()
+
 
 _CANCEL_ANSWER = 5.0
 "Seconds a draining daemon waits for the server to take back its offer to work."
@@ -45,32 +53,41 @@ _FATAL = frozenset({400, 401, 403, 404})
 
 
 async def run_daemon(
-    connect: Connect, config: DaemonConfig, executors: Mapping[str, Executor], shutdown: Shutdown | None = None
+    connect: Connect,
+    config: DaemonConfig,
+    executors: Mapping[str, Executor],
+    shutdown: Shutdown | None = None,
+    *,
+    beside: OnSession = _nothing_beside,
+    activity: Activity | None = None,
 ) -> None:
     """Runs until `shutdown` is asked for and done. Raises HttpError when the server does not want this daemon."""
     shutdown = shutdown or Shutdown()
+    activity = activity or Activity()
     link = Link(config)
     with single_failure():
         async with trio.open_nursery() as nursery:
             # Shielded: a daemon that is cancelled still has to say how its job ended.
             connection = trio.CancelScope(shield=True)
-            nursery.start_soon(_stay_connected, connect, config, link, connection)
+            nursery.start_soon(_stay_connected, connect, config, link, beside, connection)
             try:
-                await _take_jobs(link, config, executors, shutdown)
+                await _take_jobs(link, config, executors, shutdown, activity)
             finally:
                 connection.cancel()
 
 
-async def _stay_connected(connect: Connect, config: DaemonConfig, link: Link, scope: trio.CancelScope) -> None:
+async def _stay_connected(
+    connect: Connect, config: DaemonConfig, link: Link, beside: OnSession, scope: trio.CancelScope
+) -> None:
     backoff = Backoff(config.reconnect_first, config.reconnect_last)
     with scope:
         while True:
-            if await _one_connection(connect, config, link):
+            if await _one_connection(connect, config, link, beside):
                 backoff.reset()
             await trio.sleep(backoff.next_delay())
 
 
-async def _one_connection(connect: Connect, config: DaemonConfig, link: Link) -> bool:
+async def _one_connection(connect: Connect, config: DaemonConfig, link: Link, beside: OnSession) -> bool:
     """Connects and stays until the connection ends; whether it came about. Raises HttpError for a refusal."""
     connected = False
     try:
@@ -78,7 +95,10 @@ async def _one_connection(connect: Connect, config: DaemonConfig, link: Link) ->
             _log.info("connected", daemon=config.name)
             connected = True
             link.set_session(session)
-            await session.wait_closed()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(beside, session)
+                await session.wait_closed()
+                nursery.cancel_scope.cancel()
             _log.warn("the connection ended", daemon=config.name, reason=session.reason)
     except HttpError as problem:
         if problem.status in _FATAL:
@@ -91,7 +111,9 @@ async def _one_connection(connect: Connect, config: DaemonConfig, link: Link) ->
     return connected
 
 
-async def _take_jobs(link: Link, config: DaemonConfig, executors: Mapping[str, Executor], shutdown: Shutdown) -> None:
+async def _take_jobs(
+    link: Link, config: DaemonConfig, executors: Mapping[str, Executor], shutdown: Shutdown, activity: Activity
+) -> None:
     if config.work_dir.is_dir():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on_drain, shutdown, nursery.cancel_scope)
@@ -100,7 +122,8 @@ async def _take_jobs(link: Link, config: DaemonConfig, executors: Mapping[str, E
     while not shutdown.draining:
         acquired = await _acquire(link, config, shutdown)
         if acquired is not None and acquired.job_id:
-            await run_job(acquired, executors, link, config, shutdown)
+            with activity.working(acquired.job_id):
+                await run_job(acquired, executors, link, config, shutdown)
 
 
 async def _acquire(link: Link, config: DaemonConfig, shutdown: Shutdown) -> pd.AcquiredJob | None:

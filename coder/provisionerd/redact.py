@@ -34,12 +34,17 @@ class Redactor:
         found = {form for secret in secrets for form in _forms(secret)} - self._known
         if found:
             self._known |= found
+            self._pattern = None
+
+    def clean(self, text: str) -> str:
+        # Hardly any line holds a secret, and making the pattern takes longer than looking for each by itself.
+        if not any(form in text for form in self._known):
+            return text
+        if self._pattern is None:
             # The longest first: a secret that contains another one disappears whole.
             longest = sorted(self._known, key=len, reverse=True)
             self._pattern = re.compile("|".join(re.escape(form) for form in longest))
-
-    def clean(self, text: str) -> str:
-        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
+        return self._pattern.sub(HIDDEN, text)
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -106,7 +106,7 @@ async def run_job(
 
 async def report_leftovers(link: Link, config: DaemonConfig) -> None:
     """Ends the jobs this daemon was killed in, so that nobody waits for the reaper and no state is lost."""
-    for leftover in leftovers(config.work_dir, config.name):
+    for leftover in await trio.to_thread.run_sync(leftovers, config.work_dir, config.name):
         failed = pd.FailedJob(job_id=leftover.job_id, error=_KILLED)
         if leftover.kind == "workspace_build":
             failed.workspace_build.state = leftover.state

@@ -14,7 +14,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,8 @@ from coder.provisionerd.executors.contract import STATE_PATH, read_state
 _log = get_logger("provisionerd.workdir")
 
 _LOCK, _NOTE = "lock", "job.json"
+_PATIENCE = 12.0
+"Seconds terraform gets to end by itself: a little more than its guard gives it."
 _STALE = 7 * 86400
 "Seconds after which a directory of another daemon that never came back is removed."
 
@@ -72,7 +74,7 @@ class Leftover:
 def leftovers(root: Path, daemon: str) -> list[Leftover]:
     """Directories of `daemon` that nobody works in any more; what still runs in them is stopped.
 
-    Old ones of other daemons are removed on the way.
+    Old ones of other daemons are removed on the way. Blocks while terraform ends: not for the main thread.
     """
     found: list[Leftover] = []
     for folder in sorted(root.glob("job-*")):
@@ -106,13 +108,27 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def _stop_processes(folder: Path) -> None:
-    """Kills what still runs in a directory: a terraform that survived its daemon has nobody to report to."""
+    """Ends what still runs in a directory: a terraform that survived its daemon has nobody to report to.
+
+    It was interrupted when its daemon died (terraform/process.py), and may still be writing its state.
+    """
+    until = time.monotonic() + _PATIENCE
+    while _processes_in(folder) and time.monotonic() < until:
+        time.sleep(0.05)
+    for number in _processes_in(folder):
+        with suppress(OSError):  # gone just now, or not ours
+            os.kill(number, signal.SIGKILL)
+
+
+def _processes_in(folder: Path) -> list[int]:
+    found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if (entry / "cwd").resolve().is_relative_to(folder.resolve()):
-                os.kill(int(entry.name), signal.SIGKILL)
+                found.append(int(entry.name))
         except OSError:
             continue  # gone, or not ours to look at
+    return found
 
 
 def _remove(folder: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.netcheck import HomeChooser, Mappings
 from coder.mesh.drivers.interfaces import Interface, list_interfaces
+from coder.mesh.drivers.portmap import PortMapper
 from coder.mesh.drivers.stun import StunRound, resolve
 from coder.mesh.errors import RelayError
 from coder.net.errors import HttpError, NetError
@@ -33,6 +34,8 @@ from coder.tailnet.verdicts import Verdict
 SAFE_MTU = 1378
 """Bytes an interface should carry so that packets of ours (1310 and headers) pass in one piece; upstream's number."""
 RUNG_TIMEOUT = 10.0
+MAPPING_TIMEOUT = 5.0
+"""Seconds a router has to lend us a port: PCP's questions, then NAT-PMP's first ones."""
 NANO = 1_000_000_000
 
 
@@ -69,6 +72,10 @@ class Findings:
     mappings: Mappings = field(default_factory=Mappings)
     asked: int = 0
     "STUN servers that could be asked."
+    mapped: Address | None = None
+    "The port a router lends us."
+    mapping: str = ""
+    "By which protocol; `none` when one was asked in vain, empty when none was worth asking."
     can_send: set[int] = field(default_factory=set)
     "Address families datagrams leave by."
     interfaces: list[Interface] = field(default_factory=list)
@@ -188,12 +195,29 @@ async def _try_udp(found: Findings) -> None:
                 nursery.start_soon(listen, sock)
             await round_.ask(wanted, list(sockets))
             nursery.cancel_scope.cancel()
+        if socket.AF_INET in sockets:
+            await _try_mapping(found, sockets[socket.AF_INET].getsockname()[1])
     finally:
         for sock in sockets.values():
             sock.close()
     for (host, port), result in wanted.items():
         addresses = await resolve(host, port, list(sockets))
         result.stun = "" if answered.intersection(addresses) else "no answer" if addresses else "no such host"
+
+
+async def _try_mapping(found: Findings, port: int) -> None:
+    """Ask the router for this port, where it hides us, and give it back."""
+    answered = trio.Event()
+    mapper = PortMapper(answered.set)
+    mapper.look(port, found.mappings.observed())
+    if not mapper.was_asked:
+        return
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(mapper.run)
+        with trio.move_on_after(MAPPING_TIMEOUT):
+            await answered.wait()
+        found.mapped, found.mapping = mapper.external, mapper.speaks or "none"
+        nursery.cancel_scope.cancel()
 
 
 # ---- words
@@ -211,13 +235,23 @@ def _relay_verdicts(found: Findings) -> list[Verdict]:
     return listed
 
 
+def _shown(addresses: Iterable[Address]) -> str:
+    return ", ".join(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in addresses)
+
+
 def _udp_verdicts(found: Findings, *, direct: bool) -> list[Verdict]:
     observed = found.mappings.observed()
     answered = sum(result.stun == "" for results in found.regions.values() for result in results)
     works = found.mappings.udp_works
-    shown = ", ".join(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in observed)
+    shown = _shown(observed)
     return [
-        verdicts.udp(works=works, servers=found.asked, answered=answered, address=shown),
+        verdicts.udp(
+            works=works,
+            servers=found.asked,
+            answered=answered,
+            address=shown,
+            mapping=verdicts.explain_mapping(found.mapping, _shown([found.mapped] if found.mapped else [])),
+        ),
         verdicts.direct(
             is_disabled=not direct,
             is_blocked=found.is_blocked,
@@ -314,8 +348,8 @@ def _netcheck_json(found: Findings) -> dict[str, Any]:
         "MappingVariesByDestIP": found.mappings.varies,
         "HairPinning": None,
         "UPnP": None,
-        "PMP": None,
-        "PCP": None,
+        "PMP": found.mapping == "NAT-PMP" if found.mapping else None,
+        "PCP": found.mapping == "PCP" if found.mapping else None,
         "PreferredDERP": found.home,
         "RegionLatency": nanoseconds,
         "RegionV4Latency": nanoseconds,

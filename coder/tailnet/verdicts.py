@@ -96,19 +96,27 @@ def relay(rung: str, verdict: str, *, is_needed: bool, latency_s: float | None =
     return Verdict(f"relay-{rung}", title, "error" if rung == "stream" else "warning", verdict, _RELAY_HINTS[rung])
 
 
-def udp(*, works: bool, servers: int, answered: int, address: str = "") -> Verdict:
-    """What STUN says. `servers`: how many could be asked."""
+def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping: str = "") -> Verdict:
+    """What STUN says. `servers`: how many could be asked; `mapping`: as `explain_mapping` words it."""
     if not servers:
         return Verdict(
             "udp", "UDP", "skipped", "the deployment names no STUN server, so UDP was not tried",
             "An administrator can give one with --derp-server-stun-addresses, or run ours with --stun-address.",
         )  # fmt: skip
     if works:
-        return Verdict("udp", "UDP", "ok", f"{answered} of {servers} STUN servers answer; seen as {address}")
+        seen = f"{answered} of {servers} STUN servers answer; seen as {address}"
+        return Verdict("udp", "UDP", "ok", f"{seen}; {mapping}" if mapping else seen)
     return Verdict(
         "udp", "UDP", "warning", f"none of {servers} STUN servers answers: UDP is blocked, or they are down",
         "Ask for outgoing UDP to be allowed; until then everything takes the relay.",
     )  # fmt: skip
+
+
+def explain_mapping(protocol: str, endpoint: str) -> str:
+    """What became of asking the router for a port (`NodeStatus.port_mapping`); empty when none was worth asking."""
+    if endpoint:
+        return f"the router lends us {endpoint} ({protocol})"
+    return "" if not protocol else "the router lends no port" + ("" if protocol == "none" else f" ({protocol})")
 
 
 def direct(

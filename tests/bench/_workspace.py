@@ -21,18 +21,18 @@ from typing import Any
 from tests.bench.first import ROOT, Place, note, prepare
 
 
-def program(folder: Path) -> Path:
-    """What to measure, as one executable file."""
+def program(folder: Path, tree: Path = ROOT) -> Path:
+    """What to measure, as one executable file: the binary, or the sources in `tree`."""
     named = os.environ.get("CODER_BENCH_BINARY")
     if named:
         return Path(named).resolve()
     path = folder / "coder"
-    path.write_text(f'#!/bin/sh\nexport PYTHONPATH="{ROOT}"\nexec "{sys.executable}" -m coder "$@"\n')
+    path.write_text(f'#!/bin/sh\nexport PYTHONPATH="{tree}"\nexec "{sys.executable}" -m coder "$@"\n')
     path.chmod(0o755)
     return path
 
 
-def measure(size_mib: int, rounds: int) -> dict[str, float]:
+def measure(size_mib: int, rounds: int, tree: Path = ROOT) -> dict[str, float]:
     """scp rates (MiB/s), its CPU (ms per MiB: `coder ssh --stdio`, agent), and the first byte (ms)."""
     for tool in ("ssh", "scp"):
         if shutil.which(tool) is None:
@@ -40,11 +40,11 @@ def measure(size_mib: int, rounds: int) -> dict[str, float]:
     folder = Path(tempfile.mkdtemp(prefix="coder-bench-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        place = Place(program(folder), folder)
+        place = Place(program(folder, tree), folder)
         with place.server():
             prepare(place)
             with place.agent() as agent:
-                return {**_copies(place, agent.pid, size_mib, rounds), **_first_bytes(place, 3 * rounds)}
+                return {**_copies(place, agent.pid, size_mib, rounds), **_first_bytes(place, 3 * rounds, tree)}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -84,13 +84,13 @@ def _tree(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def _first_bytes(place: Place, count: int) -> dict[str, float]:
+def _first_bytes(place: Place, count: int, tree: Path) -> dict[str, float]:
     note("first byte of a shell …")
     shown = json.loads(place.coder("list", "-o", "json").stdout)
     agent = next(a["id"] for r in shown[0]["latest_build"]["resources"] for a in r.get("agents") or [])
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench._workspace", place.url, agent, str(count)],
-        env={**place.env, "PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True, check=True,
+        env={**place.env, "PYTHONPATH": str(tree)}, cwd=tree, capture_output=True, check=True,
     )  # fmt: skip
     times: list[float] = json.loads(done.stdout)
     return {"first_byte_ms": statistics.median(times)}

@@ -8,8 +8,11 @@ every throughput. A part that cannot run here is skipped with its reason.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +37,12 @@ class Table:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.skipped: dict[str, str] = {}
+        self.tree = ROOT
+        """What is measured unless a row says plain: a copy with compiled modules, as in the binary."""
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.tree != ROOT
 
     def add(
         self, metric: str, value: float, unit: str, target: float | None = None, *, better: str = "lower",
@@ -54,6 +63,7 @@ class Table:
             RuntimeError,
             AssertionError,
             subprocess.CalledProcessError,
+            subprocess.TimeoutExpired,
             TimeoutError,
         ) as error:
             self.skipped[name] = f"{type(error).__name__}: {error}"
@@ -62,9 +72,24 @@ class Table:
 def measure(*, quick: bool = False) -> tuple[list[Row], dict[str, str]]:
     """All rows of `scripts/bench mesh`."""
     table = Table()
-    for name, fill in SECTIONS.items():
-        table.section(name, fill, quick)
+    folder = Path(tempfile.mkdtemp(prefix="coder-bench-tree-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        table.section("compiling the hot modules", lambda *_: _compile(table, folder), quick)
+        for name, fill in SECTIONS.items():
+            table.section(name, fill, quick)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return table.rows, table.skipped
+
+
+def _compile(table: Table, folder: Path) -> None:
+    """What the binary contains. Without a compiler everything is measured plain, and the table says so."""
+    subprocess.run(
+        [sys.executable, "build/compiled.py", str(folder)], cwd=ROOT, check=True, timeout=480,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    table.tree = folder
 
 
 # ---- streams
@@ -88,17 +113,19 @@ def _between_namespaces(table: Table, quick: bool) -> None:
             programs[name] = find()
         except go.UnavailableError as error:
             table.skipped[f"beside {name} wireguard-go"] = str(error)
-    rounds, seconds = (1, 1.5) if quick else (7, 3.0)
-    ours: dict[str, list[Result]] = {"direct": [], "relay": [], "small": []}
+    rounds, seconds = (1, 1.5) if quick else (5, 3.0)
+    ours: dict[str, list[Result]] = {"direct": [], "plain": [], "relay": [], "small": []}
     theirs: dict[str, list[go.Transfer]] = {name: [] for name in programs}
     with go.cable() as net:
         east, west = (tuple(net.command(side)) for side in go.SIDES)
-        place = Place(*go.OUTER, commands=(east, west))
+        place = Place(*go.OUTER, commands=(east, west), tree=table.tree)
         for _ in range(rounds):
             ours["direct"].append(mesh_stream.run(seconds, "direct", place))
             for name, program in programs.items():
                 with go.tunnel(net, program) as ends:
                     theirs[name].append(go.transfer(net, ends, seconds))
+                if table.is_compiled and name == "the newest":
+                    ours["plain"].append(mesh_stream.run(seconds, "direct", replace(place, tree=ROOT)))
             ours["small"].append(mesh_stream.run(seconds, "direct", replace(place, default_buffers=True)))
             ours["relay"].append(mesh_stream.run(seconds, "relay", place))
     rate, cost = _rate(ours["direct"]), _cost(ours["direct"])
@@ -110,6 +137,11 @@ def _between_namespaces(table: Table, quick: bool) -> None:
             f"one TCP stream, beside {name} wireguard-go", rate, "Mbit/s", round(peer_rate * factor, 3),
             better="higher", peer=(peer, peer_rate),
         )  # fmt: skip
+        if name == "the newest" and ours["plain"]:
+            table.add(
+                f"the same in plain Python, beside {name} wireguard-go", _rate(ours["plain"]), "Mbit/s",
+                round(peer_rate * 0.8, 3), better="higher", peer=(peer, peer_rate),
+            )  # fmt: skip
         peer_cost = median(transfer.cpu_seconds / transfer.bytes * 1e9 for transfer in transfers)
         table.add(
             f"its CPU time, both ends, beside {name} wireguard-go", cost, "ms/MB",
@@ -137,15 +169,19 @@ def _own_streams(table: Table, ours: dict[str, list[Result]]) -> None:
 
 def _on_loopback(table: Table, quick: bool) -> None:
     rounds, seconds = (2, 1.0) if quick else (7, 2.0)
-    found: dict[str, list[Result]] = {"direct": [], "relay": []}
+    place = Place(tree=table.tree)
+    runs = {"direct": ("direct", place), "relay": ("relay", place)}
+    if table.is_compiled:
+        runs["direct, plain Python"] = ("direct", Place())
+    found: dict[str, list[Result]] = {name: [] for name in runs}
     for _ in range(rounds):
-        for path, results in found.items():
-            results.append(mesh_stream.run(seconds, path))
+        for name, (path, where) in runs.items():
+            found[name].append(mesh_stream.run(seconds, path, where))
     direct = found["direct"]
     table.add("one TCP stream on loopback (packets of 9 KB)", _rate(direct), "Mbit/s", better="higher")
     table.add("its CPU time on loopback, both ends", _cost(direct), "ms/MB")
-    for path, results in found.items():
-        _round_trips(table, path, results)
+    for name, results in found.items():
+        _round_trips(table, name, results)
 
 
 def _round_trips(table: Table, path: str, results: list[Result]) -> None:
@@ -166,34 +202,35 @@ def _round_trips(table: Table, path: str, results: list[Result]) -> None:
 # ---- scale and floods
 
 
-def _process(module: str, *arguments: str) -> dict[str, float]:
+def _process(table: Table, module: str, *arguments: str) -> dict[str, float]:
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.bench.{module}", *arguments], cwd=ROOT, check=True, capture_output=True
-    )
+        [sys.executable, "-m", f"tests.bench.{module}", *arguments], cwd=table.tree, check=True, capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(table.tree)}, timeout=300,
+    )  # fmt: skip
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
 def _peers(table: Table, quick: bool) -> None:
     count = 2000 if quick else 10_000
-    memory = _process("_mesh_scale", "memory", str(count))
+    memory = _process(table, "_mesh_scale", "memory", str(count))
     table.add(f"memory of an idle peer with a session, of {count:,}", memory["session"] / 1000, "KB", 12)
     table.add(f"memory of an idle peer with new and old keys, of {count:,}", memory["renewed"] / 1000, "KB", 12)
-    load = _process("_mesh_scale", "idle", str(count))["core_percent"] * 10_000 / count
+    load = _process(table, "_mesh_scale", "idle", str(count))["core_percent"] * 10_000 / count
     table.add(
         "CPU for 10,000 idle peers, keepalives every 25 s" + (" (from 2,000)" if quick else ""), load, "% of a core", 3
     )
 
 
 def _handshakes(table: Table, quick: bool) -> None:
-    found = _process("_mesh_scale", "handshakes", "500" if quick else "3000")
+    found = _process(table, "_mesh_scale", "handshakes", "500" if quick else "3000")
     table.add("handshakes answered per core", 1e6 / found["answer_us"], "1/s", 5000, better="higher")
     table.add("refusing a garbage initiation of a stranger", found["stranger_us"], "us CPU", 1)
     table.add("refusing a garbage initiation from a peer's address (wrong mac1)", found["known_us"], "us CPU", 1)
 
 
 def _flood(table: Table, quick: bool) -> None:
-    found = _process("_mesh_flood", "1" if quick else "3")
+    found = _process(table, "_mesh_flood", "1" if quick else "3")
     quiet = found["quiet_us"]
     table.add(
         "round trip under a flood of 20,000 garbage initiations a second", found["flooded_us"], "us",
@@ -207,7 +244,7 @@ def _flood(table: Table, quick: bool) -> None:
 
 def _in_a_workspace(table: Table, quick: bool) -> None:
     size, rounds = (64, 1) if quick else (256, 3)
-    found = _workspace.measure(size, rounds)
+    found = _workspace.measure(size, rounds, table.tree)
     upstream = ("the original, elsewhere", UPSTREAM_COPY)
     table.add(
         f"scp {size} MiB into a workspace", found["in_rate"], "MiB/s", 4 * UPSTREAM_COPY, better="higher", peer=upstream

@@ -42,6 +42,8 @@ class Place:
     """Addresses; the relay is at the receiver's."""
     commands: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """Put before the command line of the sender and of the others (`ip netns exec ...`)."""
+    tree: Path = ROOT
+    """Where the program lies: the sources, or a copy of them with compiled modules (build/compiled.py)."""
     default_buffers: bool = False
     """Grant UDP sockets no more than an ordinary user gets where net.core.rmem_max is 208 KiB, Linux's old default."""
 
@@ -147,7 +149,8 @@ def _spawn(processes: list[subprocess.Popen[str]], place: Place, *arguments: str
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=ROOT,
+        cwd=place.tree,
+        env={**os.environ, "PYTHONPATH": str(place.tree)},
     )  # fmt: skip
     processes.append(process)
     return process

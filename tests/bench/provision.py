@@ -33,6 +33,9 @@ from tests.kit.provisioner_server import echo_archive
 
 DAEMONS, BUILDS = 30, 60
 _ENDED = {"succeeded", "failed", "canceled"}
+_LOOK = 0.05
+"""Seconds between two looks at a job. All times are the server's own, so looking oftener would only take the processor
+from what is measured: a look costs the server several milliseconds, and its daemons share its process."""
 
 
 def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -97,7 +100,7 @@ class Api:
     def ended(self, path: str) -> Any:
         """The build or version once its job has ended."""
         while (found := self.get(path))["job"]["status"] not in _ENDED:
-            time.sleep(0.005)
+            time.sleep(_LOOK)
         if found["job"]["status"] != "succeeded":
             raise RuntimeError(found["job"].get("error", "the job was canceled"))
         return found

@@ -68,6 +68,65 @@ async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() 
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 
+async def test_a_lent_port_leads_through_two_difficult_routers() -> None:
+    """What only the relay could carry in the test above: the agent's router lends a port by PCP."""
+    with natworld.open_world(hard=("nata", "natb")) as world:
+        world.lend_ports("nata")
+        router = ("router", "192.168.71.1", "10.77.0.2", "192.168.71.2")
+        async with mesh_process(lambda command: world.argv("nata", command), *router) as lender:
+            await lender.wait(10, lambda got: "ready" in got)
+            async with nodes(world) as (client, agent):
+                await lender.wait(10, lambda got: "lent" in got)
+                lent = f"10.77.0.2:{lender.latest['lent']}"
+                await agent.wait(10, lambda got: got["info"]["endpoints"][0] == lent)
+                await introduce(client, agent)
+                await agent.tell(serve=5000)
+                await trio.sleep(0.2)
+                await client.tell(send=5000, to=2, bytes=2_000_000, rate=2_000_000)
+                await client.wait(5, lambda got: got.get("path") == "direct")
+                assert client.latest["endpoint"] == lent
+                await agent.wait(15, lambda got: "finished" in got)
+                await client.wait(5, lambda got: "done" in got)
+                assert agent.latest["sha256"] == client.latest["sha256"]
+
+
+async def test_the_address_changes_in_the_middle_of_a_transfer() -> None:
+    """Another network, as a laptop meets it: the relay connection and the direct path both began at the old address."""
+    with natworld.open_world() as world:
+        async with nodes(world) as (client, agent):
+            await agent.tell(serve=5000)
+            await trio.sleep(0.2)
+            await client.tell(send=5000, to=2, bytes=14_000_000, rate=2_000_000)
+            await client.wait(5, lambda got: got.get("path") == "direct")
+            world.move("client", "192.168.72.77")
+            before = agent.latest.get("received", 0)
+            await agent.wait(6, lambda got: moved(got, "received", before, 200_000) or "finished" in got)
+            await client.wait(5, lambda got: any(e.startswith("192.168.72.77:") for e in got["info"]["endpoints"]))
+            await client.wait(5, lambda got: got["path"] == "direct")
+            await agent.wait(20, lambda got: "finished" in got)
+            await client.wait(5, lambda got: "done" in got)
+            assert agent.latest["sha256"] == client.latest["sha256"]
+
+
+@pytest.mark.soak
+async def test_datagrams_that_come_back_no_more_cost_no_byte() -> None:
+    """One-way loss: everything leaves, nothing arrives; the relay carries on within five seconds."""
+    with natworld.open_world() as world:
+        async with nodes(world) as (client, agent):
+            await agent.tell(serve=5000)
+            await trio.sleep(0.2)
+            await client.tell(send=5000, to=2, bytes=20_000_000, rate=2_000_000)
+            await client.wait(5, lambda got: got.get("path") == "direct")
+            world.one_way("natb")
+            await client.wait(5, lambda got: got["path"] != "direct")
+            before = agent.latest.get("received", 0)
+            await agent.wait(5, lambda got: moved(got, "received", before, 200_000))
+            await agent.wait(40, lambda got: "finished" in got)
+            await client.wait(5, lambda got: "done" in got)
+            assert agent.latest["sha256"] == client.latest["sha256"]
+
+
+@pytest.mark.soak  # a longer way to what a change of address shows
 async def test_a_cable_pulled_and_put_back() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):

@@ -37,6 +37,10 @@ class FakeStack:
     def input_batch(self, packets: list[bytes], now: float) -> None:
         self.received += packets
 
+    @property
+    def idle(self) -> bool:
+        return not (self.bulk or self.queue)
+
     def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
         if not self.bulk:
             return None

@@ -30,7 +30,7 @@ from coder.mesh.core.crypto.noise import (
 )
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.tunnel.handshake import Handshaker
-from coder.mesh.core.wire import address, derp, disco, icmp, ip, ip4, stun, tcp, tsmp, udp, wireguard
+from coder.mesh.core.wire import address, derp, disco, icmp, ip, ip4, portmap, stun, tcp, tsmp, udp, wireguard
 from coder.rpc import drpc, yamux
 
 Call = Callable[[bytes], object]
@@ -153,6 +153,18 @@ def _netcheck(data: bytes) -> None:
 
 
 INFO = derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, b'{"version":2}'))
+
+
+def _port_mapping(data: bytes) -> object:
+    from coder.mesh.core.paths.portmapping import PortMapping
+
+    mapping = PortMapping(bytes)
+    mapping.want("192.0.2.1", 9, 0.0)
+    return mapping.on_answer_untrusted(data, 0.0)
+
+
+PORT_WANTED = portmap.PcpMap(TX, "192.0.2.1", 9, 60).encode()
+PORT_MAPPED = portmap.PcpMapped(0, 60, 1, TX, 9, ("192.0.2.1", 9)).encode()
 RESPONSE = stun.BindingResponse(TX, address.Endpoint("192.0.2.1", 9)).encode()
 SEGMENT = tcp.Segment(1, 2, 3, 4, tcp.ACK, 5, tcp.Options(1220, 7, True, (1, 2), ((3, 4),)), b"data").encode()
 PACKET = ip.header(6, A, B, len(SEGMENT)) + SEGMENT
@@ -235,6 +247,13 @@ MESH = {
     "core/wire/icmp.py:parse_untrusted": Harness(icmp.parse_untrusted, (WireError,), [ECHO]),
     "core/wire/ip.py:parse_untrusted": Harness(ip.parse_untrusted, (WireError,), [PACKET]),
     "core/wire/ip4.py:to_ipv6_untrusted": Harness(ip4.to_ipv6_untrusted, (WireError,), [QUOTE]),
+    "core/wire/portmap.py:parse_answer_untrusted": Harness(
+        portmap.parse_answer_untrusted, (WireError,), [PORT_MAPPED, portmap.PmpAddress(0, 1, "192.0.2.1").encode()]
+    ),
+    "core/wire/portmap.py:parse_request_untrusted": Harness(
+        portmap.parse_request_untrusted, (WireError,), [portmap.PmpMap(9, 60).encode(), PORT_WANTED]
+    ),
+    "core/paths/portmapping.py:PortMapping.on_answer_untrusted": Harness(_port_mapping, (WireError,), [PORT_MAPPED]),
     "core/wire/stun.py:parse_request_untrusted": Harness(
         stun.parse_request_untrusted, (WireError,), [stun.BindingRequest(TX).encode()]
     ),
@@ -422,6 +441,12 @@ def _base64(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
+def _speedtest(data: bytes) -> object:
+    from coder.agent.speedtest import read_request_untrusted
+
+    return read_request_untrusted(data)
+
+
 HEAD = _base64(json.dumps({"alg": "HS512", "kid": "1"}).encode())
 TOKEN = HEAD + b"." + _base64(b'{"sub":"x","exp":1}') + b"." + _base64(bytes(64))
 HCL = (
@@ -430,6 +455,9 @@ HCL = (
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
 REST = {
+    "agent/speedtest.py:read_request_untrusted": Harness(
+        _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
+    ),
     "coderd/services/agent_reports.py:uuid_untrusted": Harness(_agent_uuid, (CoderError,), [bytes(16)]),
     "coderd/services/agent_reports.py:address_untrusted": Harness(_text(_agent_address), (), [b"192.0.2.1", b"::1"]),
     "coderd/services/archives.py:safe_name_untrusted": Harness(_text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]),

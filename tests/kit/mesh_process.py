@@ -2,6 +2,7 @@
 
 For tests that put nodes into network namespaces. Run as `python -m tests.kit.mesh_process ROLE …`:
   relay HOST                       -> {"port": …, "stun": …}, then serves until its input ends
+  router INSIDE OUTSIDE HOST     -> lends ports by PCP; needs World.lend_ports
   node NUMBER HOST PORT STUN [nodirect] -> {"info": …} whenever it changes; then commands:
       {"peer": info}             install a peer
       {"serve": PORT}            count and hash what comes in on a TCP port -> {"received": …} every 0.1 s
@@ -12,16 +13,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import sys
 from typing import Any
 
 import trio
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.wire import portmap
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.stun import serve_stun
 from coder.mesh.node import Node, NodeConfig, PeerConfig, SelfInfo, open_node
+from tests.kit import natworld
 from tests.kit.mesh import REGION, address, dial_bare, one_region, serve_bare
+from tests.kit.router import Router, serve_router
 
 CHUNK = 16 * 1024
 
@@ -46,6 +51,30 @@ async def relay(host: str) -> None:
         port: int = await nursery.start(serve_bare, server, host)
         stun_port: int = await nursery.start(serve_stun, host, 0)
         put(port=port, stun=stun_port)
+        await trio.to_thread.run_sync(sys.stdin.read)
+        nursery.cancel_scope.cancel()
+
+
+class LendingRouter(Router):
+    """Tells the packet filter what it promises."""
+
+    def __init__(self, outside: str, host: str) -> None:
+        super().__init__(outside)
+        self.host = host
+
+    def _map(self, inside: int, wanted: int, lifetime: int) -> tuple[int, int]:
+        port, lifetime = super()._map(inside, wanted, lifetime)
+        if port:
+            rule = f'add rule ip nat pre iifname "eth0" udp dport {port} dnat to {self.host}:{inside}'
+            subprocess.run([natworld.find("nft"), rule], check=True)
+            put(lent=port)
+        return port, lifetime
+
+
+async def router(inside: str, outside: str, host: str) -> None:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve_router, LendingRouter(outside, host), inside, portmap.PORT)
+        put(ready=True)
         await trio.to_thread.run_sync(sys.stdin.read)
         nursery.cancel_scope.cancel()
 
@@ -136,5 +165,7 @@ async def send(mesh: Node, command: dict[str, Any]) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "relay":
         trio.run(relay, sys.argv[2])
+    elif sys.argv[1] == "router":
+        trio.run(router, *sys.argv[2:5])
     else:
         trio.run(node, int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), "nodirect" not in sys.argv)

@@ -97,6 +97,28 @@ class World:
             if gateway:
                 run("ip", "-n", self.name(host), "route", "replace", "default", "via", gateway)
 
+    def move(self, host: str, address: str) -> None:
+        """The host gets another address of its router's network; the old one is gone."""
+        name, gateway = self.name(host), {"agent": "192.168.71.1", "client": "192.168.72.1"}[host]
+        run("ip", "-n", name, "addr", "flush", "dev", "eth0", "scope", "global")
+        run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
+        run("ip", "-n", name, "route", "replace", "default", "via", gateway)
+
+    def lend_ports(self, router: str) -> None:
+        """The router takes requests for ports from its network and lets through what was mapped."""
+        self.nft(
+            router,
+            """
+            insert rule inet walls inbound iifname "lan" udp dport 5351 accept
+            insert rule inet walls through ct status dnat accept
+            add chain ip nat pre { type nat hook prerouting priority -100; }
+            """,
+        )
+
+    def one_way(self, router: str) -> None:
+        """UDP leaves through the router, and nothing of it comes back."""
+        self.nft(router, BLOCK_UDP.replace("meta l4proto udp", 'iifname "eth0" meta l4proto udp'))
+
 
 @contextmanager
 def open_world(*, hard: Sequence[str] = ()) -> Iterator[World]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import trio
 from trio_asyncio import aio_as_trio
 
+from coder.agent.ssh.negotiation import prefer_fast_ciphers
 from coder.agent.ssh.sessions import SessionRunner
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
@@ -78,6 +79,9 @@ class SshService:
 
 class _Policy(asyncssh.SSHServer):
     """Everything is allowed to whoever reached us."""
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        prefer_fast_ciphers(conn)
 
     def begin_auth(self, username: str) -> bool:
         return False

@@ -14,7 +14,7 @@ from coder.coderd.http.auth import authenticated, context, credentials, optional
 from coder.coderd.http.json import read_body, reply
 from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.http.streams import events_over_websocket, needs_upgrade, over_websocket, sse
-from coder.coderd.services import agent_http, agents, provider_tokens, watching
+from coder.coderd.services import agent_containers, agent_http, agents, provider_tokens, watching
 from coder.coderd.services.agents import AppReport, LogLine
 from coder.coderd.services.derp_map import connection_info
 from coder.coderd.services.errors import Invalid, Unauthenticated
@@ -139,7 +139,8 @@ async def get_git_auth() -> Response:
 @blueprint.get("/me/reinit")
 @by_agent
 async def get_reinit() -> Response:
-    return await sse(watching.watch_claim(context(), place().workspace_id))
+    waits = request.args.get("wait", "") in {"1", "t", "T", "true", "TRUE", "True"}
+    return await sse(watching.watch_claim(context(), place().workspace_id, only_prebuilt=waits))
 
 
 @blueprint.post("/aws-instance-identity")
@@ -215,11 +216,31 @@ async def get_listening_ports(agent: str) -> Response:
     return reply(await agent_http.listening_ports(context(), subject(), path_uuid(agent)))
 
 
+def _as_agent_said(found: agent_http.Answer) -> Response:
+    if not found.kind.startswith("application/json"):
+        said = found.body[:4096].decode(errors="replace")
+        return reply({"message": f'unexpected non-JSON response "{found.kind}"', "detail": said}, found.status)
+    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+
+
+@blueprint.get("/<agent>/containers/watch")
+@authenticated
+async def watch_containers_without_upgrade(agent: str) -> Response:
+    await agent_containers.require_watchable(context(), subject(), path_uuid(agent))
+    return needs_upgrade()
+
+
+@blueprint.websocket("/<agent>/containers/watch")
+@authenticated
+async def watch_containers(agent: str) -> None:
+    await over_websocket(agent_containers.watch_containers(context(), subject(), path_uuid(agent)))
+
+
 @blueprint.get("/<agent>/containers")
 @authenticated
 async def get_containers(agent: str) -> Response:
     found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "GET", "/api/v0/containers")
-    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+    return _as_agent_said(found)
 
 
 @blueprint.post("/<agent>/containers/devcontainers/<container>/recreate")
@@ -227,7 +248,7 @@ async def get_containers(agent: str) -> Response:
 async def recreate_container(agent: str, container: str) -> Response:
     path = f"/api/v0/containers/devcontainers/{path_uuid(container)}/recreate"
     found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "POST", path)
-    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+    return _as_agent_said(found)
 
 
 @blueprint.delete("/<agent>/containers/devcontainers/<container>")
@@ -235,4 +256,4 @@ async def recreate_container(agent: str, container: str) -> Response:
 async def delete_container(agent: str, container: str) -> Response:
     path = f"/api/v0/containers/devcontainers/{path_uuid(container)}"
     found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "DELETE", path)
-    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+    return _as_agent_said(found)

@@ -5,6 +5,8 @@ A new noun is one module with `blueprint` and one line in `BLUEPRINTS`.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +43,12 @@ BLUEPRINTS: tuple[str, ...] = (
     "roles",
     "settings",
     "deployment",
+    "applications",
     "workspace_proxies",
+    "proxy_calls",
     "inbox",
     "notifications",
+    "web_push",
     "audit",
     "insights",
     "debug",
@@ -55,15 +60,18 @@ BLUEPRINTS: tuple[str, ...] = (
     "workspace_inventory",
     "builds",
     "agents",
+    "tasks",
     "terminals",
     "init_script",
     "binaries",
     "experiments",
+    "not_offered",
     "wireguard_clients",
     "oauth2",
     "provider_logins",
     "external_auth",
     "scim",
+    "swagger",
     # last: takes what nobody else wants
     "site",
 )
@@ -75,10 +83,21 @@ class PagePath(PathConverter):
     regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
 
 
+<<<<<<< HEAD
 def build_application(ctx: Context) -> Frame | Traced:
     """The ASGI application with all blueprints."""
+=======
+def build_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> Frame:
+    """The ASGI application with all blueprints. `links` (pattern, handler) are only described, not served."""
+    return Frame(make_application(ctx, links), ctx)
+
+
+def make_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> Application:
+    """The same without the frame around it."""
+>>>>>>> next
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
+    app.config["CODER_LINKS"] = links
     app.url_map.converters["page"] = PagePath
     for name in BLUEPRINTS:
         app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
@@ -87,15 +106,29 @@ def build_application(ctx: Context) -> Frame | Traced:
         app.before_request(count_public_request)
     _register_errors(app)
     _only_named_methods(app)
+<<<<<<< HEAD
     framed = Frame(app, ctx)
     return Traced(framed, ctx.parts[Tracing]) if Tracing in ctx.parts else framed
+=======
+    return app
+>>>>>>> next
 
 
 def _only_named_methods(app: Application) -> None:
     """API routes answer HEAD and OPTIONS with 405, as upstream's router does; Quart would invent answers."""
+    paths = {_shape(rule.rule) for rule in app.url_map.iter_rules()}
+    parents = {path[: path.rindex("/")] for path in paths}
     for rule in app.url_map.iter_rules():
-        if rule.rule.startswith("/api/") and rule.methods is not None and not rule.websocket:
+        if not rule.rule.startswith("/api/"):
+            continue
+        # A slash at the end: upstream's router takes it where a path goes on, and nowhere else.
+        rule.strict_slashes = not rule.rule.endswith("/") and _shape(rule.rule) not in parents
+        if rule.methods is not None and not rule.websocket:
             rule.methods -= {"HEAD", "OPTIONS"}
+
+
+def _shape(path: str) -> str:
+    return re.sub(r"<[^>]*>", "{}", path)
 
 
 def _register_errors(app: Application) -> None:

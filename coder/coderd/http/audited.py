@@ -26,6 +26,7 @@ from coder.coderd.services.audit import Event, Origin
 from coder.coderd.services.errors import Refusal
 from coder.coderd.store import audit as store
 from coder.coderd.store import organizations as organization_store
+from coder.coderd.store import tasks as task_store
 from coder.coderd.store.audit import Snapshot
 
 View = Callable[..., Awaitable[Any]]
@@ -122,6 +123,10 @@ AUDITED: dict[tuple[str, str], Audited] = {
     ("PATCH", "/workspaceproxies/{}"): Audited("workspace_proxy", "write"),
     ("DELETE", "/workspaceproxies/{}"): Audited("workspace_proxy", "delete"),
 }
+for _root in ("", "/api/experimental"):
+    AUDITED["POST", f"{_root}/tasks/{{}}"] = Audited("task", "create", "body:id")
+    AUDITED["DELETE", f"{_root}/tasks/{{}}/{{}}"] = Audited("task", "delete", "path:1")
+    AUDITED["PATCH", f"{_root}/tasks/{{}}/{{}}/input"] = Audited("task", "write", "path:1")
 for _path, _kind, _target in (
     ("/settings/idpsync/organization", "idp_sync_settings_organization", "Organization Sync"),
     ("/organizations/{}/settings/idpsync/groups", "idp_sync_settings_group", "Organization Group Sync"),
@@ -178,7 +183,9 @@ def _around(view: View) -> View:
         before = await _look(how, None)
         answer, failure = await _answer(view, args, kwargs)
         status = envelope_of(failure)[0] if failure is not None else answer.status_code
-        if status not in {401, 404, 304}:
+        # Settings without a name of their own are written or not: refusals leave no trace (recorded).
+        unnamed = not how.key and not how.target
+        if status == 200 if unnamed else status not in {401, 404, 304}:
             await _record(how, before, answer, status)
         if failure is not None:
             raise failure
@@ -264,6 +271,8 @@ async def _snapshot(kind: str, key: Any, arguments: list[str]) -> Snapshot | Non
         key = await _organization_id(str(key))
     elif kind in {"user", "git_ssh_key", "organization_member"}:
         key = await _user_id(str(key))
+    elif kind == "task":
+        key = await _task_id(arguments[0], str(key))
     elif kind == "api_key":
         key = str(key).partition("-")[0]  # a new key is answered with its secret
     elif kind != "custom_role":
@@ -288,8 +297,8 @@ async def _look_at_settings(how: Audited) -> Snapshot | None:
             view = _inner(current_app.view_functions[rule.endpoint])
             try:
                 answer = await view(**(request.view_args or {}))
-            except Refusal:
-                return None
+            except Refusal:  # an attempt of somebody who may not even look
+                return Snapshot(_settings_id(how), how.target, None, "", "", {})
             state = await _json(answer)
             plain = {
                 key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()
@@ -318,6 +327,14 @@ async def _user_id(reference: str) -> UUID | None:
     if reference == "me":
         return cast("UUID", g.caller.subject.user_id)
     return _uuid(reference) or await context().db.read(store.find_user_id, reference)
+
+
+async def _task_id(owner: str, reference: str) -> UUID | None:
+    found, owner_id = _uuid(reference), await _user_id(owner)
+    if found is not None or owner_id is None:
+        return found
+    view = await context().db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
+    return view.task.id if view else None
 
 
 async def _organization_id(reference: str) -> UUID | None:

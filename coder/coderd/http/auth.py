@@ -10,10 +10,10 @@ import functools
 import hmac
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
-from urllib.parse import parse_qs
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
+from coder.coderd.http.query import read_arguments
 from coder.coderd.http.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.services import authentication
 from coder.coderd.services.authentication import Caller, Credentials
@@ -41,9 +41,7 @@ def credentials() -> Credentials:
     """What the current request (or WebSocket) shows."""
     here = websocket if has_websocket_context() else request
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in here.scope["headers"]}
-    raw = here.query_string.decode("latin-1")
-    query = parse_qs(raw, keep_blank_values=True) if raw else {}
-    return Credentials.of(headers, query, remote_ip())
+    return Credentials.of(headers, read_arguments(here.query_string), remote_ip())
 
 
 def remote_ip() -> str:
@@ -64,7 +62,7 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             g.caller = await authentication.authenticate(context(), shown)
         except Unauthenticated as error:
             count_request(None)
-            error.headers = (*error.headers, ("WWW-Authenticate", _challenge()))
+            error.headers = (*error.headers, ("WWW-Authenticate", challenge(context())))
             raise
         count_request(g.caller)
         if has_websocket_context():
@@ -151,9 +149,10 @@ def check_csrf() -> None:
         )
 
 
-def _challenge() -> str:
+def challenge(ctx: Context) -> str:
+    """What a refused caller is asked for."""
     # Upstream says "expired" whatever was wrong; clients look at the body.
     return (
         'Bearer realm="coder", error="invalid_token", error_description="The access token has expired", '
-        f'resource_metadata="{context().access_url}/.well-known/oauth-protected-resource"'
+        f'resource_metadata="{ctx.access_url}/.well-known/oauth-protected-resource"'
     )

@@ -8,6 +8,7 @@ import trio
 from quart import Blueprint, Response, request
 
 from coder.coderd.http.auth import context
+from coder.coderd.http.site import framed
 from coder.coderd.services.binaries import Binaries, Binary
 from coder.coderd.services.errors import NotFound
 
@@ -28,11 +29,11 @@ async def get_binary(name: str) -> Response:
         "Cache-Control": "no-cache",
     }
     if binary.etag in [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]:
-        return Response(b"", 304, headers)
+        return framed(Response(b"", 304, headers))
     body = b"" if request.method == "HEAD" else _read(binary)
     response = Response(body, 200, headers, content_type="application/octet-stream")
     response.headers["Content-Length"] = str(binary.size)
-    return response
+    return framed(response)
 
 
 async def _read(binary: Binary) -> AsyncIterator[bytes]:

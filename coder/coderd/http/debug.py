@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from quart import Blueprint, Response, redirect, request, websocket
 
+from coder.api.deployment import DebugProfileOptions
 from coder.api.health import UpdateHealthSettings
 from coder.api.oauth2 import OIDCClaimsResponse
 from coder.base.secret import Secret
@@ -24,6 +25,8 @@ from coder.coderd.services import health, provider_login, users
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.health import HealthReports, require_health
 from coder.coderd.services.metrics import Metrics
+from coder.coderd.services.profiling import DEFAULT_SECONDS, Profiling
+from coder.coderd.services.relay import Relay
 
 blueprint = Blueprint("debug", __name__, url_prefix="/api/v2/debug")
 
@@ -139,7 +142,9 @@ async def get_metrics() -> Response:
 @blueprint.get("/derp/traffic")
 @_owners
 async def get_derp_traffic() -> Response:
-    return reply([])
+    relay = context().part(Relay).server
+    found = relay.traffic() if relay is not None else []
+    return reply([{"Sent": sent, "Recv": received, "Key": f"nodekey:{key.hex()}"} for key, sent, received in found])
 
 
 @blueprint.get("/pprof")
@@ -172,6 +177,17 @@ async def get_profile(name: str) -> Response:
         f"{names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}" for ident, frame in frames.items()
     ]
     return Response("\n".join(stacks), content_type="text/plain; charset=utf-8")
+
+
+@blueprint.post("/profile")
+@_owners
+async def post_profile() -> Response:
+    """Takes as long as the duration asked for, in nanoseconds."""
+    wanted = await read_body(DebugProfileOptions) if await request.get_data() else DebugProfileOptions(0, [])
+    seconds = wanted.Duration / 1e9 if wanted.Duration else DEFAULT_SECONDS
+    data = await context().part(Profiling).take(seconds, wanted.Profiles or [])
+    headers = {"Content-Disposition": "attachment; filename=profiles.tar.gz"}
+    return Response(data, 200, headers, content_type="application/gzip")
 
 
 @blueprint.get("/<user>/debug-link")

@@ -7,11 +7,11 @@ import trio
 from quart import Blueprint, Response, websocket
 
 from coder.api import codec
-from coder.api.deployment import AppHostResponse, UpdateAppearanceConfig, UpdateCheckResponse
+from coder.api.deployment import UpdateAppearanceConfig, UpdateCheckResponse
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.auth import authenticated, context, credentials, subject
 from coder.coderd.http.json import message, read_body, reply
-from coder.coderd.services import deployment, deployment_config, derp_map, licenses
+from coder.coderd.services import deployment, deployment_config, derp_map, licenses, replicas
 from coder.coderd.services.authentication import authenticate
 from coder.coderd.services.errors import Unauthenticated
 from coder.tailnet import derpmap
@@ -91,12 +91,6 @@ async def delete_trial() -> Response:
     return reply([])
 
 
-@blueprint.get("/applications/host")
-@authenticated
-async def get_applications_host() -> Response:
-    return reply(AppHostResponse(host=context().config.wildcard_access_url))
-
-
 @blueprint.get("/appearance")
 async def get_appearance() -> Response:
     shown = credentials()
@@ -132,7 +126,7 @@ class CspReport(msgspec.Struct, rename={"csp_report": "csp-report"}):
 @blueprint.get("/replicas")
 @authenticated
 async def get_replicas() -> Response:
-    return reply(await licenses.list_replicas(context(), subject()))
+    return reply(await replicas.list_replicas(context(), subject()))
 
 
 @blueprint.websocket("/derp-map")

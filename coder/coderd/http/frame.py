@@ -11,10 +11,12 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
+from coder.coderd.http.fast_lane import FastLane
 from coder.coderd.services.authentication import foreign_origin
 from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.metrics import Metrics
@@ -30,6 +32,8 @@ _CONSTANT = (
 )
 _VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
 _ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
+_ANY_HOST = ("/healthz", "/derp", "/latency-check", "/api/v2/replicas")
+"What load balancers, relays and other replicas ask under whatever address they know."
 _QUIET = ("/healthz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
 
 Message = dict[str, Any]
@@ -54,10 +58,13 @@ class Frame:
     """The ASGI application the listener serves."""
 
     def __init__(self, app: Any, ctx: Context) -> None:
-        self.app = app
+        self.app = FastLane(app, ctx)
         self.ctx = ctx
         self._proxies = TrustedProxies(ctx.config)
         self._cookie_tail = _cookie_tail(ctx)
+        access = urlsplit(ctx.access_url)
+        self._access_scheme = access.scheme
+        self._access_host = _host(access.netloc, access.scheme) if ctx.config.redirect_to_access_url else ""
         self._metrics: Metrics = ctx.part(Metrics)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -65,7 +72,10 @@ class Frame:
             await self.app(scope, receive, send)
             return
         if scope.get("method") == "OPTIONS" and _header(scope["headers"], b"access-control-request-method"):
-            await _preflight(send)
+            await _preflight(send, scope["headers"] if self.ctx.config.dangerous_allow_cors_requests else None)
+            return
+        if self._access_host and scope["type"] == "http" and self._is_elsewhere(scope):
+            await _redirect(send, self.ctx.access_url, scope)
             return
         if scope["type"] == "websocket" and self._foreign(scope):
             await _refuse_websocket(send)
@@ -81,6 +91,9 @@ class Frame:
         if self.ctx.config.proxy_trusted_origins:
             self._apply_proxy(scope)
         extra = [*_CONSTANT, (b"x-coder-request-id", request_id.encode())]
+        if self.ctx.config.dangerous_allow_cors_requests and _header(headers, b"origin"):
+            # Without credentials: a browser then sends no cookie along, whatever the page wants.
+            extra.append((b"access-control-allow-origin", b"*"))
         status = 0
 
         async def framed(message: Message) -> None:
@@ -105,6 +118,12 @@ class Frame:
             await self.app(scope, receive, framed)
         finally:
             self._record(scope, status, time.perf_counter() - started, request_id)
+
+    def _is_elsewhere(self, scope: Message) -> bool:
+        """Was the server reached under another host than its access URL's? Probes of machines may do that."""
+        if scope["path"].startswith(_ANY_HOST):
+            return False
+        return _host(_header(scope["headers"], b"host").decode("latin-1"), self._access_scheme) != self._access_host
 
     def _foreign(self, scope: Message) -> bool:
         named = {name: _header(scope["headers"], name.encode()).decode("latin-1") for name in ("origin", "host")}
@@ -150,11 +169,29 @@ async def _refuse_websocket(send: Send) -> None:
     await send({"type": "websocket.http.response.body", "body": body})
 
 
-async def _preflight(send: Send) -> None:
-    """No other origin is invited: the browser is told nothing it could act on."""
+def _host(netloc: str, scheme: str) -> str:
+    """A host as it is compared: in lower case, without the scheme's own port."""
+    return netloc.lower().removesuffix(":443" if scheme == "https" else ":80")
+
+
+async def _redirect(send: Send, access_url: str, scope: Message) -> None:
+    path = scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or "/"
+    query = scope.get("query_string", b"").decode("latin-1")
+    location = f"{access_url}{path}" + (f"?{query}" if query else "")
+    headers = [(b"location", location.encode("latin-1")), (b"content-length", b"0"), *_CONSTANT]
+    await send({"type": "http.response.start", "status": 307, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _preflight(send: Send, invited: Iterable[tuple[bytes, bytes]] | None = None) -> None:
+    """No other origin is invited, unless the request's headers come along: then all of them are."""
     names = (b"Origin", b"Access-Control-Request-Method", b"Access-Control-Request-Headers")
     headers = [(b"vary", name) for name in names] + [(b"content-length", b"0")]
     headers += [_CONSTANT[1], (b"x-coder-request-id", str(uuid4()).encode())]
+    if invited is not None:
+        headers += [(b"access-control-allow-origin", b"*"), (b"access-control-allow-methods", b"*")]
+        wanted = _header(invited, b"access-control-request-headers")
+        headers += [(b"access-control-allow-headers", wanted)] if wanted else []
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 

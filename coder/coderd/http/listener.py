@@ -3,6 +3,7 @@
 Every request head passes `LinkAwareH11`: when its path is in the table of links, Hypercorn's part ends there and the
 raw stream goes to the link's handler, with the bytes that came after the head. This holds for any request of a
 kept-alive connection, not only the first: Go's HTTP client reuses idle connections for its WebSocket handshakes.
+Requests for workspace applications leave the same way and come back: their door returns the bytes that follow.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.events import RawData
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
@@ -35,9 +37,12 @@ SHUTDOWN_GRACE = 10.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 "Seconds of silence before the first probe, between probes, and how many may go unanswered."
 
-OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[None]]
-"""(head, remote address, over TLS, stream, bytes after the head): serves a link to its end."""
-IsLink = Callable[[str], bool]
+OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[bytes | None]]
+"""(head, remote address, over TLS, stream, bytes after the head): serves a link to its end.
+
+Bytes as its result mean that the connection goes on with them as ordinary HTTP.
+"""
+IsLink = Callable[[h11.Request], bool]
 
 
 class LinkRequested(Exception):  # noqa: N818 - not an error: a way out
@@ -55,34 +60,36 @@ class LinkAwareH11(OneWriteH11):
     is_link: IsLink
 
     async def _check_protocol(self, event: h11.Request) -> None:
-        path = event.target.decode("latin-1").partition("?")[0]
-        if self.is_link(path):
+        if self.is_link(event):
             raise LinkRequested(event, self.connection.trailing_data[0])
         # h2c upgrades are not offered: nothing of ours speaks h2 in the clear.
 
 
 class Connection(PatientServer):
-    """One accepted connection."""
+    """One accepted connection, or what follows on it after a request that went another way."""
 
-    def __init__(self, door: FrontDoor, stream: Any) -> None:
+    def __init__(self, door: FrontDoor, stream: Any, replayed: bytes = b"") -> None:
         super().__init__(door.asgi, door.config, door.worker, ConnectionState({}), stream)
         self._door = door
+        self._replayed = replayed
         self._link: LinkRequested | None = None
 
-    async def serve(self) -> None:
-        """To the end of the connection, whichever way it is used."""
+    async def serve(self) -> bytes | None:
+        """To the end of the connection (None), or until it goes on with the bytes returned."""
         try:
             remote, secure = await self._open()
         except (OSError, trio.BrokenResourceError, trio.TooSlowError, ssl.SSLError):
             await _send_alert(self.stream)
             await trio.aclose_forcefully(self.stream)
-            return
+            return None
         try:
             async with TaskGroup() as task_group:
                 self._task_group = task_group
                 self.protocol = self._new_protocol(task_group, remote, secure)
                 task_group.spawn(self.watch_idle)
                 try:
+                    if self._replayed:
+                        await self.protocol.handle(RawData(self._replayed))
                     await self._read_data()
                 except LinkRequested as request:
                     self._link = request
@@ -93,9 +100,10 @@ class Connection(PatientServer):
         finally:
             if self._link is None:
                 await self._close()
-        if self._link is not None:
-            head, trailing = self._link.request, self._link.trailing
-            await self._door.open_link(head, remote[0], secure, self.stream, trailing)
+        if self._link is None:
+            return None
+        head, trailing = self._link.request, self._link.trailing
+        return await self._door.open_link(head, remote[0], secure, self.stream, trailing)
 
     async def _open(self) -> tuple[tuple[str, int], bool]:
         secure = isinstance(self.stream, trio.SSLStream)
@@ -166,7 +174,9 @@ class FrontDoor:
     async def _handle(self, stream: Any) -> None:
         _notice_dead_peers(stream)
         try:
-            await Connection(self, stream).serve()
+            following: bytes | None = b""
+            while following is not None:
+                following = await Connection(self, stream, following).serve()
         except Exception as error:
             # One connection must never take the server with it.
             _log.error("a connection failed", error=error)

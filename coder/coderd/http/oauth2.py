@@ -478,6 +478,12 @@ async def post_register() -> Response:
     return reply(answer, 201)
 
 
+@blueprint.get("/oauth2/register")
+@experimental
+async def get_registration() -> Response:
+    return Response(b"", 405, {"Allow": "POST"})
+
+
 @blueprint.get("/oauth2/clients/<client>")
 @experimental
 @plainly_refusing

@@ -18,7 +18,7 @@ from coder.base.errors import CoderError
 from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.json import no_content, read_body, reply
 from coder.coderd.http.query import path_uuid
-from coder.coderd.services import job_lists, job_reasons, provisioners
+from coder.coderd.services import daemon_health, job_lists, job_reasons, provisioners
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.organizations import resolve_organization
 from coder.coderd.services.provisioners import DaemonFilter
@@ -92,6 +92,14 @@ async def get_daemons(organization: str) -> Response:
     )
     _check(terms)
     return reply(await provisioners.list_daemons(context(), subject(), row.id, which))
+
+
+@blueprint.get("/organizations/<organization>/provisionerdaemons/health")
+@authenticated
+async def get_daemon_health(organization: str) -> Response:
+    """Ours: liveness, version and load of every daemon's machine, as measured over the mesh."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await daemon_health.list_health(context(), subject(), row.id))
 
 
 @blueprint.get("/organizations/<organization>/provisionerkeys")

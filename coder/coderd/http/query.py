@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from urllib.parse import parse_qs
 from uuid import UUID
 
 from quart import request
@@ -12,10 +14,14 @@ _MAX = (1 << 31) - 1
 
 
 class Query:
-    """The current request's query. Getters note mistakes; `check` raises them."""
+    """The current request's query, or `arguments`. Getters note mistakes; `check` raises them."""
 
-    def __init__(self, message: str = "Query parameters have invalid values.") -> None:
-        self._args = request.args
+    def __init__(
+        self,
+        message: str = "Query parameters have invalid values.",
+        arguments: Mapping[str, list[str]] | None = None,
+    ) -> None:
+        self._args = request.args if arguments is None else {name: values[0] for name, values in arguments.items()}
         self._message = message
         self._wrong: list[tuple[str, str]] = []
 
@@ -77,6 +83,11 @@ class Query:
         """Raises Invalid when anything was wrong."""
         if self._wrong:
             raise Invalid(self._message, validations=self._wrong)
+
+
+def read_arguments(raw: bytes) -> dict[str, list[str]]:
+    """A query string, as Quart reads it."""
+    return parse_qs(raw.decode("latin-1"), keep_blank_values=True) if raw else {}
 
 
 def path_uuid(text: str) -> UUID:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quart import Blueprint, Response, request
 
 from coder.api.builds import BuildInfoResponse
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.http.auth import context
 from coder.coderd.http.json import message, reply
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
 
 blueprint = Blueprint("root", __name__)
 
@@ -44,18 +49,20 @@ async def greeting() -> Response:
 
 @blueprint.get("/api/v2/buildinfo")
 async def buildinfo() -> Response:
-    ctx = context()
-    return reply(
-        BuildInfoResponse(
-            external_url="https://github.com/coder/coder",
-            version=BUILD_VERSION,
-            dashboard_url=ctx.access_url,
-            telemetry=False,
-            workspace_proxy=False,
-            agent_api_version="1.0",
-            provisioner_api_version=PROVISIONER_API_VERSION,
-            upgrade_message=ctx.config.cli_upgrade_message,
-            deployment_id=ctx.deployment_id,
-            webpush_public_key=ctx.webpush_public_key,
-        )
+    return reply(build_info(context()))
+
+
+def build_info(ctx: Context) -> BuildInfoResponse:
+    """What this server is."""
+    return BuildInfoResponse(
+        external_url="https://github.com/coder/coder",
+        version=BUILD_VERSION,
+        dashboard_url=ctx.access_url,
+        telemetry=False,
+        workspace_proxy=False,
+        agent_api_version="1.0",
+        provisioner_api_version=PROVISIONER_API_VERSION,
+        upgrade_message=ctx.config.cli_upgrade_message,
+        deployment_id=ctx.deployment_id,
+        webpush_public_key=ctx.webpush_public_key,
     )

@@ -31,7 +31,7 @@ def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Res
     async def answered(*args: P.args, **kwargs: P.kwargs) -> Response:
         key = context().config.scim_auth_header
         if not key:
-            return reply({"message": "Route not found."}, 404)
+            return _disabled()
         shown = request.headers.get("Authorization", "")
         if not (key.equals(shown) or key.equals(shown.removeprefix("Bearer ").strip())):
             return _error(401, "invalidAuthorization")
@@ -41,6 +41,17 @@ def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Res
             return _error(STATUS.get(error.kind, 400), error.message)
 
     return answered
+
+
+def _disabled() -> Response:
+    return reply(
+        {
+            "message": "SCIM is disabled, please contact your administrator if you believe this is an error",
+            "detail": "SCIM endpoints are disabled if no SCIM is configured. Configure 'CODER_SCIM_AUTH_HEADER' to "
+            "enable.",
+        },
+        404,
+    )
 
 
 def _scim(document: Mapping[str, Any], status: int = 200) -> Response:
@@ -54,7 +65,7 @@ def _error(status: int, detail: str) -> Response:
 @blueprint.get("/ServiceProviderConfig")
 async def get_config() -> Response:
     if not context().config.scim_auth_header:
-        return reply({"message": "Route not found."}, 404)
+        return _disabled()
     no = {"supported": False}
     return _scim(
         {

@@ -16,6 +16,7 @@ from coder.api.users import (
 )
 from coder.coderd.http.auth import authenticated, context, subject
 from coder.coderd.http.json import read_body, reply
+from coder.coderd.http.page_values import APPEARANCE_KEYS
 from coder.coderd.services import quiet_hours, users
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Invalid
@@ -26,7 +27,6 @@ from coder.coderd.store.users import UserRow
 blueprint = Blueprint("settings", __name__, url_prefix="/api/v2/users")
 
 _FONTS = ("", "ibm-plex-mono", "fira-code", "jetbrains-mono", "source-code-pro", "geist-mono")
-_APPEARANCE = "appearance."
 _PREFERENCES = "preferences."
 _DEFAULTS: dict[str, Any] = {
     "task_notification_alert_dismissed": False,
@@ -47,7 +47,7 @@ async def _user(reference: str, action: str) -> UserRow:
 @authenticated
 async def get_appearance(user: str) -> Response:
     row = await _user(user, "read_personal")
-    chosen = await context().db.read(user_store.get_configs, row.id, _APPEARANCE)
+    chosen = await context().db.read(user_store.get_configs, row.id, APPEARANCE_KEYS)
     names = UserAppearanceSettings.__struct_fields__
     return reply(UserAppearanceSettings(**{name: chosen.get(name, "") for name in names}))
 
@@ -61,7 +61,7 @@ async def put_appearance(user: str) -> Response:
         raise Invalid("Unsupported font family.")
     names = UserAppearanceSettings.__struct_fields__
     values = {name: getattr(body, name) for name in names}
-    await context().db.run(user_store.put_configs, row.id, _APPEARANCE, values)
+    await context().db.run(user_store.put_configs, row.id, APPEARANCE_KEYS, values)
     return reply(UserAppearanceSettings(**values))
 
 

@@ -1,25 +1,26 @@
 """The dashboard's files: hashed assets for ever, everything unknown is the single page.
 
-Registered last: what no API route takes ends here. The page carries `<meta property>` values that spare it its first
-requests. Not here: /bin (`binaries.py`).
+Registered last: what no API route takes ends here. What the page carries
+is `page_values.py`. Not here: /bin (`binaries.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import html
 import mimetypes
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
 from coder.api import codec
 from coder.base.version import BUILD_VERSION
-from coder.coderd.http.auth import context, optional_caller
-from coder.coderd.services import deployment, users
+from coder.coderd.http.auth import context
+from coder.coderd.http.page_values import fill_page
+from coder.coderd.services.applications import app_host
+from coder.domain.app_addresses import frame_source
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -40,7 +41,7 @@ _PERMISSIONS = (
 @blueprint.route("/install.sh", methods=["GET", "HEAD"])
 async def install_script() -> Response:
     text = _INSTALL.replace("@URL@", context().access_url).replace("@VERSION@", BUILD_VERSION)
-    return _framed(Response(text, content_type="text/plain; charset=utf-8"))
+    return framed(Response(text, content_type="text/plain; charset=utf-8"))
 
 
 @blueprint.route("/", defaults={"path": ""}, methods=_METHODS)
@@ -50,19 +51,16 @@ async def page(path: str) -> Response:
         return Response(
             codec.encode({"message": "Route not found."}), 404, content_type="application/json; charset=utf-8"
         )
-    if path.startswith("swagger"):
-        text = {"message": "Swagger documentation is disabled."}
-        return Response(codec.encode(text), 404, content_type="application/json; charset=utf-8")
     found = _find(_root(), path)
     if found is None:
         return await _index()
     data, kind, tag = _load(str(found), found.stat().st_mtime_ns)
     if request.headers.get("If-None-Match") == tag:
-        return _framed(Response(b"", 304, {"ETag": tag}))
+        return framed(Response(b"", 304, {"ETag": tag}))
     response = Response(data, content_type=kind)
     response.headers["ETag"] = tag
     response.headers["Cache-Control"] = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
-    return _framed(response)
+    return framed(response)
 
 
 def _root() -> Path:
@@ -94,36 +92,15 @@ async def _index() -> Response:
     index = _root() / "index.html"
     if not index.is_file():
         text = _EMPTY_PAGE.format("The dashboard is not built. Run npm install && npm run build in coder/dashboard.")
-        return _framed(Response(text, content_type="text/html; charset=utf-8"))
+        return framed(Response(text, content_type="text/html; charset=utf-8"))
     page, _, _ = _load(str(index), index.stat().st_mtime_ns)
-    values = await _bootstrap(context())
-    metas = "".join(
-        f'<meta property="{name}" content="{html.escape(value, quote=True)}" />' for name, value in values.items()
-    )
-    text = page.decode()
-    head, mark, rest = text.partition("</head>")
-    text = f"{head}{metas}{mark}{rest}" if mark else text
+    text = await fill_page(page.decode())
     response = Response(text, content_type="text/html; charset=utf-8")
     response.headers["Cache-Control"] = "no-cache"
-    return _framed(response)
+    return framed(response)
 
 
-async def _bootstrap(ctx: Context) -> dict[str, str]:
-    """Values the page would ask for first. The user's only when a valid session came along."""
-    values: dict[str, Any] = {
-        "csrf-token": request.cookies.get("csrf_token") or str(request.scope.get("coder_csrf", "")),
-        "build-info": {"version": BUILD_VERSION, "dashboard_url": ctx.access_url},
-        "experiments": list(ctx.config.experiments),
-    }
-    caller = await optional_caller() if "coder_session_token" in request.cookies else None
-    if caller is not None:
-        values["user"] = users.user_view(caller.user)
-        values["entitlements"] = await deployment.entitlements(ctx)
-        values["appearance"] = await deployment.appearance(ctx)
-    return {name: value if isinstance(value, str) else codec.encode(value).decode() for name, value in values.items()}
-
-
-def _framed(response: Response) -> Response:
+def framed(response: Response) -> Response:
     """Headers of everything a browser shows."""
     headers = response.headers
     headers["Content-Security-Policy"] = _policy(context())
@@ -139,7 +116,7 @@ def _framed(response: Response) -> Response:
 
 def _policy(ctx: Context) -> str:
     host = urlsplit(ctx.access_url).netloc
-    wildcard = ctx.config.wildcard_access_url
+    wildcard = frame_source(app_host(ctx))
     frames = f"'self' {host}" + (f" {wildcard}" if wildcard else "")
     directives = {
         "default-src": "'self'",

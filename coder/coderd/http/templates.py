@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from coder.api.template_versions import ArchiveTemplateVersionsRequest, UpdateActiveTemplateVersion
-from coder.api.templates import CreateTemplateRequest, UpdateTemplateMeta
-from coder.coderd.http.auth import authenticated, context, subject
+from coder.api.templates import CreateTemplateRequest, Template, UpdateTemplateMeta
+from coder.coderd.http.auth import authenticated, caller, context, subject
 from coder.coderd.http.json import message, read_body, reply
 from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.services import template_acl, template_versions, templates
@@ -19,20 +20,31 @@ from coder.coderd.services.template_versions import VersionPage
 from coder.coderd.store.templates import TemplateFilter
 from coder.domain.search import parse_query
 
+if TYPE_CHECKING:
+    from coder.coderd.services.authentication import Caller
+    from coder.coderd.services.context import Context
+    from coder.domain.policy import Subject
+
 blueprint = Blueprint("templates", __name__, url_prefix="/api/v2")
+
+
+async def show_list(ctx: Context, who: Caller, query: Query) -> list[Template]:
+    """Templates of all organizations."""
+    return await templates.list_templates(ctx, who.subject, _filter(who.subject, query.text("q")))
 
 
 @blueprint.get("/templates")
 @authenticated
 async def get_templates() -> Response:
-    return reply(await templates.list_templates(context(), subject(), _filter()))
+    return reply(await show_list(context(), caller(), Query()))
 
 
 @blueprint.get("/organizations/<organization>/templates")
 @authenticated
 async def get_organization_templates(organization: str) -> Response:
     row = await resolve_organization(context(), subject(), organization)
-    return reply(await templates.list_templates(context(), subject(), _filter(row.id)))
+    which = _filter(subject(), Query().text("q"), row.id)
+    return reply(await templates.list_templates(context(), subject(), which))
 
 
 @blueprint.get("/templates/examples")
@@ -165,9 +177,9 @@ async def get_acl_available(template: str) -> Response:
     return reply(await template_acl.list_available(context(), subject(), path_uuid(template)))
 
 
-def _filter(organization_id: UUID | None = None) -> TemplateFilter:
+def _filter(subject: Subject, query: str, organization_id: UUID | None = None) -> TemplateFilter:
     """The `q=` of a list. Raises Invalid naming every mistake."""
-    terms = parse_query(request.args.get("q", ""), "display_name")
+    terms = parse_query(query, "display_name")
     author = terms.one("author")
     which = TemplateFilter(
         organization_id=organization_id,
@@ -181,7 +193,7 @@ def _filter(organization_id: UUID | None = None) -> TemplateFilter:
         deprecated=terms.boolean("deprecated"),
         has_ai_task=terms.boolean("has-ai-task"),
         has_external_agent=terms.boolean("has_external_agent"),
-        author_id=subject().user_id if author == "me" else terms.uuid("author_id"),
+        author_id=subject.user_id if author == "me" else terms.uuid("author_id"),
         author_name="" if author == "me" else author,
     )
     if author == "me":

@@ -14,10 +14,11 @@ from quart import Blueprint, Response, websocket
 from coder.coderd.http.auth import context, optional_caller, while_signed_in
 from coder.coderd.http.query import path_uuid
 from coder.coderd.http.streams import needs_upgrade
-from coder.coderd.services import terminals
+from coder.coderd.services import applications, terminals
 from coder.coderd.services.agents import load_agent
 from coder.coderd.services.errors import BadGateway, Forbidden, NotFound
 from coder.coderd.store.agents import AgentPlace
+from coder.domain.app_headers import SIGNED_TOKEN_QUERY
 
 blueprint = Blueprint("terminals", __name__, url_prefix="/api/v2/workspaceagents")
 
@@ -55,6 +56,9 @@ async def without_upgrade(agent: str) -> Response:
 @blueprint.websocket("/<agent>/pty")
 async def terminal(agent: str) -> Response | None:
     agent_id = path_uuid(agent)
+    ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
+    if ticket and await applications.opens_terminal(context(), ticket, agent_id):
+        return await _attach(agent_id)
     who = await optional_caller()
     if who is None or await _may_open(agent_id) is None:
         return _page()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quart import Blueprint, Response
 
 from coder.api.users import (
@@ -10,6 +12,7 @@ from coder.api.users import (
     UpdateRoles,
     UpdateUserPasswordRequest,
     UpdateUserProfileRequest,
+    User,
     UserLoginType,
     UserRoles,
 )
@@ -23,6 +26,10 @@ from coder.coderd.services.users import user_resource
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store.users import UserFilter
 from coder.domain.search import parse_query
+
+if TYPE_CHECKING:
+    from coder.coderd.services.authentication import Caller
+    from coder.coderd.services.context import Context
 
 blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
 
@@ -110,14 +117,17 @@ async def post_user() -> Response:
     return reply(users.user_view(row), 201)
 
 
+async def show_me(_ctx: Context, me: Caller, _query: Query) -> User:
+    """Authentication read this row a moment ago: the most frequent request asks nothing more."""
+    require(me.subject, "read", user_resource(me.user.id))
+    return users.user_view(me.user)
+
+
 @blueprint.get("/<user>")
 @authenticated
 async def get_user(user: str) -> Response:
     if user == "me":
-        # Authentication read this row a moment ago: the most frequent request costs one query.
-        me = caller()
-        require(me.subject, "read", user_resource(me.user.id))
-        return reply(users.user_view(me.user))
+        return reply(await show_me(context(), caller(), Query()))
     return reply(users.user_view(await users.resolve_user(context(), subject(), user)))
 
 
@@ -205,7 +215,7 @@ async def put_git_ssh_key(user: str) -> Response:
 @authenticated
 async def get_user_organizations(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
-    found = await organizations.organizations_of(context(), subject(), row)
+    found = await organizations.organizations_of(context(), subject(), row.id)
     return reply([organizations.organization_view(one) for one in found])
 
 
@@ -213,7 +223,7 @@ async def get_user_organizations(user: str) -> Response:
 @authenticated
 async def get_user_organization(user: str, organization: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
-    for one in await organizations.organizations_of(context(), subject(), row):
+    for one in await organizations.organizations_of(context(), subject(), row.id):
         if one.name.lower() == organization.lower():
             return reply(organizations.organization_view(one))
     raise NotFound

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quart import Blueprint, Response
 
 from coder.api.agents import DeleteWorkspaceAgentPortShareRequest, UpsertWorkspaceAgentPortShareRequest
@@ -16,17 +18,22 @@ from coder.api.workspaces import (
     UpdateWorkspaceRequest,
     UpdateWorkspaceTTLRequest,
     WorkspaceQuota,
+    WorkspacesResponse,
 )
-from coder.coderd.http.auth import authenticated, context, subject
+from coder.coderd.http.auth import authenticated, caller, context, subject
 from coder.coderd.http.json import message, no_content, read_body, reply
 from coder.coderd.http.query import Query, path_uuid
-from coder.coderd.http.streams import events_over_websocket, needs_upgrade, sse
+from coder.coderd.http.streams import events_over_websocket, needs_upgrade, over_websocket, sse
 from coder.coderd.services import builds, external_agents, quotas, users, watching, workspace_settings, workspaces
 from coder.coderd.services.errors import Invalid, NotFound
 from coder.coderd.store import names as name_store
 from coder.coderd.store.workspaces import PortShareRow
 from coder.domain.search import parse_rfc3339
 from coder.domain.zero import NIL_UUID
+
+if TYPE_CHECKING:
+    from coder.coderd.services.authentication import Caller
+    from coder.coderd.services.context import Context
 
 blueprint = Blueprint("workspaces", __name__, url_prefix="/api/v2")
 
@@ -37,14 +44,17 @@ class _Extension(ApiStruct):
     deadline: str
 
 
+async def show_list(ctx: Context, who: Caller, query: Query) -> WorkspacesResponse:
+    """A page of workspaces."""
+    limit, offset = query.positive("limit"), query.positive("offset")
+    query.check()
+    return await workspaces.list_workspaces(ctx, who.subject, query.text("q"), limit=limit, offset=offset)
+
+
 @blueprint.get("/workspaces")
 @authenticated
 async def get_workspaces() -> Response:
-    query = Query()
-    limit, offset = query.positive("limit"), query.positive("offset")
-    query.check()
-    found = await workspaces.list_workspaces(context(), subject(), query.text("q"), limit=limit, offset=offset)
-    return reply(found)
+    return reply(await show_list(context(), caller(), Query()))
 
 
 @blueprint.post("/users/<user>/workspaces")
@@ -265,3 +275,16 @@ async def get_quota(user: str) -> Response:
 async def get_member_quota(organization: str, user: str) -> Response:
     found = await quotas.quota_of(context(), subject(), organization, user)
     return reply(WorkspaceQuota(credits_consumed=found.consumed, budget=found.budget))
+
+
+@blueprint.get("/workspaces/<workspace>/agent-connection-watch")
+@authenticated
+async def connection_watch_without_upgrade(workspace: str) -> Response:
+    await workspaces.get_workspace(context(), subject(), path_uuid(workspace))
+    return needs_upgrade()
+
+
+@blueprint.websocket("/workspaces/<workspace>/agent-connection-watch")
+@authenticated
+async def connection_watch(workspace: str) -> None:
+    await over_websocket(watching.watch_connections(context(), subject(), path_uuid(workspace)))

@@ -164,10 +164,13 @@ class LinkTable:
     """Path patterns (`/api/v2/workspaceagents/{id}/coordinate`) and their handlers."""
 
     routes: list[tuple[re.Pattern[str], LinkHandler]] = field(default_factory=list)
+    patterns: list[tuple[str, LinkHandler]] = field(default_factory=list)
+    "The same as they were added, for descriptions."
 
     def add(self, pattern: str, handler: LinkHandler) -> None:
         expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
         self.routes.append((re.compile(expression), handler))
+        self.patterns.append((pattern, handler))
 
     def find(self, path: str) -> tuple[LinkHandler, dict[str, str]] | None:
         """The handler of `path` and its parameters, percent-decoded."""
@@ -204,6 +207,11 @@ class ReplayStream(trio.abc.HalfCloseableStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def path_of(request: h11.Request) -> str:
+    """The path of a parsed head, as it came."""
+    return request.target.decode("latin-1").partition("?")[0]
 
 
 def link_request(request: h11.Request, remote_ip: str, secure: bool) -> LinkRequest:

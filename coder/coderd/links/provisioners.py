@@ -20,6 +20,7 @@ from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.links.pipe import stream_pair
 from coder.coderd.services import job_work, provisioners
+from coder.coderd.services.daemon_health import DaemonMesh
 from coder.coderd.services.errors import Invalid, InvalidFields, Refusal
 from coder.coderd.services.job_queue import JobQueue
 from coder.coderd.services.job_work import ModuleFiles, Worker
@@ -141,7 +142,7 @@ async def connect_built_in(
 
 async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admission: Admission) -> None:
     """Answers the daemon until its connection ends, the server stops, or its key is deleted."""
-    link = DaemonLink(ctx, worker)
+    link, mesh = DaemonLink(ctx, worker), DaemonMesh(ctx, worker)
     _log.info("a provisioner daemon connected", daemon=worker.name, id=worker.id)
     try:
         async with trio.open_nursery() as nursery:
@@ -150,12 +151,13 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
             if admission.key_id != BUILT_IN_KEY:
                 # A built-in daemon is stopped by its own task, after it has said how its job ended.
                 nursery.start_soon(_leave_on_stop, ctx, nursery.cancel_scope)
+                nursery.start_soon(mesh.keep_measuring)
             if admission.key_id.int > BUILT_IN_KEY.int + 2:
                 nursery.start_soon(_leave_on_key_deleted, ctx, link, str(admission.key_id), nursery.cancel_scope)
             if admission.caller is not None:
                 nursery.start_soon(_leave_when_signed_out, ctx, admission.caller, nursery.cancel_scope)
             async with open_session(stream, role="server") as session:
-                await session.serve(link.handlers())
+                await session.serve({**link.handlers(), **mesh.handlers()})
             nursery.cancel_scope.cancel()
     finally:
         _log.info("a provisioner daemon left", daemon=worker.name, id=worker.id)

@@ -61,6 +61,7 @@ def limits(ctx: Context, now: datetime) -> dict[str, datetime]:
     keep = {
         "workspace_agent_logs": config.workspace_agent_logs_retention,
         "workspace_agent_stats": KEEP_STATS,
+        "workspace_app_stats": KEEP_STATS,
         "expired_api_keys": config.api_keys_retention,
         "audit_logs": config.audit_logs_retention,
         "connection_logs": config.connection_logs_retention,

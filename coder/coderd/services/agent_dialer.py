@@ -72,6 +72,12 @@ class AgentDialer:
             del self._open[agent_id]
         self._used[agent_id] = trio.current_time()
 
+    def forget(self, agent_id: UUID) -> None:
+        """Gives up the tunnel of a peer that left and will not be dialled again under this id."""
+        if agent_id not in self._open:
+            self._used.pop(agent_id, None)
+            self.controller.remove_tunnel(agent_id)
+
     async def drop_idle(self) -> None:
         """Gives up unused tunnels for ever."""
         while True:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 HTTP_PORT = 4
 PTY_PORT = 2
-_DIAL_TIMEOUT = 15.0
+DIAL_TIMEOUT = 15.0
 # Seconds. A healthy agent answers in milliseconds; browsers give up at 30.
 _ANSWER_TIMEOUT = 20.0
 _MAX_ANSWER = 4 << 20
@@ -41,6 +41,8 @@ class Answer:
 
     status: int
     body: bytes
+    kind: str = ""
+    "Its Content-Type."
 
 
 def require_connected(ctx: Context, place: AgentPlace) -> None:
@@ -55,11 +57,16 @@ async def dial(ctx: Context, agent_id: UUID, port: int) -> trio.abc.HalfCloseabl
     if ctx.agent_dialer is None:
         raise BadGateway("Internal error dialing agent.", "this server has no mesh node")
     try:
-        with trio.fail_after(_DIAL_TIMEOUT):
+        with trio.fail_after(DIAL_TIMEOUT):
             stream: trio.abc.HalfCloseableStream = await ctx.agent_dialer.dial(agent_id, port)
             return stream
     except (OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
         raise BadGateway("Internal error dialing agent.", "the agent does not answer over the mesh") from error
+
+
+def unanswered(detail: str) -> BadGateway:
+    """What callers of `dial` get when the other end refuses them later."""
+    return BadGateway("Internal error dialing agent.", detail)
 
 
 async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> WorkspaceAgentListeningPortsResponse:
@@ -91,12 +98,15 @@ async def pass_through(ctx: Context, subject: Subject, agent_id: UUID, method: s
     return await fetch(ctx, agent_id, method, path)
 
 
-async def fetch(ctx: Context, agent_id: UUID, method: str, path: str) -> Answer:
-    """One request to the agent's HTTP API. Raises BadGateway."""
-    stream = await dial(ctx, agent_id, HTTP_PORT)
+async def fetch(
+    ctx: Context, agent_id: UUID, method: str, path: str, *, port: int = HTTP_PORT, content: bytes = b""
+) -> Answer:
+    """One request to the agent's HTTP API, or to what listens on another port of its machine. Raises BadGateway."""
+    stream = await dial(ctx, agent_id, port)
     try:
         with trio.fail_after(_ANSWER_TIMEOUT):
-            return await _exchange(stream, method, path)
+            host = "agent" if port == HTTP_PORT else f"localhost:{port}"
+            return await exchange(stream, method, path, host=host, content=content)
     except (h11.RemoteProtocolError, trio.BrokenResourceError, trio.TooSlowError) as error:
         raise BadGateway("The agent's answer could not be read.") from error
     finally:
@@ -104,22 +114,33 @@ async def fetch(ctx: Context, agent_id: UUID, method: str, path: str) -> Answer:
             await trio.aclose_forcefully(stream)
 
 
-async def _exchange(stream: trio.abc.Stream, method: str, path: str) -> Answer:
+async def exchange(
+    stream: trio.abc.Stream, method: str, path: str, *, host: str = "agent", content: bytes = b""
+) -> Answer:
+    """One request on a stream of its own; `content` is JSON.
+
+    Raises BadGateway, h11.RemoteProtocolError, trio.BrokenResourceError.
+    """
     connection = h11.Connection(h11.CLIENT)
-    request = h11.Request(method=method, target=path, headers=[("Host", "agent"), ("Connection", "close")])
-    await stream.send_all((connection.send(request) or b"") + (connection.send(h11.EndOfMessage()) or b""))
-    status, body = 0, bytearray()
+    headers = [("Host", host), ("Connection", "close")]
+    if content:
+        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+    sent = connection.send(h11.Request(method=method, target=path, headers=headers)) or b""
+    sent += (connection.send(h11.Data(data=content)) or b"") if content else b""
+    await stream.send_all(sent + (connection.send(h11.EndOfMessage()) or b""))
+    status, body, kind = 0, bytearray(), ""
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
             connection.receive_data(bytes(await stream.receive_some(65536)))
         elif isinstance(event, h11.Response):
             status = event.status_code
+            kind = dict(event.headers).get(b"content-type", b"").decode("latin-1")
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > _MAX_ANSWER:
                 raise BadGateway("The agent's answer is too large.")
         elif isinstance(event, h11.EndOfMessage):
-            return Answer(status, bytes(body))
+            return Answer(status, bytes(body), kind)
         elif not isinstance(event, h11.InformationalResponse):
             raise BadGateway("The agent ended the connection without an answer.")

@@ -14,10 +14,11 @@ from uuid import UUID
 
 from coder.api.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLogSource
 from coder.base.ids import new_uuid
-from coder.coderd.services import git_ssh_keys
+from coder.coderd.services import git_ssh_keys, task_notices
 from coder.coderd.services.agent_view import AgentParts, AgentScene, present_agent
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Forbidden, Invalid, NotFound, TooLarge, Unauthenticated
+from coder.coderd.services.notifications import Site, site_of
 from coder.coderd.services.workspace_access import agent_resource
 from coder.coderd.services.workspace_view import TROUBLESHOOTING_URL
 from coder.coderd.store import agent_logs as log_store
@@ -203,25 +204,26 @@ async def report_app_status(ctx: Context, place: AgentPlace, report: AppReport) 
         raise Invalid("Message is too long.", said, [("message", said)])
     if report.state not in _APP_STATES:
         raise Invalid("Failed to parse request.", f"Invalid state: {report.state}")
-    await ctx.db.run(_report_app_status, place, report, ctx.clock.now())
+    await ctx.db.run(_report_app_status, place, report, site_of(ctx), ctx.clock.now())
 
 
-async def _report_app_status(tx: Tx, place: AgentPlace, report: AppReport, now: datetime) -> None:
+async def _report_app_status(tx: Tx, place: AgentPlace, report: AppReport, site: Site, now: datetime) -> None:
     apps = await agent_store.list_apps(tx, [place.agent.id])
-    app = next((detail.app for detail in apps if detail.app.slug == report.app_slug), None)
-    if app is None:
+    found = next((detail for detail in apps if detail.app.slug == report.app_slug), None)
+    if found is None:
         raise Invalid("Failed to get workspace app.", f'No app found with slug "{report.app_slug}"')
     row = AppStatusRow(
         id=new_uuid(),
         created_at=now,
         workspace_id=place.workspace_id,
         agent_id=place.agent.id,
-        app_id=app.id,
+        app_id=found.app.id,
         state=report.state,
         message=report.message.replace("\x00", REPLACEMENT),
         uri=report.uri.replace("\x00", ""),
     )
     await agent_store.insert_app_status(tx, row)
+    await task_notices.app_said(tx, site, place, row, found.statuses[0].state if found.statuses else None, now)
     await notify_change(
         tx, "app_status", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from coder.api.audit import AuditLog, AuditLogResponse, CreateTestAuditLogRequest
 from coder.api.enums import BuildReason, ResourceType
@@ -165,7 +166,9 @@ async def _load(
     views = await store.list_entries(tx, which, limit=limit, offset=offset)
     count = await store.count_entries(tx, which)
     ids = {view.entry.user_id for view in views if view.entry.user_id is not None}
-    people = {row.id: user_view(row) for row in await user_store.list_by_ids(tx, sorted(ids))}
+    # Without their organizations, as upstream's entries are (recorded): auditors of one need not know of others.
+    rows = await user_store.list_by_ids(tx, sorted(ids))
+    people = {row.id: replace(user_view(row), organization_ids=[]) for row in rows}
     missing: set[UUID] = set()
     for kind in {view.entry.resource_type for view in views}:
         about = [view.entry.resource_id for view in views if view.entry.resource_type == kind]

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from coder.coderd.services.errors import Unauthenticated
+from coder.coderd.services.known_callers import KnownCallers
 from coder.coderd.store import keys as key_store
 from coder.domain import scopes
 from coder.domain.policy import OTHERS_WORKSPACES, Subject
@@ -127,7 +128,8 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
     if not credentials.token:
         raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
     key_id, secret = split_token(credentials.token)
-    found = await ctx.db.read(key_store.find_caller, key_id)
+    known: KnownCallers = ctx.part(KnownCallers)
+    found = await known.find(key_id)
     if found is None:
         raise refuse("API key is invalid.")
     key, user = found
@@ -141,6 +143,7 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
             f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
         )
     if await _touch(ctx, key, user, credentials, now):
+        known.forget(key_id)
         user = replace(user, last_seen_at=now, status="active")
     return Caller(subject_of(ctx, user, key), user, key, credentials)
 

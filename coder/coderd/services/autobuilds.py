@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.coderd.services import notifications
 from coder.coderd.services.build_orders import BuildOrder, Rules, place_build
+from coder.coderd.services.build_parameters import Prepare, Target, run_with_values
 from coder.coderd.services.errors import Refusal
 from coder.coderd.services.notifications import Notice
 from coder.coderd.store import autobuilds as store
 from coder.coderd.store import builds as build_store
+from coder.coderd.store import tasks as task_store
 from coder.coderd.store import template_versions as version_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import users as user_store
@@ -52,7 +55,8 @@ async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
     taken: list[Taken] = []
     for workspace_id in await ctx.db.read(store.list_due, now):
         try:
-            step = await ctx.db.run(_take_step, workspace_id, now, ctx.clock.now(), notifications.site_of(ctx))
+            site = notifications.site_of(ctx)
+            step = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
         except Refusal as refusal:
             ctx.log.warn("a workspace was not built by itself", workspace=workspace_id, reason=refusal.message)
             continue
@@ -63,8 +67,14 @@ async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
     return taken
 
 
+async def _run_step(
+    ctx: Context, workspace_id: UUID, tick: datetime, site: notifications.Site, prepare: Prepare
+) -> Step | None:
+    return await ctx.db.run(_take_step, workspace_id, tick, ctx.clock.now(), site, prepare)
+
+
 async def _take_step(
-    tx: Tx, workspace_id: UUID, tick: datetime, now: datetime, site: notifications.Site
+    tx: Tx, workspace_id: UUID, tick: datetime, now: datetime, site: notifications.Site, prepare: Prepare
 ) -> Step | None:
     found = await store.lock_candidate(tx, workspace_id)
     if found is None:
@@ -75,21 +85,28 @@ async def _take_step(
     if step is None or template is None:
         return None
     if step.transition is not None:
-        await _build(tx, workspace, template, step, now, site)
+        await _build(tx, workspace, template, step, now, site, prepare)
     if step.falls_asleep:
         await _fall_asleep(tx, workspace, template, now, site)
     return step
 
 
 async def _build(
-    tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: Step, now: datetime, site: notifications.Site
+    tx: Tx,
+    workspace: WorkspaceRow,
+    template: TemplateRow,
+    step: Step,
+    now: datetime,
+    site: notifications.Site,
+    prepare: Prepare,
 ) -> None:
     order = BuildOrder(
         transition=str(step.transition),
         initiator_id=workspace.owner_id,
         version_id=await _version(tx, workspace, template, step),
-        reason=step.reason,
+        reason=await _reason(tx, workspace, step),
     )
+    order = prepare(order, Target(workspace.owner_id, template.id, workspace.id))
     await place_build(tx, SYSTEM, workspace, template, order, Rules(), now)
     if order.version_id is not None:
         version = await version_store.get_version(tx, order.version_id)
@@ -101,6 +118,13 @@ async def _build(
         about = (workspace.id, workspace.owner_id, template.id)
         notice = Notice(notices.WORKSPACE_AUTO_UPDATED, workspace.owner_id, labels, about)
         await notifications.enqueue(tx, site, notice, now)
+
+
+async def _reason(tx: Tx, workspace: WorkspaceRow, step: Step) -> str:
+    """A task's workspace does not stop: its task pauses."""
+    if step.reason == "autostop" and await task_store.get_task_of(tx, workspace.id) is not None:
+        return "task_auto_pause"
+    return step.reason
 
 
 async def _version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: Step) -> UUID | None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.template_versions import VersionRow
 
 T = TypeVar("T")
+Prepare = Callable[[BuildOrder, "Target"], BuildOrder]
 _ATTEMPTS = 3
 
 
@@ -60,6 +61,40 @@ async def place_with_values(
         except StaleValuesError:
             continue
     return await place(order)
+
+
+class NoValuesYetError(Exception):
+    """A transaction found that it starts a workspace nobody asked it to: values must be rendered before."""
+
+    def __init__(self, order: BuildOrder, target: Target) -> None:
+        super().__init__("values must be rendered first")
+        self.order, self.target = order, target
+
+
+async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) -> T:
+    """For what happens by itself: calls `act` with a function that completes an order or undoes the transaction.
+
+    Whether there is something to start shows inside the transaction only; rendering happens outside, and then `act`
+    runs again. Values that went stale between are rendered once more, and at last left to what the import recorded.
+    """
+    known: BuildOrder | None = None
+    attempts = 0
+
+    def prepare(order: BuildOrder, target: Target) -> BuildOrder:
+        if order.transition != "start" or attempts > _ATTEMPTS:
+            return order
+        if known is None:
+            raise NoValuesYetError(order, target)
+        return replace(order, prepared=known.prepared)
+
+    while True:
+        try:
+            return await act(prepare)
+        except NoValuesYetError as wanted:
+            known = await _prepare(ctx, wanted.order, wanted.target)
+        except StaleValuesError:
+            known = None
+        attempts += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ job and tells watchers. Nothing here may wait for anything but the database.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -14,10 +15,14 @@ from coder.coderd.services.autobuilds import build_deadlines
 from coder.coderd.services.resources import insert_resources
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import builds as build_store
+from coder.coderd.store import tasks as task_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.builds import BuildRow
 from coder.coderd.store.jobs import JobRow
+from coder.coderd.store.prebuilds import CLAIMED
+from coder.coderd.store.pubsub import notify
+from coder.coderd.store.site import PREBUILDS_USER_ID
 from coder.domain.workspaces import next_start
 from coder.rpc.proto import provisionerd_pb2
 
@@ -55,10 +60,28 @@ async def complete_build(
         provisioner_state=bytes(result.state),
         deadline=until.deadline,
         max_deadline=until.maximum,
-        has_ai_task=build.transition == "start" and bool(result.ai_tasks),
+        has_ai_task=bool(result.ai_tasks),
+        ai_task_app_id=_task_app(result, inserted.app_ids),
         has_external_agent=inserted.has_external_agent,
     )
     await _settle_workspace(tx, workspace, build, now, template.autostart_days if template else 127)
+    await _tell_claimed(tx, workspace, build)
+
+
+async def _tell_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> None:
+    """The agents of a workspace that was made ahead run on and keep their tokens: they hear of their new owner."""
+    if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
+        return
+    previous = await build_store.get_previous_build(tx, build)
+    if previous is not None and previous.initiator_id == PREBUILDS_USER_ID:
+        await notify(tx, CLAIMED, str(workspace.id))
+
+
+def _task_app(result: provisionerd_pb2.CompletedJob.WorkspaceBuild, app_ids: Mapping[str, UUID]) -> UUID | None:
+    """The app that speaks for the workspace's task; older providers name it as the sidebar's."""
+    for task in result.ai_tasks:
+        return app_ids.get(task.app_id or task.sidebar_app.id)
+    return None
 
 
 async def fail_build(
@@ -92,6 +115,7 @@ async def _settle_workspace(
 ) -> None:
     if build.transition == "delete":
         await workspace_store.update_workspace(tx, workspace.id, deleted=True, next_start_at=None)
+        await task_store.forget_task_of(tx, workspace.id, now)
     elif workspace.autostart_schedule:
         following = next_start(workspace.autostart_schedule, now, allowed_days=autostart_days)
         await workspace_store.update_workspace(tx, workspace.id, next_start_at=following)

@@ -20,6 +20,7 @@ from coder.coderd.store import agents as agent_store
 from coder.coderd.store import builds as build_store
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import owners as owner_store
+from coder.coderd.store import tasks as task_store
 from coder.coderd.store import template_versions as version_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
@@ -98,6 +99,7 @@ async def _metadata(
     version = await version_store.get_version(tx, build.template_version_id)
     if template is None or version is None:
         raise Invalid("get template: it is gone")
+    task = await task_store.get_task_of(tx, workspace.id, deleted=True)
     modules = None if template.disable_module_cache else await version_store.get_module_files_id(tx, version.id)
     return provisioner_pb2.Metadata(
         coder_url=access_url,
@@ -119,7 +121,8 @@ async def _metadata(
         workspace_owner_rbac_roles=[
             provisioner_pb2.Role(name=name, org_id=organization) for name, organization in owner.roles
         ],
-        task_id=_NO_TASK,
+        task_id=str(task.id) if task else _NO_TASK,
+        task_prompt=task.prompt if task else "",
         template_version_id=str(version.id),
         template_version_modules_file=str(modules) if modules else "",
     )

@@ -74,7 +74,7 @@ async def create_build(
     target = Target(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
     async def place(order: BuildOrder) -> Placed:
-        return await ctx.db.run(_create, subject, workspace_id, order, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(place_next, subject, workspace_id, order, rules_of(ctx), ctx.clock.now())
 
     placed = await place_with_values(ctx, order, target, place)
     ctx.wake_provisioners()
@@ -149,9 +149,10 @@ def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, ord
     require(subject, _ACTIONS[order.transition], workspace_resource(row, dormant=dormant))
 
 
-async def _create(
+async def place_next(
     tx: Tx, subject: Subject, workspace_id: UUID, order: BuildOrder, rules: Rules, now: datetime
 ) -> Placed:
+    """Another build of a workspace, inside a transaction. Refusals as of `place_build`."""
     workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
     template = await template_store.get_template(tx, workspace.template_id) if workspace else None
     if workspace is None or template is None:

@@ -1,7 +1,7 @@
 """The live coordinator: Coordinate streams around the pure one in domain/coordination.py.
 
 Every stream has a mailbox of 512 responses; a peer that lets it run full is dropped. In memory only: after a restart
-peers connect again and say everything anew.
+peers connect again and say everything anew. Peers at other replicas are `replica_coordination.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import trio
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.derp_map import current_map
+from coder.coderd.services.replica_coordination import Bridge
+from coder.coderd.services.this_replica import ThisReplica
 from coder.domain.coordination import Coordination, Delivery, Node, Request, Rules, Update
 from coder.rpc.calls import ServerCall
 from coder.rpc.errors import RpcClosed
@@ -43,69 +45,78 @@ class Coordinator:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._core = Coordination()
-        self._mailboxes: dict[int, trio.MemorySendChannel[Delivery]] = {}
+        self.core = Coordination()
+        self.mailboxes: dict[int, Any] = {}
+        "By connection: a channel, or a proxy of a peer at another replica."
+        self.bridge = Bridge(ctx, self, ctx.part(ThisReplica).id)
 
     async def serve(
         self, call: CoordinateCall, peer_id: UUID, rules: Rules, check_tunnel: CheckTunnel = allow_tunnel
     ) -> None:
         """Serves one stream until it ends; then the peer is lost unless it said goodbye."""
-        number, deliveries = self._core.connect(peer_id, rules)
+        number, deliveries = self.core.connect(peer_id, rules)
         send, receive = trio.open_memory_channel[Delivery](MAILBOX)
-        self._mailboxes[number] = send
-        self._hand_out(deliveries)
+        self.mailboxes[number] = send
+        self.hand_out(deliveries)
+        self.bridge.arrived(peer_id)
         try:
             with single_failure():
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(_write, call, receive, nursery.cancel_scope)
                     async for message in call:
-                        await self._handle(number, message, check_tunnel)
+                        await self._handle(number, peer_id, message, check_tunnel)
                     nursery.cancel_scope.cancel()
         finally:
-            self._mailboxes.pop(number, None)
-            self._hand_out(self._core.lose(number))
+            self.mailboxes.pop(number, None)
+            self.hand_out(self.core.lose(number))
+            self.bridge.left(peer_id)
 
-    async def _handle(self, number: int, message: tailnet_pb2.CoordinateRequest, check_tunnel: CheckTunnel) -> None:
+    async def _handle(
+        self, number: int, peer_id: UUID, message: tailnet_pb2.CoordinateRequest, check_tunnel: CheckTunnel
+    ) -> None:
         try:
             request = request_from_proto_untrusted(message)
         except ValueError as error:
-            self._hand_out(self._core.refuse(number, str(error)))
+            self.hand_out(self.core.refuse(number, str(error)))
             return
         if request.add_tunnel is not None:
             refusal = await check_tunnel(request.add_tunnel)
             if refusal:
-                self._hand_out(self._core.refuse(number, f"authorization: {refusal}"))
+                self.hand_out(self.core.refuse(number, f"authorization: {refusal}"))
                 return
-        self._hand_out(self._core.handle(number, request))
+        self.hand_out(self.core.handle(number, request))
+        if request.add_tunnel is not None and self.core.is_present(peer_id):
+            self.bridge.wants(peer_id, request.add_tunnel)
 
-    def _hand_out(self, deliveries: Iterable[Delivery]) -> None:
+    def hand_out(self, deliveries: Iterable[Delivery]) -> None:
+        """Puts each into its peer's mailbox."""
         waiting = list(deliveries)
         while waiting:
             delivery = waiting.pop(0)
-            mailbox = self._mailboxes.get(delivery.connection)
+            mailbox = self.mailboxes.get(delivery.connection)
             if mailbox is None:
                 continue
             try:
                 mailbox.send_nowait(delivery)
             except trio.WouldBlock:
                 _log.warn("a peer does not read its updates and is dropped", connection=delivery.connection)
-                del self._mailboxes[delivery.connection]
+                del self.mailboxes[delivery.connection]
                 mailbox.close()
-                waiting += self._core.overflow(delivery.connection)
+                waiting += self.core.overflow(delivery.connection)
             except trio.BrokenResourceError:
                 pass  # its stream is ending
 
     def close(self) -> None:
         """Tells every peer that the server stops."""
-        self._hand_out(self._core.close())
+        self.hand_out(self.core.close())
 
     def has_node(self, peer_id: UUID) -> bool:
         """Whether the peer is here and said how it is reached."""
-        return self._core.node_of(peer_id) is not None
+        return self.core.node_of(peer_id) is not None
 
     def latency_of(self, agent_id: UUID) -> Mapping[str, Any] | None:
         """Region name -> `{"preferred": bool, "latency_ms": float}`, as the agent measured; None while it is away."""
-        node = self._core.node_of(agent_id)
+        node = self.core.node_of(agent_id)
         if node is None:
             return None
         message = tailnet_pb2.Node.FromString(node.body)

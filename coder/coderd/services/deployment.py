@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from coder.api import codec
@@ -27,7 +24,6 @@ from coder.domain.policy import Resource, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
-    from coder.coderd.store.database import Tx
 
 FEATURES = (
     "access_control advanced_template_scheduling agent_runtime_hours ai_governance_user_limit aibridge appearance "
@@ -39,7 +35,6 @@ FEATURES = (
 # These need something this server does not have; saying "enabled" would only show dead buttons.
 _OFF = frozenset({"agent_runtime_hours", "ai_governance_user_limit", "aibridge", "boundary", "managed_agent_limit"})
 _APPEARANCE = "appearance"
-_VAPID = "vapid_keys"
 
 
 async def entitlements(ctx: Context) -> Entitlements:
@@ -111,35 +106,3 @@ async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanc
     if not may(subject, "update", Resource("deployment_config")):
         raise Forbidden("Insufficient permissions to update appearance")
     await ctx.db.run(site.put_config, _APPEARANCE, codec.encode(chosen).decode())
-
-
-# ---- keys of the site
-
-
-async def webpush_public_key(ctx: Context) -> str:
-    """The site's VAPID public key (base64url, uncompressed point), made once."""
-    stored = await ctx.db.read(site.get_config, _VAPID)
-    if stored is None:
-        stored = await ctx.db.run(_make_vapid)
-    return str(json.loads(stored)["public"])
-
-
-async def _make_vapid(tx: Tx) -> str:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    found = await site.get_config(tx, _VAPID)
-    if found is not None:
-        return found
-    private = ec.generate_private_key(ec.SECP256R1())
-    point = private.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
-    pair: Mapping[str, str] = {
-        "public": _base64url(point),
-        "private": _base64url(private.private_numbers().private_value.to_bytes(32, "big")),
-    }
-    text = json.dumps(pair)
-    return await site.ensure_config(tx, _VAPID, text)
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

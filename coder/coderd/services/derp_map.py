@@ -27,11 +27,23 @@ class RelayMap:
 
     def __init__(self, ctx: Context) -> None:
         self.current = build_derp_map(ctx.config, ctx.access_url)
+        self.proxies: dict[int, DerpRegion] = {}
+        "Regions of workspace proxies that relay and are well."
 
 
 def current_map(ctx: Context) -> DerpMap:
-    found: DerpMap = ctx.part(RelayMap).current
-    return found
+    relays: RelayMap = ctx.part(RelayMap)
+    if not relays.proxies:
+        return relays.current
+    return DerpMap(dict(sorted({**relays.proxies, **relays.current.regions}.items())))
+
+
+def proxy_region(number: int, name: str, display_name: str, url: str) -> DerpRegion:
+    """The relay of a workspace proxy, at its own address."""
+    node = DerpNode(name=f"{number}a", region_id=number, host_name="", stun_port=-1)
+    region = DerpRegion(number, f"coder_{name}", display_name or name, (node,), embedded_relay=True)
+    placed = derpmap.with_embedded(DerpMap({number: region}), url).regions[number]
+    return replace(placed, embedded_relay=False)
 
 
 def connection_info(ctx: Context) -> dict[str, Any]:

@@ -39,7 +39,8 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services import derp_map, provisioners
+from coder.coderd.services import derp_map, provisioners, workspace_proxies
+from coder.coderd.services.applications import app_host
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Failed
 from coder.coderd.store import organizations as organization_store
@@ -124,12 +125,13 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
         nursery.start_soon(check, "Database", lambda: check_database(ctx))
         nursery.start_soon(check, "DERP", lambda: check_derp(ctx))
         nursery.start_soon(check, "ProvisionerDaemons", lambda: check_daemons(ctx))
+        nursery.start_soon(check, "WorkspaceProxy", lambda: check_proxies(ctx))
     found.setdefault("AccessURL", _unreachable(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
     found.setdefault("Websocket", _no_websocket("no answer in time"))
     found.setdefault("Database", _no_database(ctx, "no answer in time"))
     found.setdefault("DERP", _derp_report({}, "no answer in time"))
     found.setdefault("ProvisionerDaemons", _daemons_report([], "no answer in time"))
-    found["WorkspaceProxy"] = _proxies(ctx)
+    found.setdefault("WorkspaceProxy", _proxies_report({"regions": []}, "no answer in time"))
     for name, report in found.items():
         report.dismissed = name in ignored
     severity = max((_severity(report) for report in found.values() if not report.dismissed), key=_ORDER.index)
@@ -399,17 +401,35 @@ def _daemons_report(items: list[ProvisionerDaemonsReportItem], error: str = "") 
     )
 
 
-def _proxies(ctx: Context) -> WorkspaceProxyReport:
-    """There is no proxy but this server itself."""
+async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
+    """This server, and how each proxy was when it was last asked."""
+    proxies = (await workspace_proxies.everything(ctx))[1:]
+    report = _proxies_report({"regions": [_primary(ctx), *proxies]})
+    for proxy in proxies:
+        status = proxy.status
+        if not status or status.status in {"ok", "unregistered"}:
+            continue
+        words = "; ".join(status.report.errors) if status.report else ""
+        code: Any = "EWP04" if status.status == "unhealthy" else "EWP02"
+        report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {words}"))
+    if report.warnings:
+        serving = [proxy for proxy in proxies if proxy.path_app_url]
+        report.severity = "error" if not any(proxy.healthy for proxy in serving) else "warning"
+        report.healthy = report.severity != "error"
+    return report
+
+
+def _primary(ctx: Context) -> dict[str, Any]:
+    """This server as a region, in the words of this report (recorded)."""
     now = ctx.clock.now()
-    primary = {
+    return {
         "id": ctx.deployment_id,
         "name": "primary",
         "display_name": "Default",
         "icon_url": "/emojis/1f3e1.png",
         "healthy": True,
         "path_app_url": ctx.access_url,
-        "wildcard_hostname": ctx.config.wildcard_access_url,
+        "wildcard_hostname": app_host(ctx),
         "derp_enabled": False,
         "derp_only": False,
         "status": {"status": "ok", "report": {"errors": [], "warnings": []}, "checked_at": now},
@@ -418,6 +438,14 @@ def _proxies(ctx: Context) -> WorkspaceProxyReport:
         "deleted": False,
         "version": "",
     }
+
+
+def _proxies_report(proxies: Any, error: str = "") -> WorkspaceProxyReport:
     return WorkspaceProxyReport(
-        dismissed=False, healthy=True, severity="ok", warnings=[], workspace_proxies={"regions": [primary]}
+        dismissed=False,
+        healthy=not error,
+        severity="error" if error else "ok",
+        warnings=[],
+        workspace_proxies=proxies,
+        error=error or UNSET,
     )

@@ -144,7 +144,7 @@ async def template_usage(
             end_time=window.end,
             template_ids=used.template_ids,
             active_users=used.active_users,
-            apps_usage=_apps(used),
+            apps_usage=_apps(used) + await _named_apps(ctx, window),
             parameters_usage=await _parameters(ctx, window),
         )
     if interval and (not sections or "interval_reports" in sections):
@@ -181,6 +181,22 @@ def _apps(used: Usage) -> list[TemplateAppUsage]:
             times_used=found.times,
         )
         for name, slug, display_name, icon in _BUILTIN
+    ]
+
+
+async def _named_apps(ctx: Context, window: Window) -> list[TemplateAppUsage]:
+    rows = await ctx.db.read(store.app_usage, window.start, window.end, window.template_ids)
+    return [
+        TemplateAppUsage(
+            template_ids=row.template_ids,
+            type="app",
+            display_name=row.display_name,
+            slug=row.slug,
+            icon=row.icon,
+            seconds=row.seconds,
+            times_used=row.times,
+        )
+        for row in rows
     ]
 
 

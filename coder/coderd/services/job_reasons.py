@@ -6,7 +6,7 @@ workspace) learns the same without the names of daemons. The reasons themselves 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
@@ -22,6 +22,7 @@ from coder.coderd.services.jobs import as_offer, as_wanted, load_places
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store import provisioners as daemon_store
 from coder.coderd.store import waiting as store
+from coder.coderd.store.daemon_health import HealthRow, list_health
 from coder.coderd.store.jobs import JobRow
 from coder.coderd.store.provisioners import DaemonRow
 from coder.coderd.store.waiting import Running
@@ -120,13 +121,15 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
         return Waiting(job, "not_waiting", NO_PLACE, [], nothing, None, name)
     wanted = as_wanted(job)
     running = await store.list_running(tx)
-    daemons = _daemons(await store.list_all_daemons(tx), await store.list_key_ids(tx), running)
+    rows, health = await store.list_all_daemons(tx), await list_health(tx)
+    daemons = _daemons(rows, await store.list_key_ids(tx), running, health)
     reasons = explain_waiting(wanted, daemons, now, strict=strict)
     waiting = await job_store.list_waiting(tx, [job.organization_id])
-    here = [one for one in daemons if not one.key_revoked and not is_stale(one.last_seen_at, now)]
+    absent = {one.daemon.id for one in reasons if one.code == "unreachable"}
+    here = [one for one in daemons if not (one.key_revoked or is_stale(one.last_seen_at, now) or one.id in absent)]
     place = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
     history = await _history(tx, job, waiting, running, now)
-    helpless = not any(reason.code in COMES - {"offline"} for reason in reasons)
+    helpless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
     return Waiting(
         job=job,
         verdict=judge(reasons, starts_now=starts_now(wanted, waiting, here, strict=strict)),
@@ -138,7 +141,9 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
     )
 
 
-def _daemons(rows: Sequence[DaemonRow], keys: set[UUID], running: Sequence[Running]) -> list[Daemon]:
+def _daemons(
+    rows: Sequence[DaemonRow], keys: set[UUID], running: Sequence[Running], health: Mapping[UUID, HealthRow]
+) -> list[Daemon]:
     work = {one.worker_id: one for one in reversed(running)}
     return [
         Daemon(
@@ -149,6 +154,7 @@ def _daemons(rows: Sequence[DaemonRow], keys: set[UUID], running: Sequence[Runni
             job_id=work[row.id].job_id if row.id in work else None,
             job_started_at=work[row.id].started_at if row.id in work else None,
             key_revoked=row.key_id not in RESERVED_KEYS and row.key_id not in keys,
+            unreachable_since=health[row.id].unreachable_since if row.id in health else None,
         )
         for row in rows
     ]
@@ -236,6 +242,8 @@ def summarize(found: Waiting) -> str:
                 f"daemon{'s' if fitting != 1 else ''} that may run it; all are busy or have others to run first."
             )
         case "all_offline":
-            return f"All {fitting} daemons that may run the job are offline; it runs when one comes back."
+            return (
+                f"All {fitting} daemons that may run the job are offline or out of reach; it runs when one comes back."
+            )
         case "nobody":
             return "No daemon may run this job: start one with the tags it wants, or change the tags."

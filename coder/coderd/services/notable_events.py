@@ -7,12 +7,12 @@ the change they speak of was committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.coderd.services import audit, notifications
+from coder.coderd.services import audit, notifications, task_notices
 from coder.coderd.services.audit import Event, Origin
 from coder.coderd.services.metrics import Metrics
 from coder.coderd.services.notifications import Notice, Site
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _USER_ADMINS = ("owner", "user-admin")
 _TEMPLATE_ADMINS = ("owner", "template-admin")
-_BY_ITSELF = frozenset({"autostart", "autostop", "dormancy", "autodelete"})
+_BY_ITSELF = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task_auto_pause"})
 
 
 async def happened(ctx: Context, event: Event) -> None:
@@ -44,6 +44,9 @@ async def _happened(tx: Tx, event: Event, site: Site, now: datetime) -> None:
     await audit.write(tx, event, now)
     if not event.succeeded:
         return
+    if event.kind == "task" and event.action == "create" and event.after is not None:
+        made = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
+        await _happened(tx, replace(event, kind="workspace", after=made), site, now)
     tell = _TELLERS.get(event.kind)
     if tell is None:
         return
@@ -226,6 +229,9 @@ async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool
     initiator = await user_store.get_user(tx, facts.initiator_id)
     by = "autobuild" if automatic else (initiator.username if initiator else "")
     if not failed:
+        told = await task_notices.of_build(tx, facts, about)
+        if told:
+            return told
         if facts.transition != "delete" or (facts.initiator_id == facts.owner_id and not automatic):
             return []
         reason = "autodeleted due to dormancy" if automatic else "initiated by user"

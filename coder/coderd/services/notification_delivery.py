@@ -24,7 +24,7 @@ import trio
 
 from coder.api import codec
 from coder.base.errors import CoderError
-from coder.coderd.services import notifications
+from coder.coderd.services import notifications, web_push
 from coder.coderd.services.metrics import Metrics
 from coder.coderd.store import notifications as store
 from coder.coderd.store import users as user_store
@@ -107,6 +107,8 @@ async def _attempt(ctx: Context, message: MessageRow) -> Outcome:
 async def _send(ctx: Context, message: MessageRow) -> None:
     if message.method == "inbox":
         await ctx.db.run(_into_inbox, message)
+        # By the way: a slow push service must not hold up the queue, and a lost push is still in the inbox.
+        ctx.nursery.start_soon(_push, ctx, message)
         return
     reader = await ctx.db.read(user_store.get_user, message.user_id)
     if reader is None:
@@ -115,6 +117,13 @@ async def _send(ctx: Context, message: MessageRow) -> None:
         await _post(ctx.config, message, reader)
     else:
         await trio.to_thread.run_sync(_mail, ctx.config, message, reader, ctx.clock.now(), abandon_on_cancel=True)
+
+
+async def _push(ctx: Context, message: MessageRow) -> None:
+    try:
+        await web_push.push(ctx, message.user_id, web_push.message_of(message.payload))
+    except Exception as error:  # nobody waits for the outcome
+        ctx.log.warn("browsers were not told", user=message.user_id, error=f"{type(error).__name__}: {error}"[:500])
 
 
 async def _into_inbox(tx: Tx, message: MessageRow) -> None:

@@ -39,6 +39,9 @@ LOGIN_TYPE = "oauth2_provider_app"
 class GrantError(CoderError):
     """An OAuth2 refusal: `error` is one of RFC 6749's codes. Answered as `{error, error_description}`."""
 
+    statuses = (400, 401, 403)
+    "All it is ever answered with; the API's description tells."
+
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(error, description)
         self.error, self.description, self.status = error, description, status

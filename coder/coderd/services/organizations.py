@@ -77,9 +77,9 @@ async def list_organizations(ctx: Context, subject: Subject) -> list[Organizatio
     return await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
 
 
-async def organizations_of(ctx: Context, subject: Subject, user: UserRow) -> list[OrganizationRow]:
-    """Those of `user` which the caller may read."""
-    found = await ctx.db.read(store.list_organizations_of, user.id)
+async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:
+    """Those of a user which the caller may read."""
+    found = await ctx.db.read(store.list_organizations_of, user_id)
     return [row for row in found if may(subject, "read", organization_resource(row.id))]
 
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.parameters import InvalidatedPreset
 from coder.base.ids import new_uuid
 from coder.coderd.services.authorization import require
 from coder.coderd.services.build_orders import BuildOrder, Rules, place_build
+from coder.coderd.services.build_parameters import Prepare, Target, run_with_values
 from coder.coderd.services.errors import Refusal
+from coder.coderd.services.templates import load_template
 from coder.coderd.store import prebuilds as store
 from coder.coderd.store import site
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.changes import notify_change
 from coder.coderd.store.prebuilds import Wanting
-from coder.coderd.store.pubsub import notify
 from coder.coderd.store.site import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import WorkspaceRow
 from coder.domain.policy import SYSTEM, Resource, Subject
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
-CLAIMED = "prebuild_claimed"
-"""Told with the workspace's id when somebody takes one over: its agent starts anew."""
 _SETTINGS = "prebuilds_settings"
 _PRIORITY = 1
 
@@ -62,6 +63,13 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
     return await ctx.db.run(write)
 
 
+async def invalidate(ctx: Context, subject: Subject, template_id: UUID) -> list[InvalidatedPreset]:
+    """Has every waiting workspace of the template's presets replaced; none of them is claimed. Raises NotFound."""
+    await load_template(ctx, subject, template_id, "update")
+    found = await ctx.db.run(store.invalidate, template_id, ctx.clock.now())
+    return [InvalidatedPreset(template, version, preset) for template, version, preset in found]
+
+
 async def reconcile(ctx: Context) -> Reconciled:
     """One turn: every preset gets the workspaces it should have."""
     done = Reconciled()
@@ -75,7 +83,7 @@ async def reconcile(ctx: Context) -> Reconciled:
         return done
     for one in wanting:
         try:
-            created, deleted = await ctx.db.run(_reconcile, one, now)
+            created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, one, now))
         except Refusal as refusal:
             ctx.log.warn("no workspace was prebuilt", preset=one.preset_id, reason=refusal.message)
             continue
@@ -87,7 +95,11 @@ async def reconcile(ctx: Context) -> Reconciled:
     return done
 
 
-async def _reconcile(tx: Tx, one: Wanting, now: datetime) -> tuple[int, int]:
+async def _run_reconcile(ctx: Context, one: Wanting, now: datetime, prepare: Prepare) -> tuple[int, int]:
+    return await ctx.db.run(_reconcile, one, now, prepare)
+
+
+async def _reconcile(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> tuple[int, int]:
     if not await store.lock(tx):
         return 0, 0
     mine = (await store.list_existing(tx)).get(one.preset_id, [])
@@ -95,12 +107,12 @@ async def _reconcile(tx: Tx, one: Wanting, now: datetime) -> tuple[int, int]:
     failures = await store.count_failures(tx, one.preset_id)
     steps = plan(mine, wanted, now, expire_after_seconds=one.expire_after_seconds, failures=failures)
     for _ in range(steps.create):
-        await _create(tx, one, now)
+        await _create(tx, one, now, prepare)
     deleted = sum([await _delete(tx, workspace_id, now) for workspace_id in steps.delete])
     return steps.create, deleted
 
 
-async def _create(tx: Tx, one: Wanting, now: datetime) -> None:
+async def _create(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> None:
     template = await template_store.get_template(tx, one.template_id)
     if template is None:
         return
@@ -134,6 +146,7 @@ async def _create(tx: Tx, one: Wanting, now: datetime) -> None:
         preset_id=one.preset_id,
         priority=_PRIORITY,
     )
+    order = prepare(order, Target(PREBUILDS_USER_ID, one.template_id))
     await place_build(tx, SYSTEM, workspace, template, order, Rules(), now)
 
 
@@ -176,5 +189,4 @@ async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> Workspa
     }
     await workspace_store.update_workspace(tx, workspace_id, **changes)
     await notify_change(tx, "state", owner_id=PREBUILDS_USER_ID, workspace_id=workspace_id)
-    await notify(tx, CLAIMED, str(workspace_id))
     return await workspace_store.get_workspace(tx, workspace_id)

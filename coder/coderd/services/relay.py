@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
 
 _KEY = "derp_private_key"
+_MESH_KEY = "derp_mesh_key"
 _log = get_logger("relay")
 
 
@@ -31,6 +32,8 @@ class Relay:
 
     def __init__(self, _ctx: Context) -> None:
         self.server: DerpServer | None = None
+        self.mesh_key = ""
+        "Hex; admits other replicas' relays."
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -38,8 +41,10 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
     relay: Relay = ctx.part(Relay)
     await fetch_configured(ctx)
     if ctx.config.derp_server_enable:
-        raw = await ctx.db.run(_ensure_key)
-        relay.server = DerpServer(PrivateKey(raw), rate=max(0, ctx.config.derp_server_bytes_per_second))
+        raw, mesh_key = await ctx.db.run(_ensure_keys)
+        rate = max(0, ctx.config.derp_server_bytes_per_second)
+        relay.server = DerpServer(PrivateKey(raw), mesh_key=mesh_key, rate=rate)
+        relay.mesh_key = mesh_key
     async with trio.open_nursery() as nursery:
         if ctx.config.stun_address:
             nursery.start_soon(_answer_stun, ctx.config.stun_address)
@@ -59,5 +64,7 @@ async def _answer_stun(address: str) -> None:
         _log.warn("the STUN server cannot listen", address=address, error=str(error))
 
 
-async def _ensure_key(tx: Tx) -> bytes:
-    return bytes.fromhex(await site.ensure_config(tx, _KEY, os.urandom(32).hex()))
+async def _ensure_keys(tx: Tx) -> tuple[bytes, str]:
+    """The relay's own key, and the one by which relays of this deployment know each other: of all replicas the same."""
+    own = bytes.fromhex(await site.ensure_config(tx, _KEY, os.urandom(32).hex()))
+    return own, await site.ensure_config(tx, _MESH_KEY, os.urandom(32).hex())

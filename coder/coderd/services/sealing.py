@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import secrets
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
@@ -23,23 +25,40 @@ _KEY_BYTES = 32
 _NONCE_BYTES = 12
 
 
+SEALED = re.compile(rf"{_MARK}[0-9a-f]{{8}}:[A-Za-z0-9+/=]+")
+"""A sealed text, also where it stands inside another."""
+
+
+def read_keys(texts: Iterable[str], option: str) -> dict[str, bytes]:
+    """Keys by their id. Raises CoderError `bad_option` for an unusable one, naming the option it came from."""
+    keys: dict[str, bytes] = {}
+    for text in texts:
+        try:
+            key = base64.b64decode(text, validate=True)
+        except ValueError:
+            key = b""
+        if len(key) != _KEY_BYTES:
+            raise CoderError(
+                "bad_option",
+                f"{option} holds something that is no base64 of {_KEY_BYTES} bytes",
+                "`openssl rand -base64 32` makes a key.",
+            )
+        keys[hashlib.sha256(key).hexdigest()[:8]] = key
+    return keys
+
+
 class Sealer:
     """The keys of this server, see `Context.part`. Raises CoderError `bad_option` for an unusable key."""
 
     def __init__(self, ctx: Context) -> None:
-        self._keys: dict[str, bytes] = {}
-        for text in ctx.config.external_token_encryption_keys:
-            try:
-                key = base64.b64decode(text, validate=True)
-            except ValueError:
-                key = b""
-            if len(key) != _KEY_BYTES:
-                raise CoderError(
-                    "bad_option",
-                    "--external-token-encryption-keys holds something that is no base64 of 32 bytes",
-                    "`openssl rand -base64 32` makes a key.",
-                )
-            self._keys[hashlib.sha256(key).hexdigest()[:8]] = key
+        self._keys = read_keys(ctx.config.external_token_encryption_keys, "--external-token-encryption-keys")
+
+    @classmethod
+    def of_keys(cls, keys: dict[str, bytes]) -> Sealer:
+        """Without a server: for commands that work on the database."""
+        made = cls.__new__(cls)
+        made._keys = keys
+        return made
 
     def seal(self, secret: Secret | str) -> str:
         """What to store of a secret."""
@@ -52,6 +71,10 @@ class Sealer:
         nonce = secrets.token_bytes(_NONCE_BYTES)
         data = nonce + AESGCM(key).encrypt(nonce, text.encode(), name.encode())
         return f"{_MARK}{name}:{base64.b64encode(data).decode()}"
+
+    def is_plain(self, stored: str) -> bool:
+        """Whether a stored text lies open."""
+        return not stored.startswith(_MARK)
 
     def open(self, stored: str) -> Secret:
         """The secret behind a stored text. Raises CoderError `sealed` when its key is missing."""

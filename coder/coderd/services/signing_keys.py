@@ -29,6 +29,8 @@ _REREAD = timedelta(minutes=10)
 _PREFIX = "signing_key:"
 _KEY_SIZE = 64
 "Bytes of an HS512 key: the size of its hash (RFC 7518 section 3.2)."
+_KEY_SIZES = {"workspace_apps_api_key": 32}
+"Features that do not sign: this one encrypts with A256GCM."
 
 
 class TokenRefused(ValueError):  # noqa: N818 - says what happened to the token
@@ -39,6 +41,14 @@ class TokenRefused(ValueError):  # noqa: N818 - says what happened to the token
 class SigningKey:
     id: str
     secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedKey:
+    key: SigningKey
+    starts_at: datetime
+    deletes_at: datetime | None = None
+    "None while it signs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,21 @@ class SigningKeys:
                     return key
         return signing
 
+    async def describe(self, feature: str) -> list[DescribedKey]:
+        """Every key of a feature with its times, the signing one first: for proxies, which check tokens themselves."""
+        await self.get(feature)
+        stored = await self._ctx.db.read(site.get_config, _PREFIX + feature)
+        value = json.loads(stored or "{}")
+        now = self._ctx.clock.now()
+        made_at = datetime.fromisoformat(value["made_at"]) if value.get("made_at") else now
+        found = [DescribedKey(SigningKey(value["id"], bytes.fromhex(value["secret"])), made_at)]
+        previous = value.get("previous")
+        if previous and datetime.fromisoformat(previous["until"]) > now:
+            until = datetime.fromisoformat(previous["until"])
+            key = SigningKey(previous["id"], bytes.fromhex(previous["secret"]))
+            found.append(DescribedKey(key, made_at - LIFETIME, until))
+        return found
+
     async def _read(self, feature: str) -> _KeySet:
         now = self._ctx.clock.now()
         keys = await self._ctx.db.run(_ensure_keys, _PREFIX + feature, now)
@@ -83,7 +108,7 @@ class SigningKeys:
 async def _ensure_keys(tx: Tx, name: str, now: datetime) -> tuple[SigningKey, ...]:
     stored = await site.get_config(tx, name)
     if stored is None:
-        stored = await site.ensure_config(tx, name, json.dumps(_new_key("1", now)))
+        stored = await site.ensure_config(tx, name, json.dumps(_new_key(name, "1", now)))
     value = json.loads(stored)
     previous = value.get("previous")
     found = [SigningKey(value["id"], bytes.fromhex(value["secret"]))]
@@ -92,8 +117,9 @@ async def _ensure_keys(tx: Tx, name: str, now: datetime) -> tuple[SigningKey, ..
     return tuple(found)
 
 
-def _new_key(key_id: str, now: datetime) -> dict[str, Any]:
-    return {"id": key_id, "secret": secrets.token_hex(_KEY_SIZE), "made_at": now.isoformat()}
+def _new_key(name: str, key_id: str, now: datetime) -> dict[str, Any]:
+    size = _KEY_SIZES.get(name.removeprefix(_PREFIX), _KEY_SIZE)
+    return {"id": key_id, "secret": secrets.token_hex(size), "made_at": now.isoformat()}
 
 
 async def rotate(tx: Tx, now: datetime) -> list[str]:
@@ -109,7 +135,7 @@ async def rotate(tx: Tx, now: datetime) -> list[str]:
         if now - datetime.fromisoformat(made_at) < LIFETIME:
             continue
         previous = {"id": value["id"], "secret": value["secret"], "until": (now + OVERLAP).isoformat()}
-        fresh = _new_key(str(int(value["id"]) + 1), now)
+        fresh = _new_key(name, str(int(value["id"]) + 1), now)
         await site.put_config(tx, name, json.dumps({**fresh, "previous": previous}))
         changed.append(name.removeprefix(_PREFIX))
     return changed

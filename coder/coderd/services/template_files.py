@@ -18,7 +18,7 @@ import trio
 from coder.coderd.services.archives import MAX_MEMBERS, ArchiveError, safe_name_untrusted
 from coder.coderd.services.errors import NotFound
 from coder.coderd.store import files as store
-from coder.domain.rendering.sources import ParsedFiles
+from coder.domain.rendering.sources import SUFFIXES, ParsedFiles
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -84,7 +84,7 @@ def _parse(archives: list[bytes]) -> tuple[ParsedFiles, int]:
         found.update(unpack_untrusted(archive))
     files = ParsedFiles(found)
     files.source("")
-    texts = sum(len(data) for name, data in found.items() if name.endswith(".tf"))
+    texts = sum(len(data) for name, data in found.items() if name.endswith(SUFFIXES))
     return files, sum(map(len, found.values())) + texts * _TREE_COST
 
 

@@ -8,9 +8,10 @@ themselves when what they show may no longer be seen, and when the server stops.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import trio
@@ -27,15 +28,17 @@ from coder.coderd.services.agents import load_agent, present_logs
 from coder.coderd.services.authorization import may
 from coder.coderd.services.builds import strict_tags
 from coder.coderd.services.changes import Watch, WorkspaceChanges
-from coder.coderd.services.errors import NotFound
-from coder.coderd.services.prebuilds import CLAIMED
+from coder.coderd.services.errors import Conflict, NotFound
 from coder.coderd.services.workspace_access import workspace_resource
 from coder.coderd.services.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store import agent_logs as log_store
 from coder.coderd.store import agents as agent_store
+from coder.coderd.store import prebuilds as prebuild_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.agents import AgentRow, MetadataRow
 from coder.coderd.store.changes import Change
+from coder.coderd.store.database import RESYNC
+from coder.coderd.store.prebuilds import CLAIMED
 from coder.coderd.store.workspaces import WorkspaceView
 from coder.domain.agents import status_changes_at
 from coder.domain.policy import Subject
@@ -127,6 +130,40 @@ async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) ->
             if await _wait(ctx, watch, silence) is None:
                 yield None
             watch.drain()
+
+
+async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[dict[str, Any] | None]:
+    """What somebody who wants to connect waits for: the build's state, and each agent's, at once and when they change.
+
+    Raises NotFound before the first one.
+    """
+    told: dict[str, Any] = {}
+    async with aclosing(watch_workspace(ctx, subject, workspace_id)) as workspaces:  # type: ignore[type-var]
+        async for found in workspaces:
+            if found is None:
+                yield None
+                continue
+            for key, event in _connection_events(found).items():
+                if told.get(key) != event:
+                    told[key] = event
+                    yield event
+
+
+def _connection_events(workspace: Workspace) -> dict[str, dict[str, Any]]:
+    build = workspace.latest_build
+    said = {"id": build.id, "transition": build.transition, "job_status": build.job.status}
+    events: dict[str, dict[str, Any]] = {"build": {"build_update": said}}
+    for resource in build.resources:
+        for agent in resource.agents or ():
+            events[f"agent {agent.id}"] = {
+                "agent_update": {
+                    "id": agent.id,
+                    "name": agent.name,
+                    "status": agent.status,
+                    "lifecycle": agent.lifecycle_state,
+                }
+            }
+    return events
 
 
 async def _wait(ctx: Context, watch: Watch, seconds: float) -> Change | None:
@@ -231,12 +268,38 @@ async def follow_logs(
             watch.drain()
 
 
-async def watch_claim(ctx: Context, workspace_id: UUID) -> AsyncIterator[dict[str, str]]:
-    """Says when somebody takes over a prebuilt workspace, so that its agent starts anew. Silent until then."""
+async def watch_claim(
+    ctx: Context, workspace_id: UUID, *, only_prebuilt: bool = False
+) -> AsyncIterator[dict[str, str]]:
+    """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew. Silent until then.
+
+    With `only_prebuilt` raises Conflict before the first one where nothing of that kind can come any more.
+    """
     async with ctx.db.listen(CLAIMED) as notices:
-        while not ctx.stopping.is_set():
-            payload = ""
-            with trio.move_on_after(1):  # looks up now and then whether the server stops
-                _, payload = await notices.receive()
-            if payload == str(workspace_id):
-                yield {"workspaceID": payload, "reason": CLAIMED}
+        if only_prebuilt and not await ctx.db.read(prebuild_store.may_be_given, workspace_id):
+            raise Conflict(
+                "Workspace is not a prebuilt workspace waiting to be claimed.",
+                "This endpoint is only for agents running in prebuilt workspaces.",
+            )
+        while (payload := await _next_notice(ctx, notices)) is not None:
+            missed = payload == RESYNC and not await ctx.db.read(prebuild_store.may_be_given, workspace_id)
+            if payload != str(workspace_id) and not (missed and only_prebuilt):
+                continue
+            workspace = await ctx.db.read(workspace_store.get_workspace, workspace_id)
+            if workspace is not None:
+                yield {"workspace_id": str(workspace_id), "reason": CLAIMED, "owner_id": str(workspace.owner_id)}
+
+
+async def _next_notice(ctx: Context, notices: trio.MemoryReceiveChannel[tuple[str, str]]) -> str | None:
+    """The next payload; None when the server stops."""
+    payload: str | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def stop() -> None:
+            await ctx.stopping.wait()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(stop)
+        _, payload = await notices.receive()
+        nursery.cancel_scope.cancel()
+    return payload

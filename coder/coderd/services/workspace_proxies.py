@@ -1,6 +1,6 @@
-"""Workspace proxies: regions besides this server. Who they are, not yet what they do.
+"""Workspace proxies as people see them: regions besides this server, made here, each with a token.
 
-A proxy is made here and gets a token. Proxies do not register with this server yet, so each is `unregistered`.
+What proxies themselves say and ask is `proxy_calls.py`; whether they can be reached `proxy_health.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from coder.api.proxies import (
 )
 from coder.base.ids import new_uuid
 from coder.base.version import BUILD_VERSION
+from coder.coderd.services.applications import app_host
 from coder.coderd.services.authentication import hash_secret
 from coder.coderd.services.authorization import may, require
 from coder.coderd.services.errors import Conflict, Invalid, InvalidFields, NotFound
+from coder.coderd.services.proxy_health import ProxyHealth
 from coder.coderd.store import workspace_proxies as store
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.workspace_proxies import ProxyRow
@@ -44,18 +46,28 @@ def primary_region(ctx: Context) -> Region:
         icon_url="/emojis/1f3e1.png",
         healthy=True,
         path_app_url=ctx.access_url,
-        wildcard_hostname=ctx.config.wildcard_access_url,
+        wildcard_hostname=app_host(ctx),
     )
 
 
 async def list_regions(ctx: Context) -> list[Region]:
-    """Where applications can be reached: this server; proxies once they are healthy, which none is yet."""
-    return [primary_region(ctx)]
+    """Where applications can be reached: this server, and the proxies that serve any."""
+    proxies = [proxy_view(ctx, row) for row in await ctx.db.read(store.list_proxies) if row.url and not row.derp_only]
+    return [primary_region(ctx), *(_region(proxy) for proxy in proxies)]
+
+
+def _region(proxy: WorkspaceProxy) -> Region:
+    return Region(**{name: getattr(proxy, name) for name in Region.__struct_fields__})
 
 
 async def list_proxies(ctx: Context, subject: Subject) -> list[WorkspaceProxy]:
     """The primary region first."""
     _require(subject, "read")
+    return await everything(ctx)
+
+
+async def everything(ctx: Context) -> list[WorkspaceProxy]:
+    """The primary region and all proxies, without asking who wants to know."""
     rows = await ctx.db.read(store.list_proxies)
     here = primary_region(ctx)
     primary = WorkspaceProxy(
@@ -159,12 +171,14 @@ def _taken(name: str) -> Conflict:
 
 
 def proxy_view(ctx: Context, row: ProxyRow) -> WorkspaceProxy:
+    health: ProxyHealth = ctx.part(ProxyHealth)
+    status = health.of(row)
     return WorkspaceProxy(
         id=row.id,
         name=row.name,
         display_name=row.display_name or row.name,
         icon_url=row.icon,
-        healthy=False,
+        healthy=status.status == "ok",
         path_app_url=row.url,
         wildcard_hostname=row.wildcard_hostname,
         derp_enabled=row.derp_enabled,
@@ -173,5 +187,5 @@ def proxy_view(ctx: Context, row: ProxyRow) -> WorkspaceProxy:
         updated_at=row.updated_at,
         deleted=row.deleted,
         version=row.version,
-        status=WorkspaceProxyStatus(status="unregistered", checked_at=ctx.clock.now()),
+        status=status,
     )

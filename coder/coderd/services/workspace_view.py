@@ -132,6 +132,7 @@ def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Wo
         favorite=row.favorite,
         next_start_at=row.next_start_at,
         is_prebuild=row.owner_id == PREBUILDS_USER_ID,
+        task_id=view.task_id,
         shared_with=_shared_with(view) or UNSET,
     )
 

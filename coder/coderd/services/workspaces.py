@@ -96,14 +96,14 @@ async def create_workspace(
     )
 
     async def place(order: BuildOrder) -> tuple[Placed, WorkspaceView]:
-        return await ctx.db.run(_create, subject, wish, order, organization_id, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(place_workspace, subject, wish, order, organization_id, rules_of(ctx), ctx.clock.now())
 
     try:
         placed, view = await place_with_values(ctx, order, Target(owner_id, wish.template_id), place)
     except IntegrityError as error:
         if _NAME_INDEX not in str(error):
             raise
-        raise _taken(wish.name) from error
+        raise name_taken(wish.name) from error
     ctx.wake_provisioners()
     answer = present_workspace(ctx, view, LoadedPage(Loaded({}, {}, {}), {}))
     answer.latest_build = present_new(ctx, placed)
@@ -150,11 +150,12 @@ def _refuse(message: str, reason: object) -> None:
         raise Invalid(message, validations=[(reason.field, reason.detail)])
 
 
-def _taken(name: str) -> Conflict:
+def name_taken(name: str) -> Conflict:
+    """Another living workspace of the owner is called so."""
     return Conflict(f'Workspace "{name}" already exists.', validations=[("name", _TAKEN)])
 
 
-async def _create(
+async def place_workspace(
     tx: Tx,
     subject: Subject,
     wish: Wish,
@@ -163,10 +164,11 @@ async def _create(
     rules: Rules,
     now: datetime,
 ) -> tuple[Placed, WorkspaceView]:
+    """The workspace and its first build, inside a transaction. Refusals as of `create_workspace`."""
     template = await _template(tx, wish)
     _check_template(subject, template, wish, organization_id)
     if await workspace_store.get_view_by_name(tx, wish.owner_id, wish.name) is not None:
-        raise _taken(wish.name)
+        raise name_taken(wish.name)
     workspace = _new_row(wish, template, now)
     claimed = await prebuilds.claim(tx, workspace, order.preset_id)
     if claimed is None:

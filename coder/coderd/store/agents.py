@@ -204,7 +204,7 @@ class AppDetail:
     statuses: list[AppStatusRow]
 
 
-_AGENT_COLUMNS = tuple(_agents.c[field.name] for field in fields(AgentRow))
+AGENT_COLUMNS = tuple(_agents.c[field.name] for field in fields(AgentRow))
 _APP_COLUMNS = tuple(workspace_apps.c[field.name] for field in fields(AppRow))
 _SCRIPT_COLUMNS = tuple(
     workspace_agent_scripts.c[field.name] for field in fields(ScriptRow) if field.name not in {"exit_code", "status"}
@@ -213,7 +213,7 @@ _METADATA_COLUMNS = tuple(workspace_agent_metadata.c[field.name] for field in fi
 
 _PLACE: Select[Any] = (
     select(
-        *_AGENT_COLUMNS,
+        *AGENT_COLUMNS,
         workspaces.c.id,
         workspaces.c.name,
         workspaces.c.owner_id,
@@ -238,12 +238,12 @@ _PLACE: Select[Any] = (
 
 
 def _place(row: Any) -> AgentPlace:
-    count = len(_AGENT_COLUMNS)
+    count = len(AGENT_COLUMNS)
     return AgentPlace(AgentRow(*row[:count]), *row[count:])
 
 
 async def get_agent(tx: Tx, agent_id: UUID) -> AgentRow | None:
-    row = (await tx.execute(select(*_AGENT_COLUMNS).where(_agents.c.id == agent_id))).one_or_none()
+    row = (await tx.execute(select(*AGENT_COLUMNS).where(_agents.c.id == agent_id))).one_or_none()
     return AgentRow(*row) if row else None
 
 
@@ -315,7 +315,7 @@ _STATUSES_OF_APP = (
     .where(_statuses.c.app_id == workspace_apps.c.id, _statuses.c.agent_id == workspace_apps.c.agent_id)
     .scalar_subquery()
 )
-_DETAILS = select(*_AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~_agents.c.deleted)
+_DETAILS = select(*AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~_agents.c.deleted)
 _BY_JOBS = Prepared(_DETAILS.where(_agents.c.job_id == func.any(_IDS)))
 _APPS = Prepared(select(*_APP_COLUMNS, _STATUSES_OF_APP).where(workspace_apps.c.agent_id == func.any(_IDS)))
 _METADATA = (
@@ -385,7 +385,7 @@ async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:
 
 
 async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
-    query = select(*_AGENT_COLUMNS).where(_agents.c.parent_id == parent_id, ~_agents.c.deleted)
+    query = select(*AGENT_COLUMNS).where(_agents.c.parent_id == parent_id, ~_agents.c.deleted)
     return [AgentRow(*row) for row in await tx.execute(query.order_by(_agents.c.name))]
 
 

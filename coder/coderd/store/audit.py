@@ -25,6 +25,7 @@ from coder.coderd.store.tables.identity import (
     organizations,
     users,
 )
+from coder.coderd.store.tables.tasks import tasks
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
 
@@ -222,6 +223,13 @@ TRACKED: dict[str, Tracked] = {
         workspaces.c.name, organization=workspaces.c.organization_id, owner=users.c.username,
         joined=workspaces.join(users, users.c.id == workspaces.c.owner_id),
     ),
+    "task": Tracked(
+        tasks,
+        ("id", "organization_id", "owner_id", "name", "display_name", "workspace_id", "template_version_id", "prompt",
+         "deleted_at"),
+        tasks.c.name, organization=tasks.c.organization_id, owner=users.c.username,
+        joined=tasks.join(users, users.c.id == tasks.c.owner_id),
+    ),
 }  # fmt: skip
 
 
@@ -319,6 +327,7 @@ _EXISTENCE: dict[str, tuple[Table, str]] = {
     "organization": (organizations, "deleted"),
     "group": (groups, ""),
     "template_version": (template_versions, ""),
+    "task": (tasks, "deleted_at"),
 }
 
 
@@ -329,7 +338,8 @@ async def list_missing(tx: Tx, kind: str, ids: Sequence[UUID]) -> set[UUID]:
     table, flag = _EXISTENCE[kind]
     statement = select(table.c.id).where(table.c.id.in_(list(ids)))
     if flag:
-        statement = statement.where(~table.c[flag])
+        gone = table.c[flag].is_not(None) if flag.endswith("_at") else table.c[flag]
+        statement = statement.where(~gone)
     return set(ids) - set((await tx.execute(statement)).scalars())
 
 

@@ -50,6 +50,8 @@ class BuildRow:
     template_version_preset_id: UUID | None
     has_ai_task: bool | None
     has_external_agent: bool | None
+    ai_task_app_id: UUID | None = None
+    "The app that speaks for the workspace's task; known when the build ended."
 
 
 @dataclass(frozen=True, slots=True)

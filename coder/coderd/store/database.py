@@ -27,6 +27,7 @@ from coder.base.errors import CoderError
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
+from coder.coderd.store.identity_changes import take_mark, watch_statements
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -170,8 +171,14 @@ class Database:
         # Shares the pool: a single read needs neither BEGIN nor ROLLBACK.
         self._readers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._listeners: Listeners | None = None
+<<<<<<< HEAD
         self.observe: Callable[[str], contextlib.AbstractContextManager[None]] | None = None
         "Surrounds each unit of work with something, for tracing; it is given the work's name."
+=======
+        self.identity_generation = 0
+        "Grows with every change to who somebody is or may do, before the one who made it hears that it is done."
+        watch_statements(self._engine.sync_engine)
+>>>>>>> next
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """One transaction: commits when `fn(tx, …)` returns, rolls back when it raises or the caller is cancelled.
@@ -181,9 +188,18 @@ class Database:
 
         async def unit() -> T:
             async with self._engine.begin() as tx:
-                return await fn(tx, *args, **kwargs)
+                result = await fn(tx, *args, **kwargs)
+                told = take_mark(tx.sync_connection)
+            if told:
+                self.identity_generation += 1
+            return result
 
         return await self._cross(fn, unit)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether notices arrive at the moment."""
+        return self._listeners is not None and self._listeners.is_connected
 
     async def read(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `run` for reads: every statement sees the latest commit, nothing is locked, no BEGIN is paid."""
@@ -296,6 +312,10 @@ class Listeners:
         self._running = False
         self._listening: set[str] = set()
         "Channels the current connection listens on."
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None and not self._lost.is_set()
 
     async def subscribe(self, channels: tuple[str, ...]) -> Subscription:
         subscription = Subscription(channels)

@@ -13,6 +13,7 @@ from uuid import UUID
 from sqlalchemy import and_, delete, func, insert, literal, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.coderd.store.hot import Prepared
 from coder.coderd.store.tables.identity import group_members, groups, organization_members, organizations, users
 from coder.coderd.store.users import USER_COLUMNS, UserRow
 
@@ -201,9 +202,10 @@ async def quota_budget(tx: Tx, organization_id: UUID, user_id: UUID) -> int | No
 
 async def any_allowance(tx: Tx) -> bool:
     """Whether quotas are used at all."""
-    return bool(
-        (await tx.execute(select(select(groups.c.id).where(groups.c.quota_allowance > 0).exists()))).scalar_one()
-    )
+    return bool((await _ANY_ALLOWANCE.fetch(tx))[0][0])
+
+
+_ANY_ALLOWANCE = Prepared(select(select(groups.c.id).where(groups.c.quota_allowance > 0).exists()))
 
 
 async def lock_quota(tx: Tx, user_id: UUID) -> None:

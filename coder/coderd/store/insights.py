@@ -1,7 +1,7 @@
 """Queries on use: who worked when, with what, how well connected; figures of the whole deployment.
 
-Everything is counted from the statistics agents report every half minute: a minute counts once for a user and a
-template, however many reports fall into it. Plain SQL, because the questions are sums over one table.
+Everything is counted from the statistics agents report every half minute, and from sessions in applications: a minute
+counts once for a user and a template, however much falls into it. Plain SQL, because the questions are sums.
 """
 
 from __future__ import annotations
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 _SESSIONS = "(session_count_vscode + session_count_jetbrains + session_count_reconnecting_pty + session_count_ssh)"
 _RANGE = "created_at >= :start AND created_at < :end AND (cardinality(:templates) = 0 OR template_id = ANY(:templates))"
 APPS = ("vscode", "jetbrains", "reconnecting_pty", "ssh")
+_NOBODY = "'00000000-0000-0000-0000-000000000000'"
+"Visitors of public applications: their use counts, they are no users."
+_APP_RANGE = (
+    "session_ended_at >= :start AND session_started_at < :end "
+    "AND (cardinality(:templates) = 0 OR template_id = ANY(:templates))"
+)
+_APP_MINUTES = (
+    "generate_series(date_trunc('minute', greatest(session_started_at, :start)), session_ended_at, interval '1 minute')"
+)
 
 
 def _ranged(sql: str) -> TextClause:
@@ -34,11 +43,14 @@ def _ranged(sql: str) -> TextClause:
 
 
 _DAILY = text(
-    """SELECT (created_at AT TIME ZONE 'UTC' + make_interval(hours => :offset))::date AS day, count(DISTINCT user_id)
-    FROM workspace_agent_stats
-    WHERE created_at >= :start AND (connection_count > 0 OR usage) AND (CAST(:template AS uuid) IS NULL
-        OR template_id = :template)
-    GROUP BY day"""
+    f"""SELECT (at AT TIME ZONE 'UTC' + make_interval(hours => :offset))::date AS day, count(DISTINCT user_id) FROM (
+        SELECT created_at AS at, user_id, template_id FROM workspace_agent_stats
+        WHERE created_at >= :start AND (connection_count > 0 OR usage)
+        UNION ALL
+        SELECT session_ended_at, user_id, template_id FROM workspace_app_stats
+        WHERE session_ended_at >= :start AND user_id <> {_NOBODY}
+    ) seen WHERE CAST(:template AS uuid) IS NULL OR template_id = :template
+    GROUP BY day"""  # noqa: S608 - constants of this file
 ).bindparams(bindparam("start", type_=Timestamp), bindparam("template", type_=Uuid))
 
 
@@ -63,15 +75,19 @@ class Used:
 
 _ACTIVITY = _ranged(
     f"""SELECT u.id, u.username, u.avatar_url, s.template_ids, s.minutes * 60 FROM (
-        SELECT user_id, array_agg(DISTINCT template_id) AS template_ids,
-            count(DISTINCT date_trunc('minute', created_at)) AS minutes
-        FROM workspace_agent_stats WHERE {_RANGE} AND {_SESSIONS} > 0 GROUP BY user_id
+        SELECT user_id, array_agg(DISTINCT template_id) AS template_ids, count(DISTINCT minute) AS minutes FROM (
+            SELECT user_id, template_id, date_trunc('minute', created_at) AS minute
+            FROM workspace_agent_stats WHERE {_RANGE} AND {_SESSIONS} > 0
+            UNION ALL
+            SELECT user_id, template_id, minute FROM workspace_app_stats, {_APP_MINUTES} minute
+            WHERE {_APP_RANGE} AND minute < :end
+        ) used GROUP BY user_id
     ) s JOIN users u ON u.id = s.user_id ORDER BY u.id"""  # noqa: S608 - constants of this file
 )
 
 
 async def user_activity(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID]) -> list[Used]:
-    """Seconds each user spent in sessions."""
+    """Seconds each user spent in sessions and applications."""
     rows = await tx.execute(_ACTIVITY, _window(start, end, templates))
     return [Used(row[0], row[1], row[2], sorted(row[3]), seconds=row[4]) for row in rows]
 
@@ -100,8 +116,22 @@ _APPS = ", ".join(
     for app in APPS
 )
 _USAGE = _ranged(
-    f"""SELECT count(DISTINCT user_id), array_agg(DISTINCT template_id), {_APPS}
-    FROM workspace_agent_stats WHERE {_RANGE} AND {_SESSIONS} > 0"""  # noqa: S608
+    f"SELECT {_APPS} FROM workspace_agent_stats WHERE {_RANGE} AND {_SESSIONS} > 0"  # noqa: S608
+)
+_ACTIVE = _ranged(
+    f"""SELECT count(DISTINCT user_id) FILTER (WHERE user_id <> {_NOBODY}), array_agg(DISTINCT template_id) FROM (
+        SELECT user_id, template_id FROM workspace_agent_stats WHERE {_RANGE} AND {_SESSIONS} > 0
+        UNION SELECT user_id, template_id FROM workspace_app_stats WHERE {_APP_RANGE}
+    ) used"""  # noqa: S608
+)
+_APP_USE = _ranged(
+    f"""SELECT s.slug_or_port, a.display_name, a.icon, array_agg(DISTINCT s.template_id),
+        count(DISTINCT (s.user_id, minute)) * 60,
+        count(DISTINCT (s.user_id, date_bin('30 minutes', minute, '2000-01-01')))
+    FROM workspace_app_stats s
+    JOIN workspace_apps a ON a.agent_id = s.agent_id AND a.slug = s.slug_or_port, {_APP_MINUTES} minute
+    WHERE {_APP_RANGE} AND minute < :end
+    GROUP BY s.slug_or_port, a.display_name, a.icon ORDER BY s.slug_or_port, a.display_name"""  # noqa: S608
 )
 
 
@@ -123,12 +153,32 @@ class Usage:
 
 
 async def usage(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID]) -> Usage:
-    row: Any = (await tx.execute(_USAGE, _window(start, end, templates))).one()
+    window = _window(start, end, templates)
+    active, template_ids = (await tx.execute(_ACTIVE, window)).one()
+    row: Any = (await tx.execute(_USAGE, window)).one()
     apps = {
-        app: AppUse(row[2 + 3 * number], row[3 + 3 * number], sorted(row[4 + 3 * number] or ()))
+        app: AppUse(row[3 * number], row[3 * number + 1], sorted(row[3 * number + 2] or ()))
         for number, app in enumerate(APPS)
     }
-    return Usage(row[0], sorted(row[1] or ()), apps)
+    return Usage(active, sorted(template_ids or ()), apps)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAppUse:
+    """Use of an application that templates define."""
+
+    slug: str
+    display_name: str
+    icon: str
+    template_ids: list[UUID]
+    seconds: int
+    times: int
+
+
+async def app_usage(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID]) -> list[NamedAppUse]:
+    """By slug. Shared ports are nobody's application and are left out."""
+    rows = await tx.execute(_APP_USE, _window(start, end, templates))
+    return [NamedAppUse(row[0], row[1], row[2], sorted(row[3]), row[4], row[5]) for row in rows]
 
 
 _PARAMETERS = _ranged(

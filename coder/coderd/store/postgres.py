@@ -99,6 +99,11 @@ async def run_postgres(
                 await _stop(running)
 
 
+def builtin_url(data_path: Path) -> str:
+    """Where the built-in database of a data directory is reached while its server runs."""
+    return _cluster(data_path, _account()).url
+
+
 # ---- places
 
 

@@ -30,6 +30,10 @@ _STATS = text(
     "DELETE FROM workspace_agent_stats WHERE id IN "
     "(SELECT id FROM workspace_agent_stats WHERE created_at < :before LIMIT :batch)"
 ).bindparams(_BEFORE)
+_APP_STATS = text(
+    "DELETE FROM workspace_app_stats WHERE session_id IN "
+    "(SELECT session_id FROM workspace_app_stats WHERE session_ended_at < :before LIMIT :batch)"
+).bindparams(_BEFORE)
 _KEYS = text(
     "DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE expires_at < :before LIMIT :batch)"
 ).bindparams(_BEFORE)
@@ -48,6 +52,7 @@ _LOCK = text("SELECT pg_try_advisory_xact_lock(7306)")
 STATEMENTS = {
     "workspace_agent_logs": _AGENT_LOGS,
     "workspace_agent_stats": _STATS,
+    "workspace_app_stats": _APP_STATS,
     "expired_api_keys": _KEYS,
     "audit_logs": _AUDIT,
     "connection_logs": _CONNECTIONS,

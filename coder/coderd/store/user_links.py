@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.tables.identity import user_links, users
@@ -69,3 +69,17 @@ async def renew_link(tx: Tx, row: LinkRow, used: str) -> bool:
 
 async def delete_link(tx: Tx, user_id: UUID, login_type: str) -> None:
     await tx.execute(delete(user_links).where(user_links.c.user_id == user_id, user_links.c.login_type == login_type))
+
+
+async def reset_links(tx: Tx, login_type: str, keep_prefix: str, *, write: bool) -> int:
+    """Unties accounts from people of the provider whose id does not begin so; "" unties all. How many.
+
+    The next login ties them again, by their address. Without `write` they are only counted.
+    """
+    links = user_links.c
+    stale = and_(links.login_type == login_type, links.linked_id != "")
+    if keep_prefix:
+        stale = and_(stale, ~links.linked_id.startswith(keep_prefix, autoescape=True))
+    if write:
+        return (await tx.execute(update(user_links).where(stale).values(linked_id=""))).rowcount
+    return int((await tx.execute(select(func.count()).select_from(user_links).where(stale))).scalar_one())

@@ -110,6 +110,8 @@ class WorkspaceView:
     shared_with: list[Actor]
     app_status: AppStatusRow | None
     "The newest any app of any build reported."
+    task_id: UUID | None = None
+    "The task it was made for."
 
     @property
     def owner_username(self) -> str:
@@ -189,6 +191,10 @@ _APP_STATUS = literal_column(
         FROM workspace_app_statuses s WHERE s.workspace_id = workspaces.id ORDER BY s.created_at DESC LIMIT 1)""",
     JSON,
 )
+# Forgotten tasks, too: their deleted workspaces still name them.
+_TASK = literal_column(
+    "(SELECT t.id FROM tasks t WHERE t.workspace_id = workspaces.id ORDER BY t.created_at DESC LIMIT 1)", Uuid
+)
 
 _VIEW: Select[Any] = (
     select(
@@ -197,6 +203,7 @@ _VIEW: Select[Any] = (
         *_TEMPLATE_COLUMNS,
         _ACTORS.label("actors"),
         _APP_STATUS.label("app_status"),
+        _TASK.label("task_id"),
         *VIEW_COLUMNS,
     )
     .select_from(workspaces)
@@ -217,9 +224,10 @@ def _make(row: Any) -> WorkspaceView:
         WorkspaceRow(*row[:_COUNT]),
         row[_COUNT],
         TemplateBrief(*row[_COUNT + 1 : end]),
-        make_view(row[end + 2 :]),
+        make_view(row[end + 3 :]),
         actors,
         app_status_from(row[end + 1]) if row[end + 1] else None,
+        row[end + 2],
     )
 
 
@@ -275,15 +283,19 @@ class _Asked:
     offset: int = field(compare=False)
 
 
+_RANK = ("unloved", "resting", "owner_name", "own_name")
+"""What the list is sorted by; see `_ranked`."""
+
+
 @lru_cache(maxsize=512)
 def _page_statement(asked: _Asked) -> Prepared:
-    ranked = _ranked(asked).order_by("rank")
+    # Numbers for the whole deployment would sort it all; a limit keeps the best of it in one pass.
+    ranked = _ranked(asked).order_by(*_RANK)
     page = (ranked.limit(asked.limit) if asked.limit else ranked).offset(asked.offset).cte("page")
     # A lateral with a limit is looked up row by row through indexes; a plain join would read whole tables for it.
     wide = _VIEW.where(workspaces.c.id == page.c.id).limit(1).lateral("wide")
-    return Prepared(
-        select(page.c.matches, page.c.rank, *wide.c).select_from(page.join(wide, true())).order_by(page.c.rank)
-    )
+    order = [page.c[name] for name in _RANK]
+    return Prepared(select(page.c.matches, page.c.id, *wide.c).select_from(page.join(wide, true())).order_by(*order))
 
 
 @lru_cache(maxsize=64)
@@ -303,7 +315,7 @@ def _ranked(asked: _Asked) -> Select[Any]:
         select(
             workspaces.c.id.label("id"),
             func.count().over().label("matches"),
-            func.row_number().over(order_by=order).label("rank"),
+            *(part.label(name) for part, name in zip(order, _RANK, strict=True)),
         )
         .select_from(workspaces)
         .join(users, users.c.id == workspaces.c.owner_id)

@@ -66,6 +66,10 @@ def _shallow(function: Function, *, typed: bool) -> Function:
     return call
 
 
+def _gone(name: str, instead: str) -> Value:
+    raise EvaluationError(f'the "{name}" function was deprecated in Terraform v0.12 and is gone; use {instead}')
+
+
 # --- text
 def _title(text: str) -> str:
     """Capitals after all but letters, digits and underscores; outside of ASCII after white space only (as in Go)."""
@@ -267,6 +271,32 @@ _SPACES: dict[str, uuid.UUID] = {
     "oid": uuid.NAMESPACE_OID,
     "x500": uuid.NAMESPACE_X500,
 }
+
+
+def _urldecode(text: str) -> str:
+    if re.search(r"%(?![0-9A-Fa-f]{2})", text):
+        raise EvaluationError("invalid URL escape")
+    try:
+        return urllib.parse.unquote_plus(text, errors="strict")
+    except UnicodeDecodeError as problem:
+        raise EvaluationError("the decoded text is not UTF-8") from problem
+
+
+def _rsadecrypt(ciphertext: str, key: str) -> str:
+    """PKCS #1 v1.5, of base64."""
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        private = load_pem_private_key(key.encode(), None)
+        if not isinstance(private, RSAPrivateKey):
+            raise EvaluationError("rsadecrypt: the key is not an RSA private key")
+        return private.decrypt(base64.b64decode(ciphertext, validate=True), PKCS1v15()).decode()
+    except (ValueError, TypeError) as problem:
+        raise EvaluationError("rsadecrypt: failed to decrypt") from problem
+
+
 _ENCODINGS: dict[str, Function] = {
     "base64decode": lambda s: base64.b64decode(_T(s), validate=True).decode(),
     "base64encode": lambda s: _b64(_T(s).encode()),
@@ -280,6 +310,8 @@ _ENCODINGS: dict[str, Function] = {
     "sha1": _digest("sha1"),
     "sha256": _digest("sha256"),
     "sha512": _digest("sha512"),
+    "rsadecrypt": lambda ciphertext, key: _rsadecrypt(_T(ciphertext), _T(key)),
+    "urldecode": lambda s: _urldecode(_T(s)),
     "urlencode": lambda s: urllib.parse.quote_plus(_T(s), safe=""),
     "uuidv5": lambda space, name: str(uuid.uuid5(_SPACES.get(space) or uuid.UUID(space), _T(name))),
     "yamldecode": lambda s: _yaml(_T(s)),
@@ -446,7 +478,9 @@ _COLLECTIONS: dict[str, Function] = {
     "issensitive": lambda _value: False,
     "keys": sorted,
     "length": _length,
-    "list": lambda *items: list(items),
+    "list": lambda *_items: _gone("list", "tolist([ ... ])"),
+    "map": lambda *_items: _gone("map", "tomap({ ... })"),
+    "ephemeralasnull": lambda value: value,  # nothing rendered here is ephemeral
     "lookup": _lookup,
     "matchkeys": _matchkeys,
     "merge": _merge,

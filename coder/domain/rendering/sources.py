@@ -7,11 +7,13 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from coder.domain.hcl.json_syntax import native_syntax_untrusted, native_values_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
-from coder.domain.hcl.tree import Block, Body, Expression
+from coder.domain.hcl.tree import Block, Body, Expression, File
 
 Files = Mapping[str, bytes]
+SUFFIXES = (".tf", ".tf.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class ParsedFiles(Mapping[str, bytes]):
 
 
 def read_source(files: Files, folder: str = "") -> Source:
-    """Parses a directory's *.tf files. A file that does not parse is skipped."""
+    """Parses a directory's *.tf and *.tf.json files. A file that does not parse is skipped."""
     return files.source(folder) if isinstance(files, ParsedFiles) else _read_source(files, folder)
 
 
@@ -72,18 +74,29 @@ def _read_source(files: Files, folder: str) -> Source:
     plain: list[Located] = []
     overrides: list[Located] = []
     for name in sorted(files):
-        if posixpath.dirname(name) != folder or not name.endswith(".tf"):
+        if posixpath.dirname(name) != folder or not name.endswith(SUFFIXES):
             continue
         base = posixpath.basename(name)
         try:
-            body = parse_file_untrusted(files[name].decode("utf-8-sig", "replace"), base).body
+            body = _parse_untrusted(files[name], base).body
         except HclError:
             continue
-        target = overrides if base == "override.tf" or base.endswith("_override.tf") else plain
+        stem = base.removesuffix(".json").removesuffix(".tf")
+        target = overrides if stem == "override" or stem.endswith("_override") else plain
         target.extend(Located(block, name) for block in body.blocks)
     for override in overrides:
         plain = [_overridden(located, override.block) for located in plain]
     return Source(folder, plain)
+
+
+def _parse_untrusted(data: bytes, name: str) -> File:
+    """A file of either syntax, by its name. Raises HclError."""
+    text = data.decode("utf-8-sig", "replace")
+    if name.endswith(".tf.json"):
+        text = native_syntax_untrusted(text, name)
+    elif name.endswith(".json"):
+        text = native_values_untrusted(text, name)
+    return parse_file_untrusted(text, name)
 
 
 def _overridden(located: Located, override: Block) -> Located:
@@ -97,12 +110,12 @@ def _overridden(located: Located, override: Block) -> Located:
 
 
 def variable_files(files: Files) -> Iterable[dict[str, Expression]]:
-    """Contents of terraform.tfvars and *.auto.tfvars in the root, later ones winning."""
-    names = [name for name in ("terraform.tfvars",) if name in files]
-    names += sorted(name for name in files if name.endswith(".auto.tfvars") and "/" not in name)
+    """Contents of terraform.tfvars and *.auto.tfvars in the root, in JSON too, later ones winning."""
+    names = [name for name in ("terraform.tfvars", "terraform.tfvars.json") if name in files]
+    names += sorted(name for name in files if name.endswith((".auto.tfvars", ".auto.tfvars.json")) and "/" not in name)
     for name in names:
         try:
-            yield parse_file_untrusted(files[name].decode("utf-8-sig", "replace"), name).body.attributes
+            yield _parse_untrusted(files[name], name).body.attributes
         except HclError:
             continue
 
@@ -114,7 +127,7 @@ def module_folder(files: Files, parent: str, source: str, key: str) -> str | Non
         folder = "" if folder == "." else folder
     else:
         folder = _installed(files).get(key, "")
-    has_files = any(posixpath.dirname(name) == folder and name.endswith(".tf") for name in files)
+    has_files = any(posixpath.dirname(name) == folder and name.endswith(SUFFIXES) for name in files)
     return folder if has_files and (folder or source.startswith(".")) else None
 
 

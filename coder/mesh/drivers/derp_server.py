@@ -169,6 +169,8 @@ class _Client:
 
     __slots__ = (
         "busy",
+        "bytes_in",
+        "bytes_out",
         "control",
         "data",
         "disco",
@@ -192,6 +194,7 @@ class _Client:
         self.stream = stream
         self.mesh = mesh
         self.preferred = False
+        self.bytes_in = self.bytes_out = 0
         self.control: deque[bytes] = deque()
         self.data = _Queue()
         self.disco = _Queue()
@@ -275,6 +278,10 @@ class DerpServer:
         """Whether a node with this key is here."""
         return key in self._clients
 
+    def traffic(self) -> list[tuple[PublicKey, int, int]]:
+        """(key, bytes sent to it, bytes received from it) of each connection that is open now."""
+        return [(one.key, one.bytes_out, one.bytes_in) for peers in self._clients.values() for one in peers]
+
     def disconnect_all(self) -> None:
         """Close every connection (the server shuts down)."""
         for clients in self._clients.values():
@@ -349,6 +356,7 @@ class DerpServer:
         while True:
             used = self._digest(client, buffer)
             del buffer[:used]
+            client.bytes_in += used
             if self._rate and not client.mesh:
                 await self._hold_to_rate(client, used)
             limit = READ_SIZE
@@ -504,6 +512,7 @@ class DerpServer:
                     client.drained.unpark_all()
                 self.counters.sent += packets
                 self.counters.bytes_sent += len(frames)
+                client.bytes_out += len(frames)
 
     def _remove(self, client: _Client) -> None:
         self._watchers.pop(client, None)

@@ -1,4 +1,4 @@
-"""The addresses this machine has, and waiting until they change.
+"""The addresses this machine has, which of them it speaks from, and waiting until either changes.
 
 Lives here: a netlink dump on Linux, the source addresses of default routes elsewhere. Obeys rtnetlink(7).
 """
@@ -27,8 +27,8 @@ _DUMP_REQUEST = 0x301
 _IFA_ADDRESS = 1
 _IFA_LOCAL = 2
 _IFA_F_TENTATIVE = 0x40
-_GROUPS = 0x1 | 0x10 | 0x100
-"""Links, IPv4 addresses, IPv6 addresses."""
+_GROUPS = 0x1 | 0x10 | 0x100 | 0x40 | 0x400
+"""Links, IPv4 addresses, IPv6 addresses, IPv4 routes, IPv6 routes."""
 _NETLINK_ROUTE = 0
 _HEADER = struct.Struct("=LHHLL")
 _IFADDR = struct.Struct("=BBBBL")
@@ -80,12 +80,30 @@ def _mtu(name: str) -> int:
         return 0
 
 
-async def wait_addresses_changed(known: list[str]) -> list[str]:
-    """Return the new addresses as soon as they differ from the known ones."""
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Where this machine is, as far as it knows itself."""
+
+    addresses: tuple[str, ...]
+    """As `local_addresses`."""
+    sources: tuple[str, ...]
+    """The addresses it speaks to the world from: those of its default routes."""
+
+
+def current_network() -> Network:
+    """How it is now."""
+    return Network(tuple(local_addresses()), tuple(_default_sources()))
+
+
+async def wait_network_changed(known: Network) -> Network:
+    """Return as soon as addresses or default routes differ from the known ones.
+
+    Routes matter by themselves: a cable plugged in beside a wireless network takes over while no address goes.
+    """
     watch = _open_watch()
     try:
         while True:
-            now = local_addresses()
+            now = current_network()
             if now != known:
                 return now
             with trio.move_on_after(POLL if watch is None else 12 * POLL):
@@ -176,6 +194,11 @@ def _read_address(body: bytes) -> str:
 
 
 def _default_addresses() -> list[str]:
+    # Asking for the addresses of our own host name may wait for a name server, and everything else with it.
+    return [*_default_sources(), "127.0.0.1"]
+
+
+def _default_sources() -> list[str]:
     found = []
     # Connecting a UDP socket sends nothing but makes the system choose a source address.
     for family, probe in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
@@ -185,5 +208,4 @@ def _default_addresses() -> list[str]:
                 found.append(str(sock.getsockname()[0]).partition("%")[0])
         except OSError:
             continue
-    # Asking for the addresses of our own host name may wait for a name server, and everything else with it.
-    return [*found, "127.0.0.1"]
+    return found

@@ -25,7 +25,8 @@ from coder.mesh.core.paths.netcheck import (
     Mappings,
     own_endpoints,
 )
-from coder.mesh.drivers.interfaces import local_addresses, wait_addresses_changed
+from coder.mesh.drivers.interfaces import Network, current_network, wait_network_changed
+from coder.mesh.drivers.portmap import PortMapper
 from coder.mesh.drivers.stun import StunRound
 from coder.mesh.drivers.transport import LatencyProbe
 
@@ -72,13 +73,14 @@ class Netcheck:
         self._probe = probe
         self._send = send
         self._ports = ports
-        self._direct = direct
         self._seed = seed
         self._is_active = is_active
         self._on_home = on_home
         self._on_endpoints = on_endpoints
         self._on_rebind = on_rebind
-        self._local = local_addresses() if direct else []
+        self._network = current_network() if direct else None
+        self.mapper = PortMapper(self._publish)
+        """The port of the router's that leads to ours, where a router hides us and grants one."""
         self._round: StunRound | None = None
         self._measure_now = trio.Event()
         self._ask_now = trio.Event()
@@ -120,10 +122,11 @@ class Netcheck:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_home)
             nursery.start_soon(self._watch_clock)
-            if self._direct:
+            if self._network is not None:
                 self._publish()
+                nursery.start_soon(self.mapper.run)
                 nursery.start_soon(self._keep_endpoints)
-                nursery.start_soon(self._watch_interfaces)
+                nursery.start_soon(self._watch_network, self._network)
 
     # -- home -------------------------------------------------------------------------------------------------------
     def _choose_without_measuring(self) -> None:
@@ -193,10 +196,13 @@ class Netcheck:
             nursery.start_soon(publish_early)
             await round_.ask(servers, families)
             nursery.cancel_scope.cancel()
+        self.mapper.look(port4, self.mappings.observed())
         self._publish()
 
     def _publish(self) -> None:
-        self.endpoints = own_endpoints(self.mappings.observed(), self._local, *self._ports())
+        observed, mapped = self.mappings.observed(), self.mapper.external
+        local = self._network.addresses if self._network is not None else ()
+        self.endpoints = own_endpoints(observed, local, *self._ports(), mapped=mapped)
         fresh_for = ENDPOINTS_FRESH if self.derp_map.stun_servers() else NO_STUN_FRESH
         self._on_endpoints(self.endpoints, fresh_for)
 
@@ -212,14 +218,15 @@ class Netcheck:
                 self._ask_now.set()
             offset = now
 
-    async def _watch_interfaces(self) -> None:
+    async def _watch_network(self, before: Network) -> None:
         while True:
-            before = self._local
-            self._local = await wait_addresses_changed(before)
+            now = self._network = await wait_network_changed(before)
             self.mappings.start_round()
-            # An address more breaks nothing; one less may be the one every path began at.
-            if not set(before) <= set(self._local):
+            # An address more breaks nothing; one less may be the one every path began at, and another default route
+            # makes routers see us elsewhere than before.
+            if not set(before.addresses) <= set(now.addresses) or not set(before.sources) <= set(now.sources):
                 self._on_rebind()
             self._publish()
             self._measure_now.set()
             self._ask_now.set()
+            before = now

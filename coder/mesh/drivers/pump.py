@@ -62,6 +62,7 @@ class Pump:
         # trio.current_time looks for the run and its clock every time: 1 us, and a keystroke asks four times.
         self._clock = clock or trio.lowlevel.current_clock().current_time
         self._timer = trio.CancelScope()
+        self._wanted_port = 0
         self._nursery: trio.Nursery | None = None
         self._is_busy = False
         self._deadline = inf
@@ -71,6 +72,7 @@ class Pump:
     def open_sockets(self, port: int) -> None:
         """Bind one socket per family the system has; UdpUnavailableError when it has none."""
         failure: OSError | None = None
+        self._wanted_port = port
         for family in _FAMILIES:
             try:
                 self.sockets[family] = UdpSocket(family, port)
@@ -78,6 +80,24 @@ class Pump:
                 failure = error
         if not self.sockets:
             raise UdpUnavailableError("no UDP socket could be opened") from failure
+
+    def reopen_sockets(self) -> None:
+        """Take other ports, where the caller did not ask for one: the machine is somewhere else now.
+
+        Routers remember the old port with the old address and would give the same port a mapping that depends on whom
+        we talk to, until they forget (two minutes on Linux). A system that took the old sockets away while it slept
+        is served, too. Call while running.
+        """
+        for family, old in list(self.sockets.items()):
+            try:
+                new = UdpSocket(family, self._wanted_port)
+            except OSError:
+                continue  # a fixed port, which the old socket still holds; or no ports are left
+            self.sockets[family] = new
+            if self._nursery is not None:
+                self._nursery.start_soon(self._read, new)
+            trio.lowlevel.notify_closing(old.sock)
+            old.close()
 
     def close_sockets(self) -> None:
         """Give the ports back."""
@@ -102,18 +122,22 @@ class Pump:
     async def run(self) -> None:
         """Read and keep time until cancelled."""
         async with trio.open_nursery() as nursery:
+            self._nursery = nursery
             for sock in self.sockets.values():
                 nursery.start_soon(self._read, sock)
             await self._keep_time()
 
     async def _read(self, sock: UdpSocket) -> None:
-        endpoint, wait, clock, readable = self.endpoint, trio.lowlevel.wait_readable, self._clock, sock.sock
+        endpoint, wait, clock, readable = self.endpoint, trio.lowlevel.wait_readable, self._clock, sock.sock.fileno()
 
         def receive(buffer: bytearray, size: int, segment: int, source: Address) -> None:
             endpoint.receive_udp(buffer, size, segment, source, now)
 
         while True:
-            await wait(readable)
+            try:
+                await wait(readable)
+            except trio.ClosedResourceError:
+                return  # another took its place
             strangers = endpoint.dropped_strangers
             # One moment for all that is read: what came in while we read is a little older than it says.
             now = clock()
@@ -155,7 +179,10 @@ class Pump:
     def udp(self, datagrams: Sequence[bytes], to: Address) -> bool:
         """Send datagrams."""
         sock = self.sockets.get(socket.AF_INET6 if ":" in to[0] else socket.AF_INET)
-        return sock is not None and sock.send_many(datagrams, to) is not Sent.REFUSED
+        if sock is None:
+            return False
+        sent = sock.send(datagrams[0], to) if len(datagrams) == 1 else sock.send_many(datagrams, to)
+        return sent is not Sent.REFUSED
 
     def udp_batch(self, batch: memoryview, segment: int, to: Address) -> bool:
         """Send a superbuffer."""

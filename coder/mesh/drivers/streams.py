@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import trio
+from trio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from coder.mesh.core.stack.connection import TcpSocket, TcpStats
 from coder.mesh.core.stack.errors import StackError
@@ -19,7 +20,7 @@ WRITE_SLICE = 256 * 1024
 READ_LIMIT = 1 << 20
 YIELD_BYTES = 64 * 1024
 CALL_BYTES = 4096
-"""What a call without payload counts as; see `TcpStream._breathe`."""
+"""What a call without payload counts as; see `TcpStream._is_due`."""
 
 
 class TcpStream(trio.abc.HalfCloseableStream):
@@ -28,7 +29,8 @@ class TcpStream(trio.abc.HalfCloseableStream):
     def __init__(self, socket: TcpSocket, kick: Callable[[], None]) -> None:
         self._socket = socket
         self._kick = kick
-        self._changed_read = trio.lowlevel.ParkingLot()
+        self._reader: trio.lowlevel.Task | None = None
+        """Who waits for bytes. Not a parking lot: that costs as much as all the rest of a wake-up."""
         self._changed_write = trio.lowlevel.ParkingLot()
         self._is_sending = False
         self._is_receiving = False
@@ -60,22 +62,30 @@ class TcpStream(trio.abc.HalfCloseableStream):
         self._kick()
 
     def _on_event(self, socket: TcpSocket) -> None:
-        if self._changed_read and socket.readable:
-            self._changed_read.unpark_all()
+        if self._reader is not None and socket.readable:
+            self._wake_reader()
         if self._changed_write and socket.writable:
             self._changed_write.unpark_all()
 
-    async def _breathe(self, size: int) -> None:
-        """A checkpoint, but one that gives others their turn only after some work was done.
+    def _wake_reader(self) -> None:
+        task, self._reader = self._reader, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
 
-        A full checkpoint is a round of the scheduler, 10 us: a third of what a keystroke costs each side.
+    def _abandon_reading(self, _: Callable[[], None]) -> trio.lowlevel.Abort:
+        self._reader = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _is_due(self, size: int) -> bool:
+        """Whether others should get their turn: a checkpoint yields only after some work was done.
+
+        A full one is a round of the scheduler, 10 us: a third of what a keystroke costs each side.
         """
         self._worked += size + CALL_BYTES
         if self._worked < YIELD_BYTES:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        else:
-            self._worked = 0
-            await trio.lowlevel.checkpoint()
+            return False
+        self._worked = 0
+        return True
 
     async def wait_connected(self) -> None:
         """Wait until the handshake is done; UnreachableError when it fails."""
@@ -92,7 +102,10 @@ class TcpStream(trio.abc.HalfCloseableStream):
             raise trio.BusyResourceError("another task is sending")
         self._is_sending = True
         try:
-            await self._breathe(len(data))
+            if self._is_due(len(data)):
+                await checkpoint()
+            else:
+                await checkpoint_if_cancelled()
             if len(data) <= WRITE_SLICE:
                 await self._send(data if type(data) is bytes else bytes(data))
                 return
@@ -145,7 +158,10 @@ class TcpStream(trio.abc.HalfCloseableStream):
         try:
             socket = self._socket
             if socket.readable:
-                await self._breathe(socket.unread)
+                if self._is_due(socket.unread):
+                    await checkpoint()
+                else:
+                    await checkpoint_if_cancelled()
             while True:
                 self._check_open()
                 try:
@@ -158,7 +174,8 @@ class TcpStream(trio.abc.HalfCloseableStream):
                     return data
                 if socket.eof or (socket.closed and socket.error is None):
                     return b""
-                await self._changed_read.park()
+                self._reader = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._abandon_reading)
         finally:
             self._is_receiving = False
 
@@ -187,6 +204,6 @@ class TcpStream(trio.abc.HalfCloseableStream):
         self._wake()
 
     def _wake(self) -> None:
-        self._changed_read.unpark_all()
+        self._wake_reader()
         self._changed_write.unpark_all()
         self._kick()

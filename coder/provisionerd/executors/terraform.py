@@ -61,6 +61,7 @@ class TerraformExecutor:
         self._environment = env_of.inherited(child_env(base=config.environment))
         self._binary: Binary | None = None
         self.graphs = GraphCache()
+        self.templates = template_of.TemplateCache()
 
     @asynccontextmanager
     async def open(self, settings: Settings) -> AsyncIterator[ExecutorSession]:
@@ -228,7 +229,8 @@ class _TerraformSession:
         except OSError as problem:
             return pb.InitComplete(error=f"unpack template: {problem.strerror or problem}")
         try:
-            self._template = template_of.read_template(self._folder)
+            key = template_key(request.template_source_archive, module_archive)
+            self._template = self._executor.templates.read(key, self._folder)
         except template_of.TemplateError:
             self._template = None  # terraform explains it better, with the source line
         error = ""

@@ -44,6 +44,16 @@ UnaryHandler = Callable[[str, bytes], bytes]
 """(path such as `/tfplugin5.Provider/GetSchema`, request) -> response. Raises GrpcError."""
 
 
+_CONFIG = h2.config.H2Configuration(
+    client_side=False,
+    # The peer is the terraform we started; judging each of its header blocks costs more than answering it.
+    validate_inbound_headers=False,
+    normalize_inbound_headers=False,
+    validate_outbound_headers=False,
+    normalize_outbound_headers=False,
+)
+
+
 @dataclass(slots=True)
 class _Call:
     path: str
@@ -59,7 +69,7 @@ class GrpcServer:
     def __init__(self, handler: UnaryHandler) -> None:
         self._handler = handler
         self._calls: dict[int, _Call] = {}
-        self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        self._h2 = h2.connection.H2Connection(_CONFIG)
         # One local peer: flow control towards us only costs round trips.
         self._h2.local_settings = h2.settings.Settings(
             client=False,

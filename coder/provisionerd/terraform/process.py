@@ -1,4 +1,10 @@
-"""Running terraform: its output line by line as it appears, interrupts, and an end for everything it started."""
+"""Running terraform: its output line by line as it appears, interrupts, and an end for everything it started.
+
+A daemon that is killed cannot end anything any more. So a shell of a few lines stands beside every long command: the
+pipe between the two breaks with the daemon, and then the shell interrupts terraform, which writes its state, and ends
+what is left of its process group. It needs nothing but POSIX, and holds the output's reading ends open meanwhile:
+terraform would die of its next word otherwise.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,16 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
 
 from coder.base.errors import CoderError
+from coder.base.log import get_logger
+
+_log = get_logger("provisionerd.terraform")
 
 _CHUNK = 65536
 _MAX_PENDING = 1024 * 1024
@@ -21,6 +31,21 @@ _DRAIN = 1.0
 
 _LAST_CHANCE = 5.0
 "Seconds between the interrupt and the kill when whoever waited for a command is cancelled."
+
+_GUARD_PATIENCE = 10
+"Seconds the guard leaves terraform to stop its work and write its state."
+_GUARD = f"""
+read -r word && exit 0
+trap '' INT TERM HUP
+cat <&1 >/dev/null &
+cat <&2 >/dev/null &
+exec 2>/dev/null
+kill -INT "$1"
+left={_GUARD_PATIENCE * 10}
+while [ "$left" -gt 0 ] && kill -0 "$1"; do left=$((left - 1)); sleep 0.1; done
+kill -KILL "-$1"
+"""
+# Standard output and error of the guard are the reading ends of terraform's.
 
 OnLine = Callable[[bytes], None]
 
@@ -49,9 +74,18 @@ class Runner:
             _signal(process, signal.SIGINT)
 
     async def run(
-        self, arguments: Sequence[str], environment: Mapping[str, str], on_stdout: OnLine, on_stderr: OnLine
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        on_stdout: OnLine,
+        on_stderr: OnLine,
+        *,
+        guarded: bool = True,
     ) -> int:
-        """The exit status (negative: killed by that signal). Raises ProcessError."""
+        """The exit status (negative: killed by that signal). Raises ProcessError.
+
+        `guarded`: it ends with this process, however that ends; not worth it for commands that are short.
+        """
         try:
             process = await trio.lowlevel.open_process(
                 [self.binary, *arguments],
@@ -68,16 +102,18 @@ class Runner:
             ) from problem
         self._running.add(process)
         try:
-            return await self._follow(process, on_stdout, on_stderr)
+            return await self._follow(process, on_stdout, on_stderr, guarded=guarded)
         finally:
             self._running.discard(process)
             with trio.CancelScope(shield=True):
                 await _end(process, interrupted=self._canceled.is_set())
 
-    async def _follow(self, process: trio.Process, on_stdout: OnLine, on_stderr: OnLine) -> int:
+    async def _follow(self, process: trio.Process, on_stdout: OnLine, on_stderr: OnLine, *, guarded: bool) -> int:
         assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes, asked for above
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._enforce_cancel, process)
+            if guarded:
+                nursery.start_soon(_guard, process)
             async with trio.open_nursery() as readers:
                 readers.start_soon(_read_lines, process.stdout, on_stdout)
                 readers.start_soon(_read_lines, process.stderr, on_stderr)
@@ -96,8 +132,34 @@ class Runner:
     async def capture(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
         """(exit status, stdout, stderr) of a short command."""
         out, err = bytearray(), bytearray()
-        status = await self.run(arguments, environment, out.extend, err.extend)
+        status = await self.run(arguments, environment, out.extend, err.extend, guarded=False)
         return status, bytes(out), bytes(err)
+
+
+async def _guard(process: trio.Process) -> None:
+    """Keeps the shell beside `process` until cancelled. Where there is none, terraform may outlive a killed daemon."""
+    assert isinstance(process.stdout, trio.lowlevel.FdStream)  # noqa: S101 - pipes of this system
+    assert isinstance(process.stderr, trio.lowlevel.FdStream)  # noqa: S101
+    try:
+        guard = await trio.lowlevel.open_process(
+            ["/bin/sh", "-c", _GUARD, "sh", str(process.pid)],
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=process.stdout.fileno(),
+            stderr=process.stderr.fileno(),
+            start_new_session=True,
+        )
+    except (OSError, trio.ClosedResourceError) as problem:
+        _log.debug("no guard beside terraform", error=problem)
+        return
+    assert guard.stdin is not None  # noqa: S101 - a pipe, asked for above
+    try:
+        await trio.sleep_forever()
+    finally:
+        with trio.CancelScope(shield=True), suppress(trio.BrokenResourceError):
+            await guard.stdin.send_all(b"done\n")
+            await guard.wait()
+            await guard.stdin.aclose()
 
 
 async def _read_lines(stream: trio.abc.ReceiveStream, on_line: OnLine) -> None:

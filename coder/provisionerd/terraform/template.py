@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from coder.base.errors import CoderError
+from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
 from coder.domain.hcl.tree import (
@@ -28,6 +30,8 @@ from coder.rpc.proto import provisioner_pb2 as pb
 
 _BUILT_IN = frozenset({"coder", "terraform"})
 """Providers that need no download: ours is served in process, the other is part of terraform."""
+_KEPT, _KEPT_TEXT = 16, 512 * 1024
+"Templates, and letters of all of them, that are kept: parsed, a letter takes some twenty bytes."
 _HARMLESS = frozenset({"variable", "locals", "output", "provider", "check", "moved", "removed"})
 _PRIMITIVE = frozenset({"", "string", "number", "bool", "any"})
 
@@ -41,11 +45,11 @@ class TemplateError(CoderError):
 
 @dataclass(frozen=True, slots=True)
 class TemplateFiles:
-    """The parsed *.tf files of a directory, by name."""
+    """The parsed *.tf and *.tf.json files of a directory, by name; the latter as if they had been written natively."""
 
     files: tuple[File, ...]
     has_json: bool
-    "There are *.tf.json files, which are not read here."
+    "There are *.tf.json files."
 
     def blocks(self, kind: str) -> Iterable[tuple[File, Block]]:
         for file in self.files:
@@ -57,12 +61,36 @@ class TemplateFiles:
 def read_template(folder: Path) -> TemplateFiles:
     """Raises TemplateError naming file, line and column."""
     files: list[File] = []
-    for path in sorted(folder.glob("*.tf")):
+    in_json = set(folder.glob("*.tf.json"))
+    for path in sorted({*folder.glob("*.tf"), *in_json}):
         try:
-            files.append(parse_file_untrusted(path.read_text("utf-8-sig", "replace"), path.name))
+            text = path.read_text("utf-8-sig", "replace")
+            if path in in_json:
+                text = native_syntax_untrusted(text, path.name)
+            files.append(parse_file_untrusted(text, path.name))
         except HclError as problem:
             raise TemplateError(problem.message) from problem
-    return TemplateFiles(tuple(files), any(folder.glob("*.tf.json")))
+    return TemplateFiles(tuple(files), bool(in_json))
+
+
+class TemplateCache:
+    """Templates read lately: the builds of a template need not parse it again."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, TemplateFiles] = OrderedDict()
+
+    def read(self, key: bytes, folder: Path) -> TemplateFiles:
+        """What is in `folder`, which `key` stands for. Raises TemplateError."""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = read_template(folder)
+        self._kept.move_to_end(key)
+        while len(self._kept) > _KEPT or (len(self._kept) > 1 and self._size() > _KEPT_TEXT):
+            self._kept.popitem(last=False)
+        return found
+
+    def _size(self) -> int:
+        return sum(len(file.text) for template in self._kept.values() for file in template.files)
 
 
 # --- variables

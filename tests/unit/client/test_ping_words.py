@@ -37,8 +37,20 @@ async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture
                 assert report["workspace"] == "dev"
                 assert len(report["pings"]) == 1
                 assert report["rungs"][0]["message"].startswith(scene.world.url)
+                assert (report["lost"], report["latency_ms"]["min"]) == (0, report["pings"][0]["latency_ms"])
+                path = report["path"]
+                assert (path["relay_region_id"], path["relay_rung"], path["coordination"]) == (
+                    999,
+                    "upgrade",
+                    "websocket",
+                )
+                assert 0 <= path["last_handshake_seconds_ago"] < 30
+                assert path["relay_latency_ms"] > 0
+                assert (path["not_direct_because"] is None) == report["pings"][0]["p2p"]
                 argv = ["dev", "-n", "1", "--disable-direct-connections"]
                 assert await _main(parse(load("ping"), argv, env)) == 0
                 said = capsys.readouterr().out
                 assert "pong from dev proxied via DERP(Coder Embedded Relay) in " in said
                 assert "✔ Links " in said
+                assert "home relay: Coder Embedded Relay, " in said
+                assert "not direct: switched off here by --disable-direct-connections" in said

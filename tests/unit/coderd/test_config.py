@@ -34,9 +34,9 @@ def test_only_the_named_settings_are_without_effect() -> None:
 
 def test_settings_without_effect_are_told() -> None:
     given = Inputs(
-        flags={"swagger-enable": "true", "tls-ciphers": "any", "http-address": "127.0.0.1:0"},
+        flags={"update-check": "true", "tls-ciphers": "any", "http-address": "127.0.0.1:0"},
         env={"CODER_BROWSER_ONLY": "true", "CODER_PROMETHEUS_ADDRESS": "127.0.0.1:2112"},
     )
     config = server_config(given, Path("/nowhere"))
     assert config.resolved is not None
-    assert ignored_settings(config.resolved) == ["--tls-ciphers", "--swagger-enable", "--browser-only"]
+    assert ignored_settings(config.resolved) == ["--tls-ciphers", "--update-check", "--browser-only"]

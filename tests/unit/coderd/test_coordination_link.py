@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,64 +10,15 @@ import trio
 from coder.base.secret import Secret
 from coder.client.link import open_link
 from coder.coderd.services import resume_tokens
-from coder.mesh.node import NodeConfig, open_node
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
-from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
-from coder.tailnet import derpmap
-from coder.tailnet.addresses import agent_addresses, node_id
-from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN, open_controller
-from coder.tailnet.relay import RelayDialer
-from tests.kit.agents import connected_agent, dial_link, workspace_world
+from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN
+from tests.kit.agents import dial_link, workspace_world
+from tests.kit.overlay import exchange, running_agent
 
 Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
-
-
-@contextlib.asynccontextmanager
-async def running_agent(scene, *, direct=False):
-    """An agent with a real node: echoes on port 7, coordinates for as long as the block lasts."""
-    policy = DialPolicy(scene.world.url, token=Secret(scene.token))
-    from coder.coderd.services.derp_map import current_map
-
-    relay = RelayDialer(policy)
-    config = NodeConfig(
-        addresses=agent_addresses(scene.agent_id),
-        derp_map=derpmap.with_embedded(current_map(scene.world.ctx), scene.world.url),
-        derp_dialer=relay,
-        direct=direct,
-    )
-
-    async def echo(stream):
-        async for data in stream:
-            await stream.send_all(data)
-        await stream.aclose()
-
-    async def coordinate(controller, session):
-        with contextlib.suppress(RpcClosed):
-            await controller.run(session)
-
-    number = node_id(scene.agent_id)
-    async with (
-        open_node(config) as node,
-        open_controller(node, "destination", number=number, server_url=scene.world.url, direct=direct) as controller,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(trio.serve_listeners, echo, [node.tcp_listen(7)])
-        async with connected_agent(scene) as agent:
-            nursery.start_soon(coordinate, controller, agent.session)
-            yield controller
-            nursery.cancel_scope.cancel()
-
-
-async def exchange(stream) -> None:
-    await stream.send_all(b"over the mesh")
-    received = b""
-    while len(received) < 13:
-        received += await stream.receive_some(100)
-    assert received == b"over the mesh"
-    await stream.aclose()
 
 
 async def test_server_and_client_reach_an_agent():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import trio
@@ -44,7 +44,7 @@ class PlayedCall:
 
 @pytest.fixture
 def coordinator() -> Coordinator:
-    return Coordinator(SimpleNamespace(part=lambda _kind: SimpleNamespace(current=DerpMap())))  # type: ignore[arg-type]
+    return Coordinator(SimpleNamespace(part=lambda _kind: SimpleNamespace(current=DerpMap(), id=uuid4())))  # type: ignore[arg-type]
 
 
 def update_self(number: int) -> Any:

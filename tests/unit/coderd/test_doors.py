@@ -17,7 +17,7 @@ from coder.coderd.http import hypercorn_fixes, listener
 from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.hypercorn_fixes import Application, new_application
 from coder.coderd.http.listener import FrontDoor
-from coder.coderd.links.door import LinkTable, Upgrade, link_request, serve_link
+from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, serve_link
 from coder.coderd.services.errors import NotFound
 
 
@@ -89,7 +89,7 @@ async def door() -> AsyncIterator[Door]:
         await serve_link(None, found[0], upgrade, stream, envelope_of)  # type: ignore[arg-type]
         events.append("link ended")
 
-    front = FrontDoor(_application(events), lambda path: table.find(path) is not None, open_link)
+    front = FrontDoor(_application(events), lambda head: table.find(path_of(head)) is not None, open_link)
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     stopping = trio.Event()
     async with trio.open_nursery() as nursery:

@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
 import trio
 
 from coder.base.clock import FakeClock
-from coder.coderd.services import prebuilds
-from coder.coderd.services.prebuilds import Reconciled, reconcile
+from coder.coderd.services.errors import Conflict
+from coder.coderd.services.prebuilds import Reconciled, is_paused, reconcile
 from coder.coderd.services.watching import watch_claim
 from coder.coderd.store import prebuilds as store
 from coder.coderd.store.site import PREBUILDS_USER_ID
@@ -21,6 +22,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents import AgentWorld, connected_agent, eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import Answers, agent, resource
+from tests.kit.schema import check
 from tests.kit.workspaces import TOKEN, parameters, settled, workspace_world
 
 
@@ -61,7 +63,7 @@ async def _running(world: World) -> list[UUID]:
 
 async def _listens(world: World) -> bool:
     listeners = world.ctx.db._listeners
-    return listeners is not None and prebuilds.CLAIMED in str(vars(listeners))
+    return listeners is not None and store.CLAIMED in str(vars(listeners))
 
 
 async def _ready(world: World, workspace_id: UUID) -> None:
@@ -86,7 +88,10 @@ async def test_made_claimed_and_made_again() -> None:
         assert early.json()["id"] != str(ahead), "its agent is not ready yet"
         await settled(world, early.json()["id"])
         await _ready(world, ahead)
-        async with aclosing(watch_claim(world.ctx, ahead)) as claims, trio.open_nursery() as nursery:
+        async with (
+            aclosing(watch_claim(world.ctx, ahead, only_prebuilt=True)) as claims,
+            trio.open_nursery() as nursery,
+        ):
             told: list[Any] = []
 
             async def listen() -> None:
@@ -95,7 +100,10 @@ async def test_made_claimed_and_made_again() -> None:
             nursery.start_soon(listen)
             await eventually(lambda: _listens(world))
             claimed = await world.post("/api/v2/users/me/workspaces", body)
-        assert told == [{"workspaceID": str(ahead), "reason": "prebuild_claimed"}]
+            with pytest.raises(Conflict):
+                await anext(watch_claim(world.ctx, UUID(early.json()["id"]), only_prebuilt=True))
+        owner = (await world.get("/api/v2/users/me")).json()["id"]
+        assert told == [{"workspace_id": str(ahead), "reason": "prebuild_claimed", "owner_id": owner}]
         assert claimed.status_code == 201 and claimed.json()["id"] == str(ahead)
         mine = await settled(world, str(ahead))
         assert (mine["name"], mine["owner_name"], mine["is_prebuild"]) == ("mine", "admin", False)
@@ -104,6 +112,25 @@ async def test_made_claimed_and_made_again() -> None:
         assert metadata.prebuilt_workspace_build_stage == pb.CLAIM
         assert [one.token for one in metadata.running_agent_auth_tokens] == [TOKEN]
         assert await reconcile(world.ctx) == Reconciled(created=1)
+
+
+async def test_asked_for_new_ones() -> None:
+    async with world_with_preset() as (world, _, preset):
+        assert (await reconcile(world.ctx)).created == 1
+        (ahead,) = await eventually(lambda: _running(world))
+        await _ready(world, ahead)
+        path = f"/api/v2/templates/{world.extra['template']['id']}/prebuilds/invalidate"
+        _, token = await world.member()
+        assert (await world.post(path, token="")).status_code == 401
+        assert (await world.post(path, token=token)).status_code == 403
+        answer = await world.post(path)
+        check("InvalidatePresetsResponse", answer.json())
+        (said,) = answer.json()["invalidated"]
+        assert said["template_name"] == world.extra["template"]["name"] and said["preset_name"]
+        body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
+        claimed = await world.post("/api/v2/users/me/workspaces", body)
+        assert claimed.json()["id"] != str(ahead), "it is out of date"
+        assert await reconcile(world.ctx) == Reconciled(created=1, deleted=1)
 
 
 async def test_expired_paused_and_unwanted() -> None:
@@ -135,5 +162,5 @@ async def test_who_may_set_it() -> None:
         path = "/api/v2/prebuilds/settings"
         assert (await world.get(path, token=token)).status_code == 403
         assert (await world.put(path, {"reconciliation_paused": True}, token=token)).status_code == 403
-        assert not await world.ctx.db.read(prebuilds.is_paused)
+        assert not await world.ctx.db.read(is_paused)
         assert PREBUILDS_USER_ID.version == 4

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.replay import replay_area, server_settings
+from tests.kit.recorded_areas import recorded_area
 
 KNOWN = Path(__file__).resolve().parents[2] / "data" / "api" / "replay_mismatches.json"
 AREAS = (
@@ -26,18 +25,16 @@ AREAS = (
     "deployment",
     "ratelimit",
     "oauth2_provider",
+    "oidc",
 )
 
 
 # httpx leaves the body of an upload unfinished when the server answers early (the 100 MiB line)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("area", AREAS)
-async def test_recorded_area(area: str) -> None:
-    async with running_coderd(**server_settings(area)) as world:
-        if area != "first_user":
-            created = await world.post("/api/v2/users/first", FIRST_USER)
-            assert created.status_code == 201
-        report = await replay_area(world.url, area)
+async def test_recorded_area(area: str, tmp_path: Path) -> None:
+    async with recorded_area(area, tmp_path) as place:
+        report = await place.replay()
     known: dict[str, list[int]] = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
     if os.environ.get("REPLAY_UPDATE"):
         print("\n".join(report.lines()))

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import trio
+
 from coder.base.secret import Secret
-from tests.kit.coderd import running_coderd
+from coder.coderd.loops import proxy_health
+from coder.coderd.services.derp_map import current_map
+from coder.coderd.store import workspace_proxies as store
+from coder.net.errors import HttpError
+from coder.net.policy import DialPolicy
+from coder.net.websocket import connect_websocket
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import open_session
+from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check, check_list
 
 PATH = "/api/v2/workspaceproxies"
@@ -55,3 +69,111 @@ async def test_the_configuration_is_a_tree_without_secrets() -> None:
         assert config["session_lifetime"]["default_duration"] == 24 * 3600 * 10**9
         assert "browser_only" not in config, "what is off and may be left out is left out"
         assert (await world.put("/api/v2/appearance", {}, token=(await world.member("bob"))[1])).status_code == 403
+
+
+def _registration(**changes: Any) -> dict[str, Any]:
+    return {
+        "access_url": "http://127.0.0.1:1",
+        "wildcard_hostname": "*.proxy.test",
+        "derp_enabled": True,
+        "derp_only": False,
+        "replica_id": str(uuid4()),
+        "replica_hostname": "box",
+        "replica_error": "",
+        "replica_relay_address": "http://10.0.0.1:3000",
+        "version": "v2.34.0",
+        **changes,
+    }
+
+
+async def test_a_proxy_registers_and_is_looked_after() -> None:
+    async with running_coderd(first_user=True) as world:
+        made = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
+        headers = {"Coder-External-Proxy-Token": made["proxy_token"]}
+
+        async def call(method: str, path: str, **rest: Any) -> Any:
+            return await world.request(method, f"{PATH}/me/{path}", token="", headers=headers, **rest)
+
+        for name in ("register", "deregister", "app-stats", "issue-signed-app-token"):
+            assert (await world.post(f"{PATH}/me/{name}", {}, token="")).status_code == 401, name
+            assert (await world.post(f"{PATH}/me/{name}", {})).status_code == 401, "no person is a proxy"
+            assert (await call("POST", name, json=[])).status_code == 400, name
+        wrong = {"Coder-External-Proxy-Token": made["proxy_token"][:-2] + "xx"}
+        assert (await world.post(f"{PATH}/me/register", {}, token="", headers=wrong)).status_code == 401
+        body = _registration()
+        answer = await call("POST", "register", json=body)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["sibling_replicas"] == []
+        assert "Regions" in answer.json()["derp_map"]
+        other = await call("POST", "register", json=_registration(replica_hostname="box2"))
+        check_list("Replica", other.json()["sibling_replicas"])
+        assert [one["id"] for one in other.json()["sibling_replicas"]] == [body["replica_id"]]
+        bad = _registration(access_url="nowhere", derp_enabled=False, derp_only=True)
+        fields = (await call("POST", "register", json=bad)).json()["validations"]
+        assert {item["field"] for item in fields} == {"access_url", "derp_only"}
+        assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 204
+        assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 404
+        await _its_health(world)
+        await _its_keys(call)
+        await _its_coordination(world, headers)
+
+
+async def _its_health(world: World) -> None:
+    app: list[bytes] = []
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+
+    async def answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            app.append(bytes(await stream.receive_some(4096)))
+            body = b'{"errors":[],"warnings":["slow disk"]}'
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    await proxy_health.turn(world.ctx)
+    gone = (await world.get(f"{PATH}/sydney")).json()
+    check("WorkspaceProxy", gone)
+    assert (gone["healthy"], gone["status"]["status"]) == (False, "unreachable")
+    report = (await world.get("/api/v2/debug/health?force=true")).json()["workspace_proxy"]
+    assert report["warnings"][0]["code"] == "EWP02"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, answer, listeners)
+        row = await world.ctx.db.read(store.find_proxy, "sydney")
+        assert row is not None
+        await world.ctx.db.run(store.update_proxy, row.id, {"url": f"http://127.0.0.1:{port}"})
+        await proxy_health.turn(world.ctx)
+        nursery.cancel_scope.cancel()
+    assert app[0].startswith(b"GET /healthz-report ")
+    found = (await world.get(f"{PATH}/sydney")).json()
+    assert (found["healthy"], found["version"]) == (True, "v2.34.0")
+    assert found["status"]["report"]["warnings"] == ["slow disk"]
+    regions = (await world.get("/api/v2/regions")).json()["regions"]
+    assert regions[1]["wildcard_hostname"] == "*.proxy.test"
+    relay = next(region for number, region in current_map(world.ctx).regions.items() if number > 10_000)
+    assert (relay.nodes[0].host_name, relay.nodes[0].derp_port, relay.embedded_relay) == ("127.0.0.1", port, False)
+
+
+async def _its_keys(call: Any) -> None:
+    assert (await call("GET", "crypto-keys")).status_code == 400
+    assert (await call("GET", "crypto-keys?feature=oidc_convert")).status_code == 400
+    for feature, size in (("workspace_apps_token", 64), ("workspace_apps_api_key", 32)):
+        keys = (await call("GET", f"crypto-keys?feature={feature}")).json()["crypto_keys"]
+        check_list("CryptoKey", keys)
+        assert len(bytes.fromhex(keys[0]["secret"])) == size
+    asked = {"access_method": "path", "base_path": "/@x/y/apps/z/", "username_or_id": "x", "workspace_name_or_id": "y"}
+    wish = {"app_request": {**asked, "app_slug_or_port": "z"}, "session_token": ""}
+    assert (await call("POST", "issue-signed-app-token", json=wish)).status_code == 401
+    assert (await call("POST", "app-stats", json={"stats": []})).status_code == 204
+
+
+async def _its_coordination(world: World, headers: dict[str, str]) -> None:
+    path = f"{PATH}/me/coordinate?version=2.0"
+    with pytest.raises(HttpError):
+        await connect_websocket(DialPolicy(world.url), path)
+    websocket = await connect_websocket(DialPolicy(world.url), path, headers=list(headers.items()))
+    pb = tailnet_pb2
+    async with (
+        open_session(websocket, role="client") as session,
+        session.open_stream("/coder.tailnet.v2.Tailnet/StreamDERPMaps", pb.StreamDERPMapsRequest, pb.DERPMap) as stream,
+    ):
+        await stream.send(pb.StreamDERPMapsRequest())
+        assert (await stream.receive()).regions

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from coder.domain.hcl import tree
 from coder.domain.hcl.evaluate import Scope, evaluate
 from coder.domain.hcl.functions import function_table
+from coder.domain.hcl.json_syntax import native_syntax_untrusted, native_values_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_expression_untrusted, parse_file_untrusted
 
@@ -136,8 +140,55 @@ _FLUSH = """<<-E
             '"a":\n- 1\n- "true"\n- ""\n"b":\n  "c": true\n  "d": null\n"e": []\n"g": |-\n  a: b\n  c\n"h": 1.5\n',
         ),
         ('yamlencode("x")', '"x"\n'),
+        ('ephemeralasnull(["x", null])', ["x", None]),
+        ('urldecode("a%20b+c%2Fd")', "a b c/d"),
+        ('can(urldecode("%zz")) || can(map("a", "b")) || can(list("a")) || can(rsadecrypt("YQ==", "x"))', False),
     ],
 )
 def test_values(text: str, value: object) -> None:
     scope = Scope({}, function_table({}))
     assert evaluate(parse_expression_untrusted(text), scope) == value
+
+
+def _nested(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+
+
+def test_rsadecrypt() -> None:
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = rsa.generate_private_key(65537, 2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    secret = base64.b64encode(key.public_key().encrypt(b"hello", padding.PKCS1v15()))
+    scope = Scope({}, function_table({"k.pem": pem, "secret": secret}))
+    expression = parse_expression_untrusted('rsadecrypt(file("secret"), file("k.pem"))')
+    assert evaluate(expression, scope) == "hello"
+
+
+def test_json_is_written_out_natively() -> None:
+    text = """{"//": "a remark",
+      "variable": {"v": {"type": "list(string)", "default": ["${literal}"], "//": "none"}},
+      "locals": {"x": "us", "whole": "${[1, 2]}", "mixed": "a-${upper("q}")}-\\"b\\"", "m": {"k${1}": null}},
+      "data": {"coder_parameter": {"p": [{"name": "p", "option": [{"name": "n", "value": "v"}, {"name": "m"}]}]}},
+      "resource": {"null_resource": {"r": {"provisioner": [{"local-exec": {"command": "true"}}]}}},
+      "terraform": {"required_providers": {"coder": {"source": "coder/coder"}}}}""".replace('"q}"', '\\"q}\\"')
+    blocks = {block.type: block for block in parse_file_untrusted(native_syntax_untrusted(text)).body.blocks}
+    scope = Scope({}, function_table({}))
+    values = {name: evaluate(one, scope) for name, one in blocks["locals"].body.attributes.items()}
+    assert values == {"x": "us", "whole": [1, 2], "mixed": 'a-Q}-"b"', "m": {"k1": None}}
+    assert evaluate(blocks["variable"].body.attributes["default"], scope) == ["${literal}"]
+    assert blocks["data"].labels == ("coder_parameter", "p")
+    assert [one.type for one in blocks["data"].body.blocks] == ["option", "option"]
+    assert blocks["resource"].body.blocks[0].labels == ("local-exec",)
+    assert blocks["terraform"].body.blocks[0].type == "required_providers"
+    assert native_values_untrusted('{"a": "${b}"}') == 'a = "$${b}"\n'
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), _nested, max_leaves=20))
+def test_json_raises_one_error_type(value: object) -> None:
+    for text in (json.dumps({"data": value}), json.dumps({"locals": {"x": value}}), str(value)):
+        try:
+            parse_file_untrusted(native_syntax_untrusted(text))
+        except HclError:
+            pass

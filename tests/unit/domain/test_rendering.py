@@ -109,3 +109,35 @@ def test_odd_blocks_do_not_fail() -> None:
 @given(st.text(alphabet='ab1 .,:?{}[]()"$%\\\n<-+*!&|=>', max_size=60))
 def test_any_expression_renders(text: str) -> None:
     render({"main.tf": (_ONE % text).encode()}, Request({"x": "1"}))
+
+
+def test_a_template_in_json() -> None:
+    """Parameters, their dependence on one another, tags and files of values, in JSON's syntax."""
+    option = [{"name": "Linz", "value": "linz"}, {"name": "Graz", "value": "graz"}]
+    source = {
+        "variable": {"kind": {"type": "string", "default": "${plain}"}},
+        "data": {
+            "coder_parameter": {
+                "city": {"name": "city", "default": "linz", "option": option},
+                "street": {
+                    "count": '${data.coder_parameter.city.value == "graz" ? 1 : 0}',
+                    "name": "street",
+                    "default": "in ${upper(data.coder_parameter.city.value)}",
+                },
+            },
+            "coder_workspace_tags": {
+                "t": {"tags": {"city": "${data.coder_parameter.city.value}", "kind": "${var.kind}"}},
+            },
+        },
+    }
+    files = {
+        "main.tf.json": json.dumps(source).encode(),
+        "terraform.tfvars.json": b'{"kind": "of ${values}"}',
+        "broken.tf.json": b"{",
+    }
+    rendered = render(files, Request({"city": "graz"}, {}, {}, lambda: "id"))
+    found = {one["name"]: one for one in rendered.parameters}
+    assert [one["name"] for one in found["city"]["options"]] == ["Linz", "Graz"]
+    assert found["street"]["value"]["value"] == "in GRAZ"
+    assert render_tags(rendered)[0] == {"city": "graz", "kind": "of ${values}"}
+    assert "street" not in {one["name"] for one in render(files, Request({}, {}, {}, lambda: "id")).parameters}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.provisioner_server import FakeServer, running_daemon, tar_of
 
+ROOT = Path(__file__).resolve().parents[3]
 HEAD = 'terraform {\n  required_providers {\n    coder = { source = "coder/coder" }\n  }\n}\n'
 TEMPLATE = (
     HEAD
@@ -250,6 +253,48 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0]
+
+
+_VICTIM = """
+import sys, trio
+from pathlib import Path
+from coder.provisionerd.terraform.process import Runner
+runner = Runner("terraform", Path(sys.argv[1]), 5)
+arguments = ["apply", "-no-color", "-auto-approve", "-input=false", "-json"]
+trio.run(lambda: runner.run(arguments, {"PATH": sys.argv[2], "CHECKPOINT_DISABLE": "1"}, lambda line: None, print))
+"""
+
+
+async def test_terraform_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
+    """Nobody is left to interrupt it but the guard; what was made before is in its state."""
+    mark, folder = tmp_path / "pid", tmp_path / "template"
+    folder.mkdir()
+    slow = f'provisioner "local-exec" {{ command = "echo $$ > {mark}; sleep 600" }}'
+    (folder / "main.tf").write_text(
+        'resource "terraform_data" "good" {}\n'
+        f'resource "terraform_data" "slow" {{\n depends_on = [terraform_data.good]\n {slow}\n}}\n'
+    )
+    daemon = subprocess.Popen([sys.executable, "-c", _VICTIM, str(folder), os.environ["PATH"]], cwd=ROOT)
+    with trio.fail_after(30):
+        while not (mark.exists() and mark.read_text().strip()):
+            await trio.sleep(0.02)
+        (terraform,) = [one for one in _children(daemon.pid) if "terraform" in _command(one)]
+        daemon.kill()
+        daemon.wait()
+        for pid in (int(mark.read_text()), terraform):
+            while _alive(pid):
+                await trio.sleep(0.02)
+    state = json.loads((folder / "terraform.tfstate").read_text())
+    assert "good" in {resource["name"] for resource in state["resources"]}
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(one) for task in tasks for one in task.read_text().split()]
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\\0", " ")
 
 
 async def test_environment_is_scrubbed_and_secrets_stay_off_the_command_line(world: World) -> None:

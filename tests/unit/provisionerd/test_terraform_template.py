@@ -33,6 +33,18 @@ def _template(tmp_path: Path, text: str) -> reader.TemplateFiles:
     return reader.read_template(tmp_path)
 
 
+def test_json_files_are_read_as_well(tmp_path: Path) -> None:
+    (tmp_path / "main.tf.json").write_text(
+        '{"variable": {"zone": {"type": "string", "default": "a", "sensitive": true}},'
+        ' "data": {"coder_workspace_tags": {"t": {"tags": {"zone": "${var.zone}", "kind": "box"}}}}}'
+    )
+    template = reader.read_template(tmp_path)
+    [variable] = reader.variables(template)
+    assert (variable.name, variable.type, variable.default_value, variable.sensitive) == ("zone", "string", "a", True)
+    assert reader.workspace_tags(template) == {"zone": "(var.zone)", "kind": '"box"'}
+    assert reader.needs_init(template)
+
+
 def test_file_that_is_not_hcl(tmp_path: Path) -> None:
     with pytest.raises(reader.TemplateError, match=r"main\.tf:1,15: Invalid block definition"):
         _template(tmp_path, "not a template")

@@ -19,7 +19,11 @@ MODULES = (
     "automation",
     "belongings",
     "wireguard",
+    "web_push",
     "oauth2",
+    "replicas",
+    "tasks",
+    "apps",
 )
 
 

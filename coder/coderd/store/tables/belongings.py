@@ -5,7 +5,7 @@ A secret's value is stored as `services/sealing.py` writes it; a proxy's secret 
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Table, Text, UniqueConstraint, func, text
+from sqlalchemy import Boolean, Column, ForeignKey, Identity, Index, Integer, Table, Text, UniqueConstraint, func, text
 
 from coder.coderd.store.metadata import Bytes, Timestamp, Uuid, metadata
 
@@ -62,6 +62,7 @@ workspace_proxies = Table(
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Timestamp, nullable=False),
     Column("updated_at", Timestamp, nullable=False),
+    Column("region_id", Integer, Identity(), nullable=False),
 )
 Index(
     "ix_workspace_proxies_name_living",

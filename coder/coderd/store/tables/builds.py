@@ -31,6 +31,7 @@ workspace_builds = Table(
     Column("template_version_preset_id", Uuid),
     Column("has_ai_task", Boolean),
     Column("has_external_agent", Boolean),
+    Column("ai_task_app_id", Uuid),
     UniqueConstraint("workspace_id", "build_number"),
     Index("ix_workspace_builds_template_version_id", "template_version_id"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Table, Text, func, text
+from sqlalchemy import Column, Float, ForeignKey, Index, Table, Text, func, text
 
 from coder.coderd.store.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
 
@@ -45,4 +45,17 @@ Index(
     func.lower(provisioner_daemons.c.name),
     func.coalesce(provisioner_daemons.c.tags["owner"].astext, text("''")),
     unique=True,
+)
+
+# What the last look over the mesh found; a daemon that does not join has no row.
+provisioner_daemon_health = Table(
+    "provisioner_daemon_health",
+    metadata,
+    Column("daemon_id", Uuid, ForeignKey("provisioner_daemons.id", ondelete="CASCADE"), primary_key=True),
+    Column("measured_at", Timestamp, nullable=False),
+    Column("answered_at", Timestamp),
+    Column("unreachable_since", Timestamp),
+    Column("latency", Float),
+    Column("problem", Text, nullable=False, server_default=""),
+    Column("report", Json, nullable=False, server_default=text("'{}'::jsonb")),
 )

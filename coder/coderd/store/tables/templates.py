@@ -150,6 +150,7 @@ template_version_presets = Table(
     Column("scheduling_timezone", Text, nullable=False, server_default=""),
     Column("schedules", Json, nullable=False, server_default=text("'[]'::jsonb")),
     Column("created_at", Timestamp, nullable=False),
+    Column("invalidated_at", Timestamp, nullable=True),
     Index("ix_template_version_presets_template_version_id", "template_version_id"),
 )
 

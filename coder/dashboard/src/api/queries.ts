@@ -3,6 +3,7 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { ApiError, get } from "./client";
 import type {
+  AppHostResponse,
   AuthMethods,
   BuildInfoResponse,
   ExternalAgentCredentials,
@@ -48,6 +49,12 @@ export const authMethods = queryOptions({
 export const buildInfo = queryOptions({
   queryKey: ["buildinfo"],
   queryFn: () => get<BuildInfoResponse>("/api/v2/buildinfo"),
+  staleTime: Infinity,
+});
+
+export const appHost = queryOptions({
+  queryKey: ["applications", "host"],
+  queryFn: () => get<AppHostResponse>("/api/v2/applications/host"),
   staleTime: Infinity,
 });
 

@@ -94,6 +94,18 @@ export interface AppHostResponse {
   host: string;
 }
 
+export interface AppStat {
+  user_id: string;
+  workspace_id: string;
+  agent_id: string;
+  access_method: string;
+  slug_or_port: string;
+  session_id: string;
+  session_started_at: string;
+  session_ended_at: string;
+  requests: number;
+}
+
 export interface AppearanceConfig {
   application_name: string;
   logo_url: string;
@@ -500,11 +512,15 @@ export interface CreateWorkspaceRequest {
 }
 
 export interface CryptoKey {
-  feature: "chat_files_token" | "nats_ca" | "oidc_convert" | "tailnet_resume" | "workspace_apps_api_key" | "workspace_apps_token";
+  feature: string;
   secret: string;
   deletes_at: string;
   sequence: number;
   starts_at: string;
+}
+
+export interface CryptoKeysResponse {
+  crypto_keys: CryptoKey[];
 }
 
 export interface CustomNotificationContent {
@@ -602,6 +618,21 @@ export interface DERPServerConfig {
   relay_url: string;
 }
 
+export interface DaemonHost {
+  cores: number;
+  cpu?: number | null;
+  load?: number | null;
+  memory_used?: number | null;
+  memory_total?: number | null;
+  disk_used?: number | null;
+  disk_total?: number | null;
+}
+
+export interface DaemonSlots {
+  total: number;
+  busy: number;
+}
+
 export interface DangerousConfig {
   allow_path_app_sharing: boolean;
   allow_path_app_site_owner_access: boolean;
@@ -645,6 +676,10 @@ export interface DeploymentStats {
   next_update_at: string;
   workspaces: WorkspaceDeploymentStats;
   session_count: SessionCountDeploymentStats;
+}
+
+export interface DeregisterWorkspaceProxyRequest {
+  replica_id: string;
 }
 
 export interface DiagnosticExtra {
@@ -971,6 +1006,19 @@ export interface IssueReconnectingPTYSignedTokenRequest {
 
 export interface IssueReconnectingPTYSignedTokenResponse {
   signed_token: string;
+}
+
+export interface IssueSignedAppTokenResponse {
+  signed_token_str: string;
+}
+
+export interface IssueTokenRequest {
+  app_request: SignedAppRequest;
+  session_token?: string;
+  path_app_base_url?: string;
+  app_hostname?: string;
+  app_path?: string;
+  app_query?: string;
 }
 
 export interface LinkConfig {
@@ -1692,6 +1740,22 @@ export interface ProvisionerDaemon {
   last_seen_at?: string;
 }
 
+export interface ProvisionerDaemonHealth {
+  daemon_id: string;
+  name: string;
+  status: "busy" | "idle" | "offline";
+  source: "heartbeat" | "mesh" | "process";
+  reachable: boolean;
+  version: string;
+  slots: DaemonSlots;
+  host?: DaemonHost | null;
+  latency_ms?: number | null;
+  measured_at?: string | null;
+  answered_at?: string | null;
+  unreachable_since?: string | null;
+  problem?: string;
+}
+
 export interface ProvisionerDaemonJob {
   id: string;
   status: "canceled" | "canceling" | "failed" | "pending" | "running" | "succeeded" | "unknown";
@@ -1849,6 +1913,26 @@ export interface Region {
   wildcard_hostname: string;
 }
 
+export interface RegisterWorkspaceProxyRequest {
+  access_url: string;
+  wildcard_hostname: string;
+  derp_enabled: boolean;
+  derp_only: boolean;
+  replica_id: string;
+  replica_hostname: string;
+  replica_error: string;
+  replica_relay_address: string;
+  version: string;
+}
+
+export interface RegisterWorkspaceProxyResponse {
+  derp_mesh_key: string;
+  derp_region_id: number;
+  derp_map: unknown;
+  derp_force_websockets: boolean;
+  sibling_replicas: Replica[];
+}
+
 export interface RemainingResource {
   address: string;
   type: string;
@@ -1865,6 +1949,10 @@ export interface Replica {
   region_id: number;
   error: string;
   database_latency: number;
+}
+
+export interface ReportAppStatsRequest {
+  stats: AppStat[];
 }
 
 export interface RequestOneTimePasscodeRequest {
@@ -1963,6 +2051,16 @@ export interface SharedWorkspaceActor {
   name: string;
   roles: ("" | "admin" | "use")[];
   avatar_url?: string;
+}
+
+export interface SignedAppRequest {
+  access_method: string;
+  base_path: string;
+  username_or_id: string;
+  workspace_name_or_id: string;
+  agent_name_or_id?: string;
+  app_slug_or_port?: string;
+  app_prefix?: string;
 }
 
 export interface SlimRole {

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState, type FormEvent } from "react";
+import { useEffect, useState, type FormEvent } from "react";
 import { Navigate, useNavigate, useSearchParams } from "react-router";
 
 import { ApiError, post } from "../api/client";
@@ -22,7 +22,7 @@ export function LoginPage() {
   const [error, setError] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState(false);
   if (first.data === false) return <Navigate to="/setup" replace />;
-  if (user.data) return <Navigate to={target} replace />;
+  if (user.data) return isPage(target) ? <Navigate to={target} replace /> : <Leave to={target} />;
   if (user.isPending || first.isPending) return <Loading />;
 
   const submit = async (event: FormEvent) => {
@@ -32,7 +32,7 @@ export function LoginPage() {
     try {
       await post("/api/v2/users/login", form);
       await queries.invalidateQueries({ queryKey: ["users"] });
-      void navigate(target);
+      if (isPage(target)) void navigate(target);
     } catch (caught) {
       setError(caught instanceof ApiError ? caught : new ApiError(0, { message: String(caught) }));
     } finally {
@@ -65,6 +65,18 @@ export function LoginPage() {
       </form>
     </main>
   );
+}
+
+// What the server answers itself: applications of workspaces, and the way to those with a host of their own.
+const SERVED = /^\/(?:api\/|oauth2\/|(?:@|%40)[^/]+\/[^/]+\/apps\/)/;
+
+function isPage(target: string): boolean {
+  return !SERVED.test(target);
+}
+
+function Leave({ to }: { to: string }) {
+  useEffect(() => window.location.replace(to), [to]);
+  return <Loading />;
 }
 
 // Only addresses of this site: a link must not be able to send somebody elsewhere after signing in.

@@ -7,6 +7,7 @@ import { workspaceByName } from "../api/queries";
 import type { Workspace, WorkspaceAgent } from "../api/types";
 import { useWorkspaceWatch } from "../api/watch";
 import { AgentLog } from "../components/AgentLog";
+import { AppLinks } from "../components/AppLinks";
 import { BuildLog } from "../components/BuildLog";
 import { ExternalAgentPanel } from "../components/ExternalAgentPanel";
 import { Failure } from "../components/Failure";
@@ -138,6 +139,7 @@ function AgentCard({ workspace, agent, external }: { workspace: Workspace; agent
           Connect with <code>coder ssh {workspace.name}</code>, or with plain <code>ssh {workspace.name}.coder</code> after <code>coder config-ssh</code>.
         </p>
       ) : null}
+      {agent.status === "connected" ? <AppLinks workspace={workspace} agent={agent} /> : null}
       {agent.health.reason && !waiting && agent.status !== "disconnected" ? <Notice kind="warning" title={agent.health.reason} /> : null}
       <AgentLog agent={agent.id} />
     </article>

@@ -137,15 +137,22 @@ class Mappings:
 
 
 def own_endpoints(
-    observed: Iterable[Address], local: Iterable[str], port4: int, port6: int, *, limit: int = 32
+    observed: Iterable[Address],
+    local: Iterable[str],
+    port4: int,
+    port6: int,
+    *,
+    mapped: Address | None = None,
+    limit: int = 32,
 ) -> list[Address]:
-    """What to publish: STUN addresses, STUN IPv4 with the local port, local addresses; each once, in that order.
+    """What to publish: the port the router mapped for us, STUN addresses, STUN IPv4 with the local port, local
+    addresses; each once, in that order.
 
     Ports are those of the sockets, 0 when the family has none. A loopback address is published only when the machine
     has no other, as upstream does.
     """
     observed = list(observed)
-    found: dict[Address, None] = dict.fromkeys(observed)
+    found: dict[Address, None] = dict.fromkeys([mapped, *observed] if mapped else observed)
     if port4:
         found.update(dict.fromkeys((ip, port4) for ip, _ in observed if ":" not in ip))
     locals_ = list(local)

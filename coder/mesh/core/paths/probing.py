@@ -249,6 +249,13 @@ class PeerPaths:
             if self._search_in_use() is candidate.mtu:
                 self._search_at = candidate.mtu.at
 
+    def look_again(self, now: float) -> list[Action]:
+        """The relay is back: what was said to the peer through it lately may not have arrived."""
+        if not self.direct or self.trusted(now):
+            return []
+        self.candidates.unthrottle()
+        return self._full_ping(now)
+
     def reset(self) -> None:
         """Our own addresses changed: nothing measured before holds any longer."""
         self.selector = Selector()

@@ -161,11 +161,20 @@ def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
     c.last_heard = now
     c.segments_in += 1
     if gain:
-        _acknowledged(c, c.snd_una + gain, (), tsecr, now)
+        if c.snd_una + gain != c.snd_nxt or not recovery.on_full_ack(c, now):
+            _acknowledged(c, c.snd_una + gain, (), tsecr, now)
+        elif c.awaits_writable:
+            c.awaits_writable = False
+            c.host.make_touched(c)
     _update_window(c, window << c.snd_scale)
     c.snd_wl1 = rx.next
     c.snd_wl2 = c.snd_una
-    rx.deliver(memoryview(packet)[_HEADER:end])
+    if rx.parts or size >= _WORTH_PREDICTING:
+        rx.deliver(memoryview(packet)[_HEADER:end])
+    else:
+        rx.parts.append(packet[_HEADER:end])
+        rx.next += size
+        rx.unread += size
     _data_arrived(c, 1, size, now)
     if size >= _WORTH_PREDICTING:
         c.run_prefix = packet[4:44]
@@ -175,7 +184,8 @@ def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
 
 def _update_window(c: TcpSocket, window: int) -> None:
     c.snd_wnd = window
-    c.max_wnd = max(c.max_wnd, window)
+    if window > c.max_wnd:
+        c.max_wnd = window
     if window and c.persist_at != NEVER:
         c.persist_at = NEVER
         c.persist_count = 0
@@ -197,8 +207,12 @@ def _data_arrived(c: TcpSocket, segments: int, size: int, now: float) -> None:
         c.acks_owed = max(c.acks_owed, 1)
     elif c.ack_at == NEVER:
         c.ack_at = now + c.host.settings.delayed_ack
-    c.host.make_ready(c)
-    c.host.make_touched(c)
+    host = c.host
+    if c.acks_owed or c.queue.end != c.snd_nxt or c.write_closed or c.flight.lost:
+        host.make_ready(c)
+    else:
+        host.note_deadline(c)
+    host.make_touched(c)
 
 
 def _acknowledged(

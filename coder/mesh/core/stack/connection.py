@@ -65,6 +65,9 @@ class Host(Protocol):
     def make_ready(self, socket: TcpSocket) -> None:
         """The connection may have something to send."""
 
+    def note_deadline(self, socket: TcpSocket) -> None:
+        """The connection has nothing to send now, but may have to be woken earlier than before."""
+
     def make_touched(self, socket: TcpSocket) -> None:
         """The application should look at the connection when the current batch is done."""
 
@@ -91,8 +94,9 @@ class TcpSocket:
         "__weakref__", "accepted_by", "ack_at", "acks_owed", "adopted", "awaits_writable", "challenges",
         "challenges_at", "cubic", "discards", "dsack", "dup_acks", "error", "extra", "fin_at", "fin_sent",
         "first_again", "flight", "full", "head", "host", "irs", "iss", "keepalive", "keepalive_at",
-        "keepalive_probes", "key", "last_ack_sent", "last_heard", "last_progress", "last_sent", "limited",
-        "local", "local_port", "loss_undo", "max_wnd", "mss", "on_event", "passive", "peer_mss", "peer_packet",
+        "keepalive_probes", "keepalive_sent", "key", "last_ack_sent", "last_heard", "last_progress", "last_sent",
+        "limited", "local", "local_port", "loss_undo", "max_wnd", "mss", "on_event", "passive", "peer_mss",
+        "peer_packet",
         "persist_at", "persist_count", "phase", "probe_at", "probe_end", "probe_fresh", "pseudo", "queue",
         "quick_acks", "quiet_at", "rcv_adv", "rcv_scale", "rcv_wnd", "received", "recovery_point", "remote",
         "remote_port", "reo_mult", "reo_mult_end", "reorder_at", "retransmitted", "retries", "rto_at", "rtt",
@@ -221,6 +225,7 @@ class TcpSocket:
         self.keepalive: tuple[float, float, int] | None = None
         self.keepalive_at = NEVER
         self.keepalive_probes = 0
+        self.keepalive_sent = 0.0
         self.scheduled: list[float] = []
         "Entries of this connection in the stack's heap, the earliest last."
         self.last_heard = 0.0
@@ -314,14 +319,15 @@ class TcpSocket:
                 self.awaits_writable = True
                 return 0
             raise StackError("closed")
-        room = self.send_limit - len(self.queue)
+        queue = self.queue
+        room = self.send_limit - (queue.end - queue.start)
         if room <= 0:
             self.awaits_writable = True
             return 0
         room += self.host.settings.max_write
         if len(data) > room:
             data = data[:room]
-        self.queue.append(data if type(data) is bytes else bytes(data))
+        queue.append(data if type(data) is bytes else bytes(data))
         self.host.make_ready(self)
         return len(data)
 

@@ -21,6 +21,12 @@ from coder.mesh.core.wire.batch import HEADER, Batch, TxBuf, padded
 _BARE = Struct("!IBBHHH")
 _STAMPED = Struct("!IBBHHHIII")
 """Acknowledgement, offset, flags, window, checksum, urgent; option word, timestamp, echo."""
+_LONE = Struct("!4sH38sIIHHIIII")
+"""A whole header: version, payload size, the rest up to the ports; from the sequence number on as above."""
+_BITS_LONE = 0x8018
+"""Eight words of header, PSH and ACK."""
+_LONE_LIMIT = 1024
+"""Ours: bytes; far below every tunnel's MTU, so that such a packet needs no thought about its size."""
 _PAIR = Struct("!II")
 _OPTION_WORD = int.from_bytes(tcp.ESTABLISHED_OPTIONS, "big")
 _MAX_BLOCKS_STAMPED = 3
@@ -55,6 +61,42 @@ def emit(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
         if batch is not None or c.flight.lost:
             return batch
     return _emit_new(c, txbuf, now)
+
+
+def lone(c: TcpSocket, now: float) -> bytes | None:
+    """The packet, when one small segment is all a connection has to send and nothing needs thinking about; else None.
+
+    Every keystroke and every small request. As a packet of its own it costs half of what a batch of one does.
+    """
+    start = c.snd_nxt
+    queue = c.queue
+    left = queue.end - start
+    if not 0 < left <= _LONE_LIMIT or left > c.mss or c.state is not State.ESTABLISHED or c.write_closed:
+        return None
+    if c.phase is not Phase.OPEN or c.persist_at != NEVER:
+        return None
+    flight = c.flight
+    rx = c.rx
+    if not (c.skip_checksums and c.ts_ok) or flight.lost or flight.sacked or rx.waiting or c.dsack is not None:
+        return None
+    una = c.snd_una
+    used = start - una
+    cubic = c.cubic
+    # With more under way the limits want a closer look; after a silence the window has to shrink.
+    if used >= c.mss or used + left > c.snd_wnd or used + left > cubic.window or now - c.last_sent > c.rtt.rto:
+        return None
+    packet = _LONE.pack(
+        c.head, left + 32, c.head[6:], start & MASK, rx.next & MASK, _BITS_LONE, _window_field(c), 0, _OPTION_WORD,
+        c.clock(now), c.ts_recent,
+    ) + queue.slice(start, left)  # fmt: skip
+    c.limited = False
+    c.extra = 0
+    c.snd_nxt = start + left
+    flight.sent(start, start + left, now)
+    c.segments_out += 1
+    acknowledged(c)
+    recovery.after_send(c, now)
+    return packet
 
 
 def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
@@ -217,9 +259,11 @@ def _ack_number(c: TcpSocket) -> int:
 def _window_field(c: TcpSocket) -> int:
     """The window as advertised now; remembers its right edge."""
     window = c.receive_window() >> c.rcv_scale
-    window = min(window, _MAX_WINDOW)
+    if window > _MAX_WINDOW:
+        window = _MAX_WINDOW
     edge = c.rx.next + (window << c.rcv_scale)
-    c.rcv_adv = max(c.rcv_adv, edge)
+    if edge > c.rcv_adv:
+        c.rcv_adv = edge
     return window
 
 

@@ -137,9 +137,15 @@ class Stack:
                 held[socket] = None
                 self._settle(socket, now)  # acknowledgements are small and keep the other direction going
                 continue
+            del ready[socket]
+            packet = emission.lone(socket, now)
+            if packet is not None:
+                self._out.setdefault(socket.remote, []).append(packet)
+                self._schedule(socket)
+                continue
             is_ipv4 = self._has_ipv4 and ip4.is_ipv4(socket.remote)
             batch = emission.emit(socket, txbuf, now)
-            del ready[socket]
+            ready.pop(socket, None)
             if batch is not None:
                 ready[socket] = None
                 if not is_ipv4:
@@ -150,17 +156,21 @@ class Stack:
         return None
 
     def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
-        """Everything else, per peer and in order: acknowledgements, SYN, RST, UDP, ICMP, TSMP.
+        """Everything else, per peer and in order: acknowledgements, SYN, RST, UDP, ICMP, TSMP, lone small segments.
 
         TCP data that was not fetched by `emit` comes out here too, as single packets.
         """
-        self._flush_events()
+        if self._touched:
+            self._flush_events()
         if self._ready:
             if self._spare is None:
                 self._spare = TxBuf(self.mtu)
             spare = self._spare
             while (batch := self.emit(spare, now)) is not None:
                 self._out.setdefault(batch.destination, []).extend(demux.unpadded(spare, batch))
+        if not self.pending:
+            self._awake = False
+            return []
         out = list(self._out.items())
         if self._has_ipv4:
             out = [
@@ -177,6 +187,14 @@ class Stack:
     def pending(self) -> bool:
         """Whether `emit` or `take_output` may have something."""
         return bool(self._ready or self._out or self._touched)
+
+    @property
+    def idle(self) -> bool:
+        """Whether neither `emit` nor `take_output` has anything: they need not be called."""
+        if self._ready or self._out or self._touched:
+            return False
+        self._awake = False
+        return True
 
     def next_wake(self) -> float | None:
         """When `on_timer` wants to be called; valid after `emit` and `take_output`. May be early, never late."""
@@ -218,6 +236,10 @@ class Stack:
         timers.watch_window(socket, now)
         self._schedule(socket)
 
+    def note_deadline(self, socket: TcpSocket) -> None:
+        """The connection may have to be woken earlier than before."""
+        self._schedule(socket)
+
     def _schedule(self, socket: TcpSocket) -> None:
         at = socket.deadline()
         scheduled = socket.scheduled
@@ -234,7 +256,8 @@ class Stack:
             socket = next(iter(touched))
             del touched[socket]
             if isinstance(socket, TcpSocket):
-                self._queue_accepted(socket)
+                if socket.accepted_by is not None:
+                    self._queue_accepted(socket)
                 if not socket.adopted:
                     continue
             hook = socket.on_event

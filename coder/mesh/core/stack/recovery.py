@@ -60,6 +60,41 @@ def on_ack(c: TcpSocket, ack: int, blocks: Blocks, tsecr: int, now: float, dupli
         restart(c, now)
 
 
+def on_full_ack(c: TcpSocket, now: float) -> bool:
+    """`on_ack` when everything sent is acknowledged, went out at once and arrived; False when that is not so.
+
+    What a request and its answer consist of: a sixth of the work.
+    """
+    flight = c.flight
+    runs = flight.runs
+    if len(runs) != 1 or c.phase is not Phase.OPEN or c.loss_undo is not None or c.probe_end >= 0 or c.fin_sent:
+        return False
+    run = runs[0]
+    ack = c.snd_nxt
+    if run.again or run.sacked or run.lost or run.end != ack or run.time < flight.rack_time or not c.sack_ok:
+        return False
+    sample = now - run.time
+    delivered = ack - run.start
+    runs.clear()
+    flight.delivered += delivered
+    flight.furthest = flight.rack_end = ack
+    flight.rack_time = run.time
+    flight.rack_rtt = sample
+    flight.again = 0
+    c.snd_una = ack
+    c.queue.release(ack)
+    c.retries = c.dup_acks = 0
+    c.silence = 0.0
+    c.last_progress = now
+    c.rtt.sample(sample, now)
+    if c.cubic.window < c.cubic.ssthresh:
+        c.cubic.round_trip(sample, ack, ack)
+    if c.limited:
+        c.cubic.acked(delivered, now, c.rtt.smoothed)
+    c.reorder_at = c.rto_at = c.probe_at = NEVER
+    return True
+
+
 def _advance(c: TcpSocket, ack: int, echoed: float, now: float) -> None:
     flight = c.flight
     sample = flight.acknowledge(ack, now, echoed, c.rtt.minimum)
@@ -228,6 +263,8 @@ def is_in_vain(c: TcpSocket, delay: float, now: float) -> bool:
 
 def backed_off(c: TcpSocket) -> float:
     """The retransmission timeout after `retries` doublings."""
+    if not c.retries:
+        return c.rtt.rto
     return min(c.rtt.rto * (1 << min(c.retries, 10)), c.host.settings.max_rto)
 
 
@@ -294,6 +331,7 @@ def _arm_probe(c: TcpSocket, now: float) -> None:
     delay = 2 * smoothed
     if c.snd_nxt - c.snd_una <= c.mss:
         delay += _LONE_SEGMENT_DELAY
-    delay = max(delay, _MIN_PROBE_DELAY)
+    if delay < _MIN_PROBE_DELAY:
+        delay = _MIN_PROBE_DELAY
     at = now + delay
     c.probe_at = at if at < c.rto_at else NEVER

@@ -38,9 +38,14 @@ class SendQueue:
         self.end += len(data)
 
     def release(self, upto: int) -> None:
-        """Forget whole chunks below `upto`."""
+        """Forget whole chunks below `upto`, which may be one more than `end`: the acknowledgement of a FIN."""
         chunks = self._chunks
         bases = self._bases
+        if upto >= self.end:
+            chunks.clear()
+            bases.clear()
+            self.start = self.end
+            return
         gone = 0
         for base, chunk in zip(bases, chunks, strict=True):
             if base + len(chunk) > upto:
@@ -49,7 +54,7 @@ class SendQueue:
         if gone:
             del chunks[:gone]
             del bases[:gone]
-        self.start = max(self.start, min(upto, self.end))  # the acknowledgement of a FIN is one more
+        self.start = max(self.start, upto)
 
     def at(self, seq: int) -> tuple[bytes, int]:
         """(chunk holding `seq`, sequence number of its first byte); an empty chunk at `end`."""

@@ -66,15 +66,17 @@ def _probe_life(c: TcpSocket, now: float) -> None:
         c.keepalive_at = NEVER
         return
     idle, interval, probes = c.keepalive
-    if now - c.last_heard < min(idle, interval):  # the hot path only notes when it heard something
+    if c.last_heard >= c.keepalive_sent:  # the hot path only notes when it heard something
         c.keepalive_probes = 0
-        c.keepalive_at = c.last_heard + idle
-        return
-    if c.keepalive_probes >= probes:
+        if now < c.last_heard + idle:
+            c.keepalive_at = c.last_heard + idle
+            return
+    elif c.keepalive_probes >= probes:
         c.send_reset()
         c.die(StackError("timeout"))
         return
     c.keepalive_probes += 1
+    c.keepalive_sent = now
     c.keepalive_at = now + interval
     if c.snd_nxt == c.snd_una:  # data under way is a probe already
         c.host.send_control(c.remote, emission.probe_packet(c, now))

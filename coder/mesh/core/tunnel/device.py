@@ -171,6 +171,25 @@ class Device:
             offset = end
         return result
 
+    def open_quietly_untrusted(
+        self, view: memoryview, total: int, segment: int, source: Source, now: float, out: list[bytes]
+    ) -> int:
+        """Open datagrams of a session in use that come from where its peer is known to be; packets go to `out`.
+
+        Returns where to go on with `receive_batch_untrusted`: the offset of the first datagram that is something else.
+        What nearly every datagram is, at a third less than the careful way.
+        """
+        if total < TRANSPORT_OVERHEAD or segment < TRANSPORT_OVERHEAD:
+            return 0
+        kind, receiver, _ = _unpack_header_from(view, 0)
+        keypair = self._sessions.get(receiver)
+        if kind != TYPE_TRANSPORT or keypair is None or not keypair.tunnel.is_settled(keypair, source, now):
+            return 0
+        after, genuine, data = keypair.open_run(view, 0, total, segment, out)
+        if genuine:
+            keypair.tunnel.heard(after, data, now)
+        return after
+
     def _open_run(
         self,
         view: memoryview,

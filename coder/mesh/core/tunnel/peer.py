@@ -127,8 +127,13 @@ class Tunnel:
             self._stage(packets)
             return self._initiate(now)
         mtu = self._mtu
-        datagrams = [keypair.seal_one(packet, mtu) for packet in packets]
-        self._sent(sum(map(len, datagrams)), now, data=any(packets))
+        if len(packets) == 1:
+            packet = packets[0]
+            datagrams = [keypair.seal_one(packet, mtu)]
+            self._sent(len(datagrams[0]), now, data=bool(packet))
+        else:
+            datagrams = [keypair.seal_one(packet, mtu) for packet in packets]
+            self._sent(sum(map(len, datagrams)), now, data=any(packets))
         if keypair.wants_renewal(now):
             datagrams += self._initiate(now)
         return datagrams
@@ -174,9 +179,10 @@ class Tunnel:
 
     def _sent(self, size: int, now: float, *, data: bool) -> None:
         self.stats.tx_bytes += size
-        self._timers.happened(facts.PACKET_SENT, now)
         if data:
-            self._timers.happened(facts.DATA_SENT, now)
+            self._timers.data_sent(now)
+        else:
+            self._timers.happened(facts.PACKET_SENT, now)
 
     def _send_staged(self, now: float, *, keepalive: bool) -> list[bytes]:
         """What waited for a session; a keepalive when nothing did and one is wanted."""
@@ -272,11 +278,27 @@ class Tunnel:
             events.append(Roamed(self, source))
 
     # -- receiving, called by the device ----------------------------------------------------------------------------
+    def is_settled(self, keypair: Keypair, source: Source, now: float) -> bool:
+        """Whether what these keys open from there changes nothing but counters and timers: then `heard` will do."""
+        return (
+            keypair is self._keypairs.current
+            and source == self.source
+            and keypair.is_usable(now)
+            and (self._renewed_late or not keypair.is_initiator or now - keypair.created <= REKEY_ON_RECEIVE)
+        )
+
+    def heard(self, size: int, data: int, now: float) -> None:
+        """Genuine datagrams of `size` bytes were opened, `data` of them no keepalives."""
+        self.stats.rx_bytes += size
+        if not data:
+            self._timers.happened(facts.PACKET_RECEIVED, now)
+        elif self._timers.data_received(now):
+            self._needs_another_keepalive = True
+
     def received(
         self, keypair: Keypair, size: int, data: int, source: Source, now: float, events: list[Event]
     ) -> list[bytes]:
         """Genuine datagrams of `size` bytes were opened, `data` of them no keepalives; what is to be sent now."""
-        self.stats.rx_bytes += size
         datagrams: list[bytes] = []
         if source != self.source:
             self._heard_from(source, events)
@@ -284,12 +306,7 @@ class Tunnel:
             self._indices.release(self._keypairs.confirm(keypair) or [])
             self._completed(now, events)
             datagrams = self._send_staged(now, keepalive=False)
-        tick = self._timers
-        tick.happened(facts.PACKET_RECEIVED, now)
-        if data:
-            if tick.deadlines[Timer.PASSIVE_KEEPALIVE] != inf:
-                self._needs_another_keepalive = True
-            tick.happened(facts.DATA_RECEIVED, now)
+        self.heard(size, data, now)
         current = self._keypairs.current
         if (
             not self._renewed_late

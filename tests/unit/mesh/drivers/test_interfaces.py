@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from coder.mesh.drivers import interfaces
+from coder.mesh.drivers.interfaces import Network
 
 
 def test_addresses_are_usable_and_ipv4_first() -> None:
@@ -28,9 +29,10 @@ def test_without_netlink_there_is_at_least_loopback(monkeypatch: pytest.MonkeyPa
 async def test_changes_are_noticed_even_where_nobody_tells(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = [["192.0.2.1"], ["192.0.2.1"], ["192.0.2.1", "198.51.100.1"]]
-    monkeypatch.setattr(interfaces, "local_addresses", lambda: answers.pop(0))
+    before, more = Network(("192.0.2.1",), ("192.0.2.1",)), Network(("192.0.2.1", "198.51.100.1"), ("192.0.2.1",))
+    answers = [before, before, more]
+    monkeypatch.setattr(interfaces, "current_network", lambda: answers.pop(0))
     monkeypatch.setattr(interfaces, "_open_watch", lambda: None)
     began = trio.current_time()
-    assert await interfaces.wait_addresses_changed(["192.0.2.1"]) == ["192.0.2.1", "198.51.100.1"]
+    assert await interfaces.wait_network_changed(before) == more
     assert trio.current_time() - began == 2 * interfaces.POLL

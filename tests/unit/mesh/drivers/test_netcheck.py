@@ -11,7 +11,14 @@ from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.wire import stun
 from coder.mesh.core.wire.address import Endpoint
+from coder.mesh.drivers.interfaces import Network
 from coder.mesh.drivers.netcheck import Netcheck
+
+
+@pytest.fixture(autouse=True)
+def _no_router(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests send nothing to the machine's real router."""
+    monkeypatch.setattr("coder.mesh.drivers.portmap.find_gateway", lambda: None)
 
 
 def region(number: int, *, stun_only: bool = False) -> DerpRegion:
@@ -187,5 +194,41 @@ async def test_a_machine_that_slept_begins_anew(
         assert len(scene.probed) == probed + 1
         await trio.sleep(60)
         assert scene.rebinds == 1
+
+    await run(scene, script)
+
+
+@pytest.mark.parametrize(
+    ("now", "rebinds"),
+    [
+        (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.1",)), 0),  # one more
+        (Network(("10.0.0.2",), ("10.0.0.2",)), 1),  # another one
+        (Network(("10.0.0.1",), ()), 1),  # the route is gone, the address stays
+        (Network(("10.0.0.1", "10.0.0.2"), ("10.0.0.2",)), 1),  # a cable takes over from the wireless network
+    ],
+)
+async def test_paths_begin_anew_when_where_they_began_is_gone(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch, now: Network, rebinds: int
+) -> None:
+    networks = [Network(("10.0.0.1",), ("10.0.0.1",)), now]
+
+    async def changed(known: Network) -> Network:
+        await trio.sleep(5)
+        if not networks:
+            await trio.sleep_forever()
+        return networks.pop(0)
+
+    monkeypatch.setattr("coder.mesh.drivers.netcheck.current_network", lambda: networks.pop(0))
+    monkeypatch.setattr("coder.mesh.drivers.netcheck.wait_network_changed", changed)
+    scene = Scene(map_of(region(1), region(2, stun_only=True)), {1: 0.1})
+
+    async def script() -> None:
+        await trio.sleep(4)
+        asked, probed = len(scene.asked), len(scene.probed)
+        await trio.sleep(2)
+        assert scene.rebinds == rebinds
+        assert len(scene.asked) > asked, "who sees us where, now?"
+        assert len(scene.probed) == probed + 1
+        assert {ip for ip, _ in scene.endpoints[-1][0]} >= set(now.addresses)
 
     await run(scene, script)

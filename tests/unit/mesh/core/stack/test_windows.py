@@ -131,6 +131,17 @@ def test_keepalive_finds_a_dead_peer_and_spares_a_living_one():
     assert socket.error.code == "timeout"
 
 
+def test_late_timers_do_not_turn_answered_probes_into_silence():
+    """The answer comes within a millisecond, the timer a little later than asked for: again and again."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.set_keepalive(10, interval=10, probes=2)
+    for _ in range(8):
+        assert len(puppet.advance(10.2)) == 1
+        puppet.send()
+    assert socket.error is None
+
+
 def test_keepalive_probes_are_answered():
     puppet = Puppet()
     puppet.accepted()

@@ -1,0 +1,86 @@
+"""What the machine of this process has and uses: processors, memory, disk. Values it cannot tell are None."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """Bytes; `cpu` is busy cores since the look before."""
+
+    cores: int
+    cpu: float | None
+    load: float | None
+    "Runnable processes, one minute's average."
+    memory_used: int | None
+    memory_total: int | None
+    disk_used: int | None
+    disk_total: int | None
+
+
+class HostWatch:
+    """Looks at the machine now and then; processor use is what happened between two looks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ticks = _cpu_ticks()
+        self._looked = time.monotonic()
+        self._cpu: float | None = None
+
+    def look(self) -> HostLoad:
+        """Cheap enough for every request."""
+        cores = os.cpu_count() or 1
+        if time.monotonic() - self._looked >= 1.0 or self._cpu is None:
+            before, self._ticks, self._looked = self._ticks, _cpu_ticks(), time.monotonic()
+            self._cpu = _busy_cores(before, self._ticks, cores)
+        memory, disk = _memory(), _disk(self._folder)
+        return HostLoad(cores, self._cpu, _load(), *memory, *disk)
+
+
+def _cpu_ticks() -> tuple[int, int] | None:
+    """(idle, all) since boot."""
+    try:
+        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    return fields[3] + fields[4], sum(fields)
+
+
+def _busy_cores(before: tuple[int, int] | None, after: tuple[int, int] | None, cores: int) -> float | None:
+    if before is None or after is None or after[1] <= before[1]:
+        return None
+    spent = after[1] - before[1]
+    return round(cores * (spent - (after[0] - before[0])) / spent, 3)
+
+
+def _load() -> float | None:
+    try:
+        return round(os.getloadavg()[0], 2)
+    except OSError:
+        return None
+
+
+def _memory() -> tuple[int | None, int | None]:
+    """(used, total)."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        values = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line}
+        return values["MemTotal"] - values["MemAvailable"], values["MemTotal"]
+    except (OSError, ValueError, KeyError, IndexError):
+        return None, None
+
+
+def _disk(folder: Path) -> tuple[int | None, int | None]:
+    """(used, total) of the file system a folder is or will be on."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None, None
+    total = found.f_blocks * found.f_frsize
+    return total - found.f_bavail * found.f_frsize, total

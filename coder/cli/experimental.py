@@ -1,0 +1,129 @@
+"""`coder exp`: what may change or go. Here: a web terminal in one's own terminal, and how prompts and errors look."""
+
+from __future__ import annotations
+
+import sys
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.output import ask, say
+
+
+def _rpty(invocation: Invocation) -> int:
+    import trio
+
+    trio.run(_attach, invocation)
+    return 0
+
+
+async def _attach(invocation: Invocation) -> None:
+    from uuid import UUID, uuid4
+
+    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.web_terminal import TerminalRequest, run_terminal
+    from coder.net.http1 import HttpClient
+
+    wanted = invocation["reconnect"]
+    try:
+        reconnect = UUID(wanted) if wanted else uuid4()
+    except ValueError as error:
+        raise CoderError("reconnect", f"invalid reconnect ID: {wanted!r} is no UUID") from error
+    policy = session.dial_policy(invocation)
+    async with HttpClient(policy) as http:
+        target = await Preparation(http, say_on_stderr).find(invocation.args[0])
+    if not wanted:
+        say(f"Connected. Come back to this terminal with --reconnect {reconnect}")
+    request = TerminalRequest(
+        agent_id=UUID(target.agent["id"]),
+        reconnect=reconnect,
+        command=" ".join(invocation.args[1:]),
+        container=invocation["container"],
+        container_user=invocation["container_user"],
+    )
+    await run_terminal(policy, request)
+
+
+def _select(_: Invocation) -> int:
+    """A question with a list of answers; the number or the answer itself is typed."""
+    choices = ("Blue", "Green", "Yellow", "Red")
+    sys.stdout.write("".join(f"  {number}. {text}\n" for number, text in enumerate(choices, 1)))
+    given = ask("Select your favorite color:", default=choices[0])
+    chosen = choices[int(given) - 1] if given.isdigit() and 0 < int(given) <= len(choices) else given
+    sys.stdout.write(f'"{chosen}" selected\n')
+    return 0
+
+
+def _multi_select(invocation: Invocation) -> int:
+    things = invocation["things"] or ("Blue", "Green", "Yellow", "Red", "Something else")
+    sys.stdout.write("".join(f"  {number}. {text}\n" for number, text in enumerate(things, 1)))
+    given = ask("Select some things (separated by commas):")
+    sys.stdout.write(f'"{", ".join(part.strip() for part in given.split(",") if part.strip())}" are nice choices.\n')
+    return 0
+
+
+def _validation(invocation: Invocation) -> int:
+    word = invocation["magic_word"]
+    if word == "magic":
+        return 0
+    raise CoderError("validation", "magic word is incorrect", 'The word is "magic".')
+
+
+_SEARCH = Option("search", "search", kind="bool", default=False, help="Let the answers be searched.")
+_THINGS = (
+    Option("things", "things", kind="string-array", default=(), help="What to choose from."),
+    Option("enable_custom_input", "enable-custom-input", kind="bool", default=False, help="Allow other answers."),
+)
+
+RPTY = Command(
+    words="exp rpty",
+    summary="Attach to a terminal of a workspace that outlives the connection",
+    usage="<workspace> [command]",
+    run=_rpty,
+    min_args=1,
+    raw_after=1,
+    options=(
+        Option("container", "container", short="c", help="Container of the workspace to go into."),
+        Option("container_user", "container-user", short="u", help="User in that container."),
+        Option("reconnect", "reconnect", short="r", help="Id of the terminal to come back to."),
+    ),
+)
+SELECT = Command(
+    words="exp prompt-example select", summary="Ask for one of a list", run=_select, max_args=0, options=(_SEARCH,)
+)
+RICH_PARAMETER = Command(
+    words="exp prompt-example rich-parameter",
+    summary="Ask for a parameter",
+    run=_select,
+    max_args=0,
+    options=(_SEARCH,),
+)
+MULTI_SELECT = Command(
+    words="exp prompt-example multi-select",
+    summary="Ask for several of a list",
+    run=_multi_select,
+    max_args=0,
+    options=_THINGS,
+)
+MULTI_SELECT_BARE = Command(
+    words="exp prompt-example multi-select-no-defaults",
+    summary="Ask for several of a list, none chosen",
+    run=_multi_select,
+    max_args=0,
+    options=_THINGS,
+)
+RICH_MULTI_SELECT = Command(
+    words="exp prompt-example rich-multi-select",
+    summary="Ask for a parameter with several values",
+    run=_multi_select,
+    max_args=0,
+    options=_THINGS,
+)
+VALIDATION = Command(
+    words="exp example-error validation",
+    summary="Show an error of validation",
+    run=_validation,
+    max_args=0,
+    options=(Option("magic_word", "magic-word", help='Anything but "magic" is refused.'),),
+)

@@ -1,0 +1,90 @@
+"""`coder external-auth access-token`: inside a workspace, the owner's token at an external provider."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.failures import doing
+from coder.cli.output import say
+from coder.net.blocking import BlockingClient
+from coder.net.policy import DialPolicy
+
+
+def agent_client(invocation: Invocation) -> BlockingClient:
+    """A client that speaks as the workspace's agent. Raises CoderError outside of workspaces."""
+    url, token = invocation["agent_url"], invocation["agent_token"]
+    if not token and invocation["agent_token_file"]:
+        path = invocation["agent_token_file"]
+        try:
+            token = Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
+    for name, given in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
+        if not given:
+            raise CoderError("agent_client", f"create agent client: {name} must be set")
+    if invocation["auth"] != "token":
+        raise CoderError("agent_auth", f"the agent's authentication {invocation['auth']!r} is not supported here")
+    policy = DialPolicy(url=session.normal_url(url), token=Secret(token))
+    return BlockingClient(session.with_tls_files(policy, invocation))
+
+
+def _access_token(invocation: Invocation) -> int:
+    """0 with the token; 1 with the address to log in at."""
+    client = agent_client(invocation)
+    provider = quote(invocation.args[0], safe="")
+    with doing("get external auth token"):
+        found = client.request("GET", f"/api/v2/workspaceagents/me/external-auth?id={provider}").json()
+    if not found["access_token"]:
+        sys.stdout.write(json.dumps(found) + "\n" if invocation["output"] == "json" else f"{found['url']}\n")
+        if sys.stderr.isatty():
+            say("Log in at the address above, then try again.")
+        return 1
+    if invocation["extra"]:
+        sys.stdout.write(_extra(found, invocation["extra"]) + "\n")
+    elif invocation["output"] == "json":
+        sys.stdout.write(json.dumps(found) + "\n")
+    else:
+        sys.stdout.write(f"{found['access_token']}\n")
+    return 0
+
+
+def _extra(found: dict[str, Any], path: str) -> str:
+    """One field of what the provider gave beside the token; dots lead into objects."""
+    value: Any = found.get("token_extra")
+    for part in path.split("."):
+        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+            continue
+        if not isinstance(value, dict) or part not in value:
+            raise CoderError("no_extra", f"the provider gave no {path!r} with its token")
+        value = value[part]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+ACCESS_TOKEN = Command(
+    words="external-auth access-token",
+    summary="Print the token of an external provider",
+    usage="<provider>",
+    run=_access_token,
+    min_args=1,
+    max_args=1,
+    long="Ends with 0 and the token, or, where the owner has not logged in there yet, with 1 and the address to do so.",
+    options=(
+        Option("auth", "auth", "CODER_AGENT_AUTH", default="token", help="How the agent authenticates."),
+        Option("agent_name", "agent-name", "CODER_AGENT_NAME", help="Name of the agent, where a machine has several."),
+        Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
+        Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
+        Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
+        Option("extra", "extra", help="Print this field of what the provider gave beside the token."),
+        Option("output", "output", default="text", choices=("text", "json"), help="Output format."),
+    ),
+)

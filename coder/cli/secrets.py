@@ -1,0 +1,177 @@
+"""`coder secret`: values a user keeps for their workspaces. A value comes from standard input rather than from argv."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import ask, confirm, go_time, print_rows, say
+
+COLUMNS = ("created", "name", "updated", "env", "file", "enabled", "description")
+_ROOT = "/api/v2/users/me/secrets"
+_FORMATS = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".env": "env"}
+# flag -> the API's name
+_FIELDS = {"description": "description", "env": "env_name", "file": "file_path"}
+
+
+def _create(invocation: Invocation) -> int:
+    name = invocation.args[0]
+    body: dict[str, Any] = {"name": name, "value": _value(invocation), "enabled": invocation["enabled"]}
+    body |= {field: invocation[flag] for flag, field in _FIELDS.items() if invocation[flag]}
+    client = session.client(invocation)
+    with doing(f'create secret "{name}"'):
+        client.request("POST", _ROOT, json=body)
+    sys.stdout.write(f"Created secret {name}.\n")
+    return 0
+
+
+def _value(invocation: Invocation) -> str:
+    """`--value`, else a hidden answer at a terminal, else standard input without its last line break."""
+    if invocation["value"]:
+        return str(invocation["value"])
+    if sys.stdin.isatty():
+        return ask("Value of the secret:", secret=True)
+    return sys.stdin.read().removesuffix("\n")
+
+
+def _update(invocation: Invocation) -> int:
+    name = invocation.args[0]
+    body: dict[str, Any] = {field: invocation[flag] for flag, field in _FIELDS.items() if invocation.given(flag)}
+    if invocation.given("enabled"):
+        body["enabled"] = invocation["enabled"]
+    if invocation.given("value"):
+        body["value"] = invocation["value"]
+    if not body and not sys.stdin.isatty():
+        piped = sys.stdin.read().removesuffix("\n")
+        body = {"value": piped} if piped else {}
+    if not body:
+        raise CoderError("nothing", "there is nothing to change", "Give --value, --env, --file or --description.")
+    client = session.client(invocation)
+    with doing(f'update secret "{name}"'):
+        client.request("PATCH", f"{_ROOT}/{quote(name, safe='')}", json=body)
+    sys.stdout.write(f"Updated secret {name}.\n")
+    return 0
+
+
+def _delete(invocation: Invocation) -> int:
+    name = invocation.args[0]
+    client = session.client(invocation)
+    confirm(invocation, f"Delete secret {name}?")
+    with doing(f'delete secret "{name}"'):
+        client.request("DELETE", f"{_ROOT}/{quote(name, safe='')}")
+    sys.stdout.write(f"Deleted secret {name}.\n")
+    return 0
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    with doing("list secrets"):
+        if invocation.args:
+            found = [client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}").json()]
+        else:
+            found = client.request("GET", _ROOT).json() or []
+    if not found and invocation["output"] != "json":
+        say("No secrets found.")
+        return 0
+    print_rows(invocation, COLUMNS, lambda: [_row(one) for one in found], lambda: found)
+    return 0
+
+
+def _row(secret: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": secret["name"],
+        "created": go_time(secret["created_at"]),
+        "updated": go_time(secret["updated_at"]),
+        "env": secret["env_name"],
+        "file": secret["file_path"],
+        "enabled": secret["enabled"],
+        "description": secret["description"],
+    }
+
+
+def _import(invocation: Invocation) -> int:
+    source = invocation.args[0]
+    form = invocation["input_format"] or _FORMATS.get(Path(source).suffix.lower()) or ("env" if source != "-" else "")
+    if not form:
+        raise CoderError("format", "the format of standard input is unknown", "Give --input-format env, json or yaml.")
+    try:
+        content = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CoderError("no_file", f"cannot read {source}") from error
+    client = session.client(invocation)
+    with doing("import secrets"):
+        made = client.request("POST", f"{_ROOT}/batch", json={"format": form, "content": content}).json()
+    sys.stdout.write(f"Imported {len(made)} secrets.\n")
+    return 0
+
+
+def _texts(value_help: str) -> tuple[Option, ...]:
+    return (
+        Option("value", "value", secret=True, help=value_help),
+        Option("description", "description", help="What it is for."),
+        Option("env", "env", help="Environment variable of workspaces that holds it."),
+        Option("file", "file", help="File of workspaces that holds it, starting with ~/ or /."),
+    )
+
+
+def _enabled(*, default: bool) -> Option:
+    return Option("enabled", "enabled", kind="bool", default=default, help="Whether workspaces get it.")
+
+
+CREATE = Command(
+    words="secret create",
+    summary="Create a secret",
+    usage="<name>",
+    run=_create,
+    min_args=1,
+    max_args=1,
+    options=(
+        *_texts("The value; standard input, which no list of processes shows, is better."),
+        _enabled(default=True),
+    ),
+)
+UPDATE = Command(
+    words="secret update",
+    summary="Change a secret",
+    usage="<name>",
+    run=_update,
+    min_args=1,
+    max_args=1,
+    options=(*_texts("The new value; standard input is better."), _enabled(default=False)),
+)
+DELETE = Command(
+    words="secret delete",
+    summary="Delete a secret",
+    usage="<name>",
+    run=_delete,
+    min_args=1,
+    max_args=1,
+    options=(YES,),
+)
+LIST = Command(
+    words="secret list",
+    summary="List secrets, or show one; never their values",
+    usage="[name]",
+    run=_list,
+    max_args=1,
+    options=(
+        column_option(COLUMNS, ("name", "created", "updated", "env", "file", "enabled", "description")),
+        output_option(),
+    ),
+)
+IMPORT = Command(
+    words="secret import",
+    summary="Create the secrets of a file",
+    usage="<file|->",
+    run=_import,
+    min_args=1,
+    max_args=1,
+    options=(Option("input_format", "input-format", choices=("env", "json", "yaml"), help="Format of the file."),),
+)

@@ -1,0 +1,377 @@
+"""`coder task`: work given to an agent in a workspace of its own, seen to and spoken to from the terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import chosen_columns, confirm, go_time, print_json, print_rows, print_table, say, since
+from coder.cli.progress import watch_build
+from coder.net.blocking import BlockingClient
+
+STATUSES = ("pending", "initializing", "active", "paused", "error", "unknown")
+COLUMNS = (
+    "id", "organization id", "owner id", "owner name", "owner avatar url", "name", "display name", "template id",
+    "template version id", "template name", "template display name", "template icon", "workspace id",
+    "workspace name", "workspace status", "workspace build number", "workspace agent id",
+    "workspace agent lifecycle", "workspace agent health", "workspace app id", "initial prompt", "status", "state",
+    "message", "created at", "updated at", "state changed",
+)  # fmt: skip
+LOG_COLUMNS = ("id", "content", "type", "time")
+_OVER = {"complete", "failed"}
+_TICK = 1.0
+"""Seconds between looks of `task status --watch`."""
+_ROOT = "/api/v2/tasks"
+
+
+def _path(client: BlockingClient, given: str) -> str:
+    """The address of a task given as its name, its owner and name, or its id."""
+    try:
+        task_id = UUID(given)
+    except ValueError:
+        owner, slash, name = given.partition("/")
+        if not slash:
+            owner, name = "me", given
+        return f"{_ROOT}/{quote(owner, safe='')}/{quote(name, safe='')}"
+    for task in client.request("GET", _ROOT).json()["tasks"]:
+        if task["id"] == str(task_id):
+            return f"{_ROOT}/{task['owner_id']}/{task['id']}"
+    raise CoderError("no_task", f'there is no task "{given}"', "`coder task list --all` shows those you may see.")
+
+
+def _fetch(client: BlockingClient, given: str) -> tuple[str, dict[str, Any]]:
+    path = _path(client, given)
+    with doing(f'resolve task "{given}"'):
+        return path, client.request("GET", path).json()
+
+
+def _ago(text: str | None) -> str:
+    passed = since(text)
+    return f"{passed} ago" if passed else ""
+
+
+def _row(task: dict[str, Any]) -> dict[str, Any]:
+    state = task["current_state"] or {}
+    health = task["workspace_agent_health"] or {}
+    row = {column: task.get(column.replace(" ", "_")) for column in COLUMNS}
+    return row | {
+        "workspace agent health": ("healthy" if health.get("healthy") else health.get("reason", "")) if health else "",
+        "state": state.get("state", ""),
+        "message": state.get("message", ""),
+        "state changed": _ago(state.get("timestamp") or task["updated_at"]),
+        "created at": go_time(task["created_at"]),
+        "updated at": go_time(task["updated_at"]),
+        "healthy": str(_healthy(task)).lower(),
+    }
+
+
+def _healthy(task: dict[str, Any]) -> bool:
+    """A running workspace whose agent is in order and whose work did not fail."""
+    health = task["workspace_agent_health"] or {}
+    failed = (task["current_state"] or {}).get("state") == "failed"
+    return task.get("workspace_status") == "running" and bool(health.get("healthy")) and not failed
+
+
+# ---- create
+
+
+def _create(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    prompt = _prompt(invocation, invocation.args[0] if invocation.args else "")
+    if not prompt:
+        raise CoderError("no_input", "an input is required to start a task", "Give it as an argument or on --stdin.")
+    version = _version(invocation, client)
+    body: dict[str, Any] = {"template_version_id": version["id"], "input": prompt}
+    if invocation["name"]:
+        body["name"] = invocation["name"]
+    preset = _preset(client, version["id"], invocation["preset"])
+    if preset:
+        body["template_version_preset_id"] = preset
+    owner = quote(invocation["owner"], safe="")
+    with doing("create task"):
+        task = client.request("POST", f"{_ROOT}/{owner}", json=body).json()
+    if invocation["quiet"]:
+        sys.stdout.write(f"{task['id']}\n")
+        return 0
+    at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")
+    sys.stdout.write(f"The task {task['name']} has been created at {at}!\n")
+    return 0
+
+
+def _prompt(invocation: Invocation, given: str) -> str:
+    if not invocation["stdin"]:
+        return given
+    if given:
+        raise CoderError("two_inputs", "the input was given twice", "Give it as an argument or on --stdin, not both.")
+    return sys.stdin.read().strip()
+
+
+def _version(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
+    """The version to run, of the chosen template or of the only one that can carry out tasks."""
+    wanted = invocation["template"]
+    if wanted:
+        templates = [one for one in client.request("GET", "/api/v2/templates").json() if one["name"] == wanted]
+    else:
+        templates = client.request("GET", "/api/v2/templates?q=has-ai-task:true").json()
+    organization = invocation["org"]
+    if organization:
+        templates = [one for one in templates if organization in {one["organization_id"], one["organization_name"]}]
+    if not templates:
+        missing = f'no template found with the name "{wanted}"' if wanted else "no template can carry out tasks"
+        raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
+    if len(templates) > 1:
+        names = ", ".join(sorted(f"{one['organization_name']}/{one['name']}" for one in templates))
+        raise CoderError("ambiguous", f"several templates fit: {names}", "Choose one with --template and --org.")
+    template, name = templates[0], invocation["template_version"]
+    found: dict[str, Any]
+    if name:
+        with doing("get template version"):
+            found = client.request("GET", f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}").json()
+        return found
+    found = client.request("GET", f"/api/v2/templateversions/{template['active_version_id']}").json()
+    return found
+
+
+def _preset(client: BlockingClient, version_id: str, wanted: str) -> str:
+    """The id of a preset by its name; the version's default one where none was named."""
+    if wanted.lower() == "none":
+        return ""
+    presets = client.request("GET", f"/api/v2/templateversions/{version_id}/presets").json() or []
+    for preset in presets:
+        if preset["Name"] == wanted if wanted else preset["Default"]:
+            return str(preset["ID"])
+    if not wanted:
+        return ""
+    raise CoderError(
+        "preset", f'preset "{wanted}" not found', f"Known: {', '.join(p['Name'] for p in presets) or 'none'}"
+    )
+
+
+# ---- looking
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    terms = []
+    if invocation["user"]:
+        terms.append(f'owner:"{invocation["user"]}"')
+    elif not invocation["all"]:
+        terms.append("owner:me")
+    if invocation["status"]:
+        terms.append(f"status:{invocation['status']}")
+    with doing("list tasks"):
+        tasks = client.request("GET", f"{_ROOT}?q={quote(' '.join(terms))}").json()["tasks"]
+    if invocation["quiet"]:
+        sys.stdout.writelines(f"{task['id']}\n" for task in tasks)
+        return 0
+    if not tasks and invocation["output"] != "json":
+        say("No tasks found.")
+        return 0
+    print_rows(invocation, COLUMNS, lambda: [_row(task) for task in tasks], lambda: tasks)
+    return 0
+
+
+def _status(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    path, task = _fetch(client, invocation.args[0])
+    shown = None
+    while True:
+        key = (task["status"], task["current_state"], _healthy(task))
+        if key != shown:
+            _print_status(invocation, task, heading=shown is None)
+            shown = key
+        ended = task["status"] in {"paused", "error"} or (task["current_state"] or {}).get("state") in _OVER
+        if not invocation["watch"] or ended:
+            return 0
+        time.sleep(_TICK)
+        task = client.request("GET", path).json()
+
+
+def _print_status(invocation: Invocation, task: dict[str, Any], *, heading: bool) -> None:
+    if invocation["output"] == "json":
+        print_json(task)
+        return
+    columns = chosen_columns(invocation, (*COLUMNS, "healthy"))
+    if heading:
+        print_table(columns, [_row(task)])
+        return
+    row = _row(task)
+    sys.stdout.write(
+        "  ".join(str(row[column]).replace("True", "true").replace("False", "false") for column in columns)
+    )
+    sys.stdout.flush()
+
+
+def _logs(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    path, task = _fetch(client, invocation.args[0])
+    with doing("get task logs"):
+        found = client.request("GET", f"{path}/logs").json()
+    logs = found["logs"]
+    if found.get("snapshot"):
+        left = f" as of {go_time(found['snapshot_at'])}" if found.get("snapshot_at") else ""
+        say(f"Task is {task['status']}; showing what was said before it stopped{left}.")
+    if invocation["output"] == "json":
+        print_json(logs)
+        return 0
+    rows = [{**line, "time": go_time(line["time"])} for line in logs]
+    print_table(chosen_columns(invocation, LOG_COLUMNS), rows)
+    return 0
+
+
+# ---- acting
+
+
+def _send(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    text = _prompt(invocation, invocation.args[1] if len(invocation.args) > 1 else "")
+    if not text:
+        raise CoderError("no_input", "an input is required", "Give it as an argument or on --stdin.")
+    path, _ = _fetch(client, invocation.args[0])
+    with doing("send input to the task"):
+        client.request("POST", f"{path}/send", json={"input": text}, expect=(204,))
+    return 0
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    found = [_fetch(client, given) for given in invocation.args]
+    names = ", ".join(f"{task['owner_name']}/{task['name']}" for _, task in found)
+    confirm(invocation, f"Delete these tasks: {names}?")
+    for path, task in found:
+        with doing(f'delete task "{task["name"]}"'):
+            client.request("DELETE", path, expect=(202, 204))
+        at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")
+        sys.stdout.write(f"Deleted task {task['owner_name']}/{task['name']} at {at}\n")
+    return 0
+
+
+def _pause(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    path, task = _fetch(client, invocation.args[0])
+    name = f"{task['owner_name']}/{task['name']}"
+    if task["status"] == "paused":
+        raise CoderError("paused", f"task {name} is already paused", "`coder task resume` lets it go on.")
+    confirm(invocation, f"Pause task {name}?")
+    with doing(f'pause task "{name}"'):
+        build = client.request("POST", f"{path}/pause", expect=(202,)).json()["workspace_build"]
+    watch_build(client, build)
+    sys.stdout.write(f"\nThe {name} task has been paused at {datetime.now().astimezone():%b %d %H:%M:%S}!\n")
+    return 0
+
+
+def _resume(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    path, task = _fetch(client, invocation.args[0])
+    name = f"{task['owner_name']}/{task['name']}"
+    if task["status"] in {"active", "initializing", "pending"}:
+        raise CoderError("running", f"task {name} is already {task['status']}", "Only a paused task can be resumed.")
+    confirm(invocation, f"Resume task {name}?")
+    with doing(f'resume task "{name}"'):
+        build = client.request("POST", f"{path}/resume", expect=(202,)).json()["workspace_build"]
+    if invocation["no_wait"]:
+        sys.stdout.write(f"Resuming task {name} in the background.\n")
+        return 0
+    watch_build(client, build)
+    sys.stdout.write(f"\nThe {name} task has been resumed at {datetime.now().astimezone():%b %d %H:%M:%S}!\n")
+    return 0
+
+
+def _flag(name: str, help: str, short: str = "") -> Option:
+    return Option(name.replace("-", "_"), name, short=short, kind="bool", default=False, help=help)
+
+
+_STDIN = _flag("stdin", "Read the input from standard input.")
+
+CREATE = Command(
+    words="task create",
+    summary="Create a task",
+    usage="[input]",
+    run=_create,
+    max_args=1,
+    options=(
+        Option("name", "name", help="Name of the task; one is made of its input if left out."),
+        Option("owner", "owner", default="me", help="Whose task it is to be."),
+        Option("template", "template", "CODER_TASK_TEMPLATE_NAME", help="Template to use."),
+        Option("template_version", "template-version", "CODER_TASK_TEMPLATE_VERSION", help="Version of it to use."),
+        Option("preset", "preset", "CODER_TASK_PRESET_NAME", default="none", help='Preset to use, or "none".'),
+        _STDIN,
+        _flag("quiet", "Only print the id of the new task.", "q"),
+        ORG,
+    ),
+)
+LIST = Command(
+    words="task list",
+    summary="List tasks",
+    run=_list,
+    max_args=0,
+    options=(
+        Option("status", "status", choices=STATUSES, help="Only tasks in this state."),
+        _flag("all", "Tasks of all users you may see.", "a"),
+        Option("user", "user", help="Tasks of this user."),
+        _flag("quiet", "Only print ids.", "q"),
+        column_option(COLUMNS, ("name", "status", "state", "state changed", "message")),
+        output_option(),
+    ),
+)
+STATUS = Command(
+    words="task status",
+    summary="Show how a task is doing",
+    usage="<task>",
+    run=_status,
+    min_args=1,
+    max_args=1,
+    options=(
+        _flag("watch", "Go on until the task is over."),
+        column_option((*COLUMNS, "healthy"), ("state changed", "status", "healthy", "state", "message")),
+        output_option(),
+    ),
+)
+LOGS = Command(
+    words="task logs",
+    summary="Show what a task and its user said",
+    usage="<task>",
+    run=_logs,
+    min_args=1,
+    max_args=1,
+    options=(column_option(LOG_COLUMNS, ("type", "content")), output_option()),
+)
+SEND = Command(
+    words="task send",
+    summary="Give a task more input",
+    usage="<task> [input]",
+    run=_send,
+    min_args=1,
+    max_args=2,
+    options=(_STDIN,),
+)
+DELETE = Command(
+    words="task delete", summary="Delete tasks", usage="<task>...", run=_delete, min_args=1, options=(YES,)
+)
+PAUSE = Command(
+    words="task pause",
+    summary="Pause a task: its workspace stops",
+    usage="<task>",
+    run=_pause,
+    min_args=1,
+    max_args=1,
+    options=(YES,),
+)
+RESUME = Command(
+    words="task resume",
+    summary="Let a paused task go on",
+    usage="<task>",
+    run=_resume,
+    min_args=1,
+    max_args=1,
+    options=(_flag("no-wait", "Return before the workspace runs."), YES),
+)

@@ -1,0 +1,197 @@
+"""`coder workspace-proxy`: the places besides this deployment that workspaces are reached through."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import ask, chosen_columns, confirm, go_time, print_json, print_table, say
+from coder.net.blocking import BlockingClient
+
+COLUMNS = (
+    "id", "name", "display name", "icon url", "healthy", "url", "wildcard hostname", "derp enabled", "derp only",
+    "proxy status", "proxy report", "proxy checked at", "created at", "updated at", "deleted", "version",
+)  # fmt: skip
+WITH_TOKEN = (*COLUMNS, "proxy token")
+_ROOT = "/api/v2/workspaceproxies"
+
+
+def _row(proxy: dict[str, Any], token: str = "") -> dict[str, Any]:
+    status = proxy.get("status") or {}
+    report = status.get("report") or {}
+    said = [*(report.get("errors") or ()), *(report.get("warnings") or ())]
+    row = {column: proxy.get(column.replace(" ", "_")) for column in COLUMNS}
+    return row | {
+        "icon url": proxy.get("icon_url", ""),
+        "url": proxy.get("path_app_url", ""),
+        "proxy status": status.get("status", ""),
+        "proxy report": "; ".join(said),
+        "proxy checked at": go_time(status.get("checked_at")),
+        "created at": go_time(proxy.get("created_at")),
+        "updated at": go_time(proxy.get("updated_at")),
+        "proxy token": token,
+    }
+
+
+def _create(invocation: Invocation) -> int:
+    name = invocation["name"]
+    if not name and invocation["no_prompt"]:
+        raise CoderError("name", "a proxy needs a name", "Give --name.")
+    body = {
+        "name": name or ask("Name of the proxy:"),
+        "display_name": invocation["display_name"],
+        "icon": invocation["icon"],
+    }
+    client = session.client(invocation)
+    with doing("create workspace proxy"):
+        made = client.request("POST", _ROOT, json=body).json()
+    return _print_made(invocation, made, "created")
+
+
+def _regenerate(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    proxy = _fetch(client, invocation.args[0])
+    body = {"id": proxy["id"], "name": proxy["name"], "display_name": proxy["display_name"]}
+    body |= {"icon": proxy["icon_url"], "regenerate_token": True}
+    with doing("regenerate the proxy's token"):
+        made = client.request("PATCH", f"{_ROOT}/{proxy['id']}", json=body).json()
+    return _print_made(invocation, made, "given a new token")
+
+
+def _print_made(invocation: Invocation, made: dict[str, Any], verb: str) -> int:
+    proxy, token = made["proxy"], made.get("proxy_token", "")
+    if invocation["only_token"]:
+        sys.stdout.write(f"{token}\n")
+    elif invocation["output"] == "json":
+        print_json(made)
+    elif invocation["output"] == "table":
+        print_table(chosen_columns(invocation, WITH_TOKEN), [_row(proxy, token)])
+    else:
+        sys.stdout.write(f'Workspace proxy "{proxy["name"]}" has been {verb}. It logs in with this token:\n\n')
+        sys.stdout.write(f"  {token}\n\n")
+        sys.stdout.write("Keep it safe: it is not shown again. A proxy that uses the old one stops working.\n")
+    return 0
+
+
+def _fetch(client: BlockingClient, given: str) -> dict[str, Any]:
+    with doing(f'fetch workspace proxy "{given}"'):
+        found: dict[str, Any] = client.request("GET", f"{_ROOT}/{quote(given, safe='')}").json()
+    return found
+
+
+def _edit(invocation: Invocation) -> int:
+    given = {flag: invocation[flag] for flag in ("name", "display_name", "icon") if invocation.given(flag)}
+    if not given:
+        raise CoderError("nothing", "there is nothing to change", "Give --name, --display-name or --icon.")
+    client = session.client(invocation)
+    proxy = _fetch(client, invocation.args[0])
+    body = {"id": proxy["id"], "name": proxy["name"], "display_name": proxy["display_name"], "icon": proxy["icon_url"]}
+    with doing("edit workspace proxy"):
+        made = client.request("PATCH", f"{_ROOT}/{proxy['id']}", json={**body, **given}).json()
+    if invocation["output"] == "json":
+        print_json(made["proxy"])
+    elif invocation["output"] == "table":
+        print_table(chosen_columns(invocation, COLUMNS), [_row(made["proxy"])])
+    else:
+        sys.stdout.write(f'Workspace proxy "{made["proxy"]["name"]}" has been changed.\n')
+    return 0
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    proxy = _fetch(client, invocation.args[0])
+    confirm(invocation, f"Delete workspace proxy {proxy['name']}?")
+    with doing("delete workspace proxy"):
+        client.request("DELETE", f"{_ROOT}/{proxy['id']}")
+    sys.stdout.write(f'Workspace proxy "{proxy["name"]}" has been deleted.\n')
+    return 0
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    with doing("list workspace proxies"):
+        proxies = client.request("GET", _ROOT).json()["regions"] or []
+    if invocation["output"] == "json":
+        print_json(proxies)
+        return 0
+    if not proxies:
+        say("No workspace proxies found.")
+        return 0
+    if invocation["output"] == "text":
+        for proxy in proxies:
+            row = _row(proxy)
+            sys.stdout.write(f"{row['name']}  {row['url']}  {row['proxy status']}\n".replace("None", ""))
+        return 0
+    print_table(chosen_columns(invocation, COLUMNS), [_row(proxy) for proxy in proxies])
+    return 0
+
+
+_ICON = Option("icon", "icon", help="Path or URL of an icon.")
+_DISPLAY = Option("display_name", "display-name", help="Name for people.")
+_ONLY = Option("only_token", "only-token", kind="bool", default=False, help="Print the token and nothing else.")
+_TEXT = ("text", "json", "table")
+
+CREATE = Command(
+    words="workspace-proxy create",
+    summary="Create a workspace proxy",
+    run=_create,
+    max_args=0,
+    options=(
+        Option("name", "name", help="Name of the proxy."),
+        _DISPLAY,
+        _ICON,
+        Option("no_prompt", "no-prompt", kind="bool", default=False, help="Do not ask for what is missing."),
+        _ONLY,
+        column_option(WITH_TOKEN, ("name", "url", "proxy token")),
+        output_option(_TEXT, "text"),
+    ),
+)
+EDIT = Command(
+    words="workspace-proxy edit",
+    summary="Change a workspace proxy",
+    usage="<name|id>",
+    run=_edit,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("name", "name", help="New name."),
+        _DISPLAY,
+        _ICON,
+        column_option(COLUMNS, ("name", "url")),
+        output_option(_TEXT, "text"),
+    ),
+)
+LIST = Command(
+    words="workspace-proxy ls",
+    summary="List workspace proxies",
+    run=_list,
+    max_args=0,
+    options=(
+        column_option(COLUMNS, ("name", "url", "proxy status")),
+        output_option(("table", "json", "text")),
+    ),
+)
+DELETE = Command(
+    words="workspace-proxy delete",
+    summary="Delete a workspace proxy",
+    usage="<name|id>",
+    run=_delete,
+    min_args=1,
+    max_args=1,
+    options=(YES,),
+)
+REGENERATE = Command(
+    words="workspace-proxy regenerate-token",
+    summary="Give a workspace proxy a new token; the old one ends",
+    usage="<name|id>",
+    run=_regenerate,
+    min_args=1,
+    max_args=1,
+    options=(_ONLY, column_option(WITH_TOKEN, ("name", "url", "proxy token")), output_option(_TEXT, "text")),
+)

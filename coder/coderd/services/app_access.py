@@ -1,0 +1,236 @@
+"""Who may open which application of a workspace: from an address and a caller to a ticket, or to why not.
+
+What a level of sharing means is here; so is that an address by path is narrower than one by host, because its pages
+share the dashboard's origin. Not here: bytes (`coderd/apps`), tickets (`app_tokens.py`), addresses
+(`domain/app_addresses.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from coder.coderd.services.agent_view import status_of
+from coder.coderd.services.app_tokens import Ticket
+from coder.coderd.services.workspace_access import workspace_resource
+from coder.coderd.store import agents as agent_store
+from coder.coderd.store import templates as template_store
+from coder.coderd.store import users as user_store
+from coder.coderd.store import workspaces as workspace_store
+from coder.coderd.store.names import as_uuid
+from coder.domain.app_addresses import AppRequest, parse_port
+from coder.domain.policy import NIL, Subject, allowed_ids, decide, scope_allows
+from coder.domain.workspaces import MIN_SHARED_PORT, SHARE_LEVELS
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+    from coder.coderd.store.agents import AgentRow, AppRow
+    from coder.coderd.store.database import Tx
+    from coder.coderd.store.workspaces import WorkspaceView
+
+Reason = Literal[
+    "sign_in",
+    "not_found",
+    "path_apps_off",
+    "port_by_path",
+    "reserved_port",
+    "not_web",
+    "workspace_offline",
+    "workspace_dormant",
+    "agent_offline",
+    "app_unhealthy",
+]
+
+
+class AppRefusedError(Exception):
+    """Why an application does not open; `http`-side words are `apps/pages.py`'s."""
+
+    def __init__(self, reason: Reason, detail: str = "", scene: AppScene | None = None) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+        self.detail = detail
+        self.scene = scene
+
+
+@dataclass(frozen=True, slots=True)
+class AppScene:
+    """Everything around one application that a decision, a page or the connection log needs."""
+
+    request: AppRequest
+    view: WorkspaceView
+    agent: AgentRow | None
+    app: AppRow | None
+    sharing_level: str
+    app_url: str
+    cors_behavior: str
+
+    @property
+    def workspace_path(self) -> str:
+        """The workspace's page on the dashboard."""
+        return f"/@{self.view.owner_username}/{self.view.workspace.name}"
+
+
+async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -> tuple[Ticket, AppScene]:
+    """Lets `subject` (None: nobody signed in) into an application. Raises AppRefusedError."""
+    if request.access_method == "path" and ctx.config.disable_path_apps:
+        raise AppRefusedError("path_apps_off")
+    if request.access_method == "path" and parse_port(request.app_slug_or_port):
+        raise AppRefusedError("sign_in" if subject is None else "port_by_path")
+    found = await ctx.db.read(_load, request)
+    missing = AppRefusedError("sign_in" if subject is None else "not_found")
+    if found is None:
+        raise missing
+    level = _effective_level(ctx, found)
+    if not _allows(ctx, found, level, subject):
+        if subject is not None:
+            missing.scene = found if found.agent else None  # a refusal that auditors may want to see
+        raise missing
+    _require_running(found)
+    ticket = Ticket(
+        request,
+        workspace_id=found.view.workspace.id,
+        agent_id=_require_ready(ctx, found).id,
+        app_url=found.app_url,
+        user_id=subject.user_id if subject else NIL,
+        cors_behavior=found.cors_behavior,
+    )
+    return ticket, found
+
+
+async def _load(tx: Tx, request: AppRequest) -> AppScene | None:
+    view = await _find_workspace(tx, request)
+    if view is None:
+        return None
+    agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])]
+    template = await template_store.get_template(tx, view.workspace.template_id)
+    cors = template.cors_behavior if template else "simple"
+    port = request.port
+    if port is not None:
+        agent = next((one for one in agents if _same(one.name, request.agent_name_or_id, one.id)), None)
+        level = "owner"
+        for share in await workspace_store.list_port_shares(tx, view.workspace.id):
+            if share.port == port.number and agent is not None and share.agent_name == agent.name:
+                level = _narrower(share.share_level, view.template.max_port_share_level)
+        # A stopped workspace has no agents: its owner should hear that it is stopped.
+        return AppScene(request, view, agent, None, level, port.url, cors)
+    apps = [detail.app for detail in await agent_store.list_apps(tx, [agent.id for agent in agents])]
+    by_id = {agent.id: agent for agent in agents}
+    named = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
+    wanted = request.agent_name_or_id
+    exact = [app for app in named if _same(by_id[app.agent_id].name, wanted, app.agent_id)] if wanted else named
+    if wanted and not exact and request.access_method == "subdomain":
+        exact = named  # older addresses name an agent that a slug does not need
+    if not exact:
+        return AppScene(request, view, None, None, "owner", "", cors)
+    app = exact[0]
+    return AppScene(request, view, by_id[app.agent_id], app, app.sharing_level, app.url, cors)
+
+
+def _same(name: str, wanted: str, identity: UUID) -> bool:
+    return name.lower() == wanted.lower() or str(identity) == wanted.lower()
+
+
+async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
+    owner_id = as_uuid(request.username_or_id)
+    if owner_id is None:
+        owner = await user_store.get_user_by_name(tx, request.username_or_id)
+        owner_id = owner.id if owner else None
+    if owner_id is None:
+        return None
+    workspace_id = as_uuid(request.workspace_name_or_id)
+    if workspace_id is not None:
+        view = await workspace_store.get_view(tx, workspace_id)
+        return view if view and not view.workspace.deleted and view.workspace.owner_id == owner_id else None
+    return await workspace_store.get_view_by_name(tx, owner_id, request.workspace_name_or_id)
+
+
+def _narrower(level: str, limit: str) -> str:
+    """The template's limit may have become smaller since a port was shared."""
+    return min(level, limit, key=SHARE_LEVELS.index)
+
+
+def _effective_level(ctx: Context, scene: AppScene) -> str:
+    if scene.request.access_method == "path" and not ctx.config.dangerous_allow_path_app_sharing:
+        return "owner"
+    return scene.sharing_level
+
+
+def _allows(ctx: Context, scene: AppScene, level: str, subject: Subject | None) -> bool:
+    if subject is None:
+        return level == "public"
+    row = scene.view.workspace
+    by_path = scene.request.access_method == "path"
+    is_owner = subject.user_id == row.owner_id
+    # A page under our own origin acts as whoever looks at it: nobody should be lured into another's.
+    by_role = is_owner or not by_path or level != "owner" or ctx.config.dangerous_allow_path_app_site_owner_access
+    if by_role and decide(subject, "application_connect", workspace_resource(row, dormant=False)):
+        return True
+    if level == "public":
+        return True
+    if not scope_allows(subject, "application_connect", "workspace"):
+        return False
+    ids = allowed_ids(subject, "workspace")
+    if ids is not None and str(row.id) not in ids:
+        return False
+    return level == "authenticated" or (level == "organization" and row.organization_id in subject.organization_roles)
+
+
+def _require_running(scene: AppScene) -> None:
+    """Raises AppRefusedError for a workspace that sleeps or stands."""
+    view = scene.view
+    if view.workspace.dormant_at is not None:
+        raise AppRefusedError("workspace_dormant", scene=scene)
+    if view.latest.build.transition != "start":
+        raise AppRefusedError("workspace_offline", view.latest.status, scene)
+    if scene.agent is None:
+        if view.latest.job.status in {"pending", "running"}:
+            raise AppRefusedError("workspace_offline", view.latest.status, scene)
+        raise AppRefusedError("not_found")
+
+
+def _require_ready(ctx: Context, scene: AppScene) -> AgentRow:
+    """The agent, when it and the application can be reached. Raises AppRefusedError."""
+    agent, app = scene.agent, scene.app
+    if agent is None:
+        raise AppRefusedError("not_found")
+    if app is not None and (app.external or not app.url):
+        raise AppRefusedError("not_web", "external" if app.external else "command", scene)
+    if app_port(scene.app_url) < MIN_SHARED_PORT:
+        raise AppRefusedError("reserved_port", scene=scene)
+    status = status_of(agent, ctx.clock.now())
+    if status != "connected":
+        raise AppRefusedError("agent_offline", status, scene)
+    if app is not None and app.health == "unhealthy":
+        raise AppRefusedError("app_unhealthy", app.healthcheck_url, scene)
+    return agent
+
+
+def app_port(url: str) -> int:
+    """The port an application listens on; 0 for an address that names none we could dial."""
+    try:
+        parts = urlsplit(url)
+        return parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    except ValueError:
+        return 0
+
+
+async def look_again(ctx: Context, ticket: Ticket) -> None:
+    """Whether what a ticket was given for is still there. Raises AppRefusedError."""
+    found = await ctx.db.read(_load, ticket.request)
+    if found is None:
+        raise AppRefusedError("not_found")
+    _require_running(found)
+    _require_ready(ctx, found)
+
+
+async def cors_of(ctx: Context, request: AppRequest) -> str:
+    """What the template of a workspace says about pages of other origins; `simple` for one that does not exist."""
+    return await ctx.db.read(_cors_of, request)
+
+
+async def _cors_of(tx: Tx, request: AppRequest) -> str:
+    view = await _find_workspace(tx, request)
+    template = await template_store.get_template(tx, view.workspace.template_id) if view else None
+    return template.cors_behavior if template else "simple"

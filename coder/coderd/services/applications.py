@@ -1,0 +1,134 @@
+"""Around applications, for people who are signed in: handing a session over to another host, terminal tickets.
+
+Opening an application is `app_access.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from uuid import UUID
+
+from coder.coderd.services import app_tokens, keys
+from coder.coderd.services.agents import load_agent
+from coder.coderd.services.app_tokens import Ticket
+from coder.coderd.services.authorization import require
+from coder.coderd.services.errors import Invalid
+from coder.coderd.services.signing_keys import TokenRefused
+from coder.coderd.store import keys as key_store
+from coder.coderd.store import workspace_proxies as proxy_store
+from coder.domain import scopes
+from coder.domain.app_addresses import AppRequest, HostPattern
+from coder.domain.app_headers import API_KEY_QUERY
+
+if TYPE_CHECKING:
+    from coder.coderd.services.authentication import Caller
+    from coder.coderd.services.context import Context
+    from coder.domain.policy import Subject
+
+SCOPE = "coder:application_connect"
+_NOT_OURS = (
+    "The redirect_uri query parameter must be the primary wildcard app hostname, a workspace proxy access URL or a "
+    "workspace proxy wildcard app hostname."
+)
+
+
+def app_host(ctx: Context) -> str:
+    """The wildcard as links use it; empty without one."""
+    return HostPattern(ctx.config.wildcard_access_url).with_port(ctx.access_url)
+
+
+async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
+    """Where to send the browser: back to the application's host, with a sealed key of its own.
+
+    The key reaches applications only, so that a host which lost it has not lost the account. Raises Invalid,
+    Forbidden.
+    """
+    parts = urlsplit(redirect_uri)
+    if not await _is_ours(ctx, redirect_uri):
+        raise Invalid("Invalid redirect_uri.", _NOT_OURS)
+    require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
+    # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
+    allow = caller.key.allow_list or keys.ANY
+    keys.check_reach(caller.subject, scopes.combined([SCOPE], allow))
+    row, token = keys.new_key(
+        caller.user.id,
+        caller.key.login_type,
+        ctx.config.session_duration,
+        ctx.clock.now(),
+        scopes=(SCOPE,),
+        allow_list=allow,
+        ip=caller.credentials.remote_ip,
+    )
+    row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
+    await ctx.db.run(key_store.insert_key, row)
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
+    query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
+
+
+async def _is_ours(ctx: Context, redirect_uri: str) -> bool:
+    """Does an address lead to a host that only this deployment serves?"""
+    try:
+        parts = urlsplit(redirect_uri)
+        port = parts.port
+    except ValueError:
+        return False
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or "\\" in redirect_uri:
+        return False
+    host = f"{parts.hostname}:{port}" if port else parts.hostname
+    if _below(ctx.config.wildcard_access_url, host):
+        return True
+    for proxy in await ctx.db.read(proxy_store.list_proxies):
+        if _below(proxy.wildcard_hostname, host):
+            return True
+        if proxy.url and urlsplit(proxy.url).netloc.lower() == parts.netloc.lower():
+            return True
+    return False
+
+
+def _below(pattern: str, host: str) -> bool:
+    label = HostPattern(pattern).label_of(host) if pattern else None
+    return bool(label) and "--" in str(label)
+
+
+# ---- terminals
+
+
+async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_id: UUID) -> str:
+    """A ticket for one agent's terminal, for a place that has no session (a proxy). Raises Invalid, NotFound."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"ws", "wss"}:
+        raise Invalid("Invalid URL.", 'invalid URL scheme "' + parts.scheme + "\", expected 'ws' or 'wss'")
+    wanted = f"/api/v2/workspaceagents/{agent_id}/pty"
+    if parts.path != wanted:
+        raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{wanted}"')
+    if not await _is_server(ctx, parts.netloc):
+        raise Invalid("Invalid URL.", f'invalid hostname "{parts.netloc}"')
+    place = await load_agent(ctx, subject, agent_id, "ssh")
+    ticket = Ticket(terminal_request(agent_id), place.workspace_id, agent_id, "", subject.user_id)
+    token, _ = await app_tokens.issue_ticket(ctx, ticket)
+    return token
+
+
+async def _is_server(ctx: Context, netloc: str) -> bool:
+    """This server by its access URL, or a proxy by its own."""
+    if netloc.lower() == urlsplit(ctx.access_url).netloc.lower():
+        return True
+    proxies = await ctx.db.read(proxy_store.list_proxies)
+    return any(proxy.url and urlsplit(proxy.url).netloc.lower() == netloc.lower() for proxy in proxies)
+
+
+def terminal_request(agent_id: UUID) -> AppRequest:
+    """What a terminal's ticket is bound to."""
+    return AppRequest("terminal", f"/api/v2/workspaceagents/{agent_id}/pty", "", "", str(agent_id), "")
+
+
+async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> bool:
+    """Does this ticket open this agent's terminal?"""
+    try:
+        found = await app_tokens.read_ticket_untrusted(ctx, token)
+    except TokenRefused:
+        return False
+    return found.request == terminal_request(agent_id) and found.agent_id == agent_id

@@ -1,0 +1,147 @@
+"""The other server processes on this database: who lives, the mesh of their relays, their coordinators' conversation.
+
+Every replica renews its row; one that has not for `DEAD` seconds is gone for the others, at once when it says goodbye.
+A replica is reached by others at `--derp-server-relay-url`; without it its relay stays by itself, which is enough as
+long as peers can reach each other directly. The relays know each other by a key in the database.
+"""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.api.proxies import Replica
+from coder.base.log import get_logger
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services.authorization import require
+from coder.coderd.services.relay import Relay
+from coder.coderd.services.this_replica import ThisReplica
+from coder.coderd.store import replicas as store
+from coder.coderd.store.replicas import ReplicaRow
+from coder.domain.policy import Resource, Subject
+from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
+from coder.mesh.drivers.derp_mesh import keep_meshed
+from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.drivers.transport import DerpTransport
+from coder.net.policy import DialPolicy
+from coder.tailnet.relay import RelayDialer
+
+if TYPE_CHECKING:
+    from coder.coderd.services.context import Context
+
+RENEW = 10.0
+DEAD = 35.0
+"""Seconds: three renewals may be late."""
+
+_log = get_logger("replicas")
+
+
+class Replicas:
+    """What this one knows of the others, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._me: ThisReplica = ctx.part(ThisReplica)
+        self.rows: list[ReplicaRow] = []
+        self._links: dict[UUID, tuple[str, trio.CancelScope]] = {}
+        self._latency_us = 0
+
+    async def renew(self, nursery: trio.Nursery) -> None:
+        """Our row, and what follows from those of the others."""
+        ctx, now = self._ctx, self._ctx.clock.now()
+        began = ctx.clock.monotonic()
+        row = ReplicaRow(
+            self._me.id, socket.gethostname(), ctx.config.derp_server_region_id, ctx.config.derp_server_relay_url,
+            self._latency_us, self._me.started_at, now, BUILD_VERSION, "",
+        )  # fmt: skip
+        self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
+        self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
+        ctx.coordinator.bridge.set_others(one.id for one in self.rows)
+        self._mesh(nursery)
+
+    def _mesh(self, nursery: trio.Nursery) -> None:
+        relay: Relay = self._ctx.part(Relay)
+        if relay.server is None:
+            return
+        wanted = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
+        for key, (url, scope) in list(self._links.items()):
+            if wanted.get(key) != url:
+                scope.cancel()
+                del self._links[key]
+        for key, url in wanted.items():
+            if key not in self._links:
+                scope = trio.CancelScope()
+                self._links[key] = (url, scope)
+                nursery.start_soon(_keep_linked, relay.server, url, relay.mesh_key, scope)
+
+
+async def _keep_linked(server: DerpServer, url: str, mesh_key: str, scope: trio.CancelScope) -> None:
+    dialer = RelayDialer(DialPolicy(url, Secret("")))
+    policy = DialPolicy(url, Secret(""))
+    node = DerpNode(
+        name="replica", region_id=0, host_name=policy.origin.hostname or "",
+        derp_port=policy.origin.port or (443 if policy.origin.scheme == "https" else 80),
+        force_http=policy.origin.scheme != "https",
+    )  # fmt: skip
+    region = DerpRegion(0, "replica", "Replica", (node,), embedded_relay=True)
+
+    async def dial() -> DerpTransport:
+        return await dialer(region, node)
+
+    with scope:
+        await keep_meshed(server, dial, mesh_key)
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: this replica among the others, until the server stops. Needs the relay and the coordinator."""
+    replicas: Replicas = ctx.part(Replicas)
+    bridge = ctx.coordinator.bridge
+    async with trio.open_nursery() as nursery:
+        await nursery.start(bridge.listen)
+        nursery.start_soon(bridge.speak)
+        await replicas.renew(nursery)
+        bridge.announce()
+        task_status.started()
+        nursery.start_soon(_keep_renewing, replicas, nursery)
+        await ctx.stopping.wait()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 2):  # everything else is being cancelled
+            await bridge.say_goodbye()
+            await ctx.db.run(store.delete_replica, ctx.part(ThisReplica).id)
+        nursery.cancel_scope.cancel()
+
+
+async def _keep_renewing(replicas: Replicas, nursery: trio.Nursery) -> None:
+    while True:
+        await trio.sleep(RENEW)
+        try:
+            await replicas.renew(nursery)
+        except Exception as error:
+            # A database that is away for a moment: the others notice before we do.
+            _log.warn("this replica's row was not renewed", error=error)
+
+
+async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
+    """Those that live. Raises NotFound for those who may not know."""
+    require(subject, "read", Resource("replicas"))
+    replicas: Replicas = ctx.part(Replicas)
+    began = ctx.clock.monotonic()
+    rows = await ctx.db.read(store.list_replicas, ctx.clock.now() - timedelta(seconds=DEAD))
+    latency = int((ctx.clock.monotonic() - began) * 1e6)
+    me: ThisReplica = ctx.part(ThisReplica)
+    return [
+        Replica(
+            id=row.id,
+            hostname=row.hostname,
+            created_at=row.created_at,
+            relay_address=row.relay_address,
+            region_id=row.region_id,
+            error=row.error,
+            database_latency=latency if row.id == me.id else row.database_latency_us,
+        )
+        for row in rows or replicas.rows
+    ]

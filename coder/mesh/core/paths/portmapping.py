@@ -1,0 +1,198 @@
+"""A port of the router's, mapped to ours: asking, renewing, giving back.
+
+Lives here: the conversation with one router as a table and one function per event. Which router that is and the socket
+are `drivers/portmap.py`'s, the messages `wire/portmap.py`'s.
+Obeys RFC 6887 (PCP; 11.2.1 renewal) and RFC 6886 (NAT-PMP) for routers that know no more. Why no UPnP:
+docs/decisions/port-mapping.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from ipaddress import ip_address
+
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.wire import portmap
+from coder.mesh.core.wire.portmap import NONCE_SIZE, PcpMap, PcpMapped, PmpAddress, PmpAskAddress, PmpMap, PmpMapped
+
+LIFETIME = 7200
+"""Seconds a mapping is asked for: RFC 6886 section 3.3 recommends it, and a crash leaves the hole open no longer."""
+SHORTEST, LONGEST = 120, 86_400
+"""Ours: bounds of what is believed when a router grants another lifetime; renewal comes after half of it."""
+WAITS = (0.25, 0.5, 1.0, 2.0)
+"""Ours, seconds between repetitions: the router is one hop away, and most do not answer at all. RFC 6887 begins with
+three seconds and never ends; a direct path is wanted sooner."""
+ASK_AGAIN = 1800.0
+"""Seconds a refusal or silence holds (RFC 6887 section 7.4: thirty minutes for what does not pass by itself)."""
+
+
+class State(Enum):
+    """How far we are with this router."""
+
+    IDLE = "idle"
+    """Nothing is wanted."""
+    ASKING_PCP = "asking by PCP"
+    ASKING_PMP = "asking by NAT-PMP"
+    MAPPED = "mapped"
+    REFUSED = "refused"
+    """It said no."""
+    SILENT = "silent"
+    """It never answered: no such service."""
+
+
+class Event(Enum):
+    """What can happen."""
+
+    WANTED = "a mapping is wanted"
+    GRANTED = "granted"
+    REFUSAL = "refused"
+    OLDER_VERSION = "knows NAT-PMP only"
+    NO_ANSWER = "no answer"
+    TIME_TO_ASK = "half its life, or half an hour is over"
+    UNWANTED = "nothing is wanted any longer"
+
+
+_ASKING = (State.ASKING_PCP, State.ASKING_PMP)
+TABLE: dict[tuple[State, Event], State] = {
+    **{(state, Event.WANTED): State.ASKING_PCP for state in State},
+    **{(state, Event.UNWANTED): State.IDLE for state in State},
+    (State.ASKING_PCP, Event.GRANTED): State.MAPPED,
+    (State.ASKING_PCP, Event.REFUSAL): State.REFUSED,
+    (State.ASKING_PCP, Event.OLDER_VERSION): State.ASKING_PMP,
+    (State.ASKING_PCP, Event.NO_ANSWER): State.ASKING_PMP,
+    (State.ASKING_PMP, Event.GRANTED): State.MAPPED,
+    (State.ASKING_PMP, Event.REFUSAL): State.REFUSED,
+    (State.ASKING_PMP, Event.NO_ANSWER): State.SILENT,
+    (State.MAPPED, Event.TIME_TO_ASK): State.ASKING_PCP,
+    (State.REFUSED, Event.TIME_TO_ASK): State.ASKING_PCP,
+    (State.SILENT, Event.TIME_TO_ASK): State.ASKING_PCP,
+}
+"""What is not here is an error. Renewal asks by PCP again: a router with new firmware may have learnt it."""
+
+
+class PortMapping:
+    """One UDP port of ours and one router. Time in seconds on any monotonic clock."""
+
+    __slots__ = (
+        "_by_pcp", "_client", "_due", "_expires", "_external_ip", "_nonce", "_port", "_random", "_tries",
+        "_wanted_port", "external", "speaks", "state",
+    )  # fmt: skip
+
+    def __init__(self, random: Callable[[int], bytes]) -> None:
+        self.state = State.IDLE
+        self.external: Address | None = None
+        """Where the router lets others reach us; None without a mapping."""
+        self.speaks = ""
+        """`PCP` or `NAT-PMP` once it has answered."""
+        self._random = random
+        self._client, self._port = "", 0
+        self._nonce = b""
+        self._by_pcp = True
+        self._due: float | None = None
+        self._tries = 0
+        self._expires: float | None = None
+        self._external_ip = ""
+        self._wanted_port = 0
+
+    def want(self, client: str, port: int, now: float) -> list[bytes]:
+        """Map this UDP port of this IPv4 address of ours; -> datagrams for the router."""
+        self.external, self._expires, self._external_ip = None, None, ""
+        self._client, self._port, self._wanted_port = client, port, port
+        self._nonce = self._random(NONCE_SIZE)
+        return self._step(Event.WANTED, now)
+
+    def release(self, now: float) -> list[bytes]:
+        """Give the mapping back; -> datagrams for the router, sent once: the lifetime does the rest."""
+        last: list[bytes] = []
+        if self.external is not None:
+            last = [PcpMap(self._nonce, self._client, self._port, 0).encode() if self._by_pcp
+                    else PmpMap(self._port, 0).encode()]  # fmt: skip
+        self.external = None
+        self._step(Event.UNWANTED, now)
+        return last
+
+    def next_wake(self) -> float | None:
+        """When `on_timer` has something to do."""
+        return min((at for at in (self._due, self._expires) if at is not None), default=None)
+
+    def on_timer(self, now: float) -> list[bytes]:
+        """Repeat, renew or give up; -> datagrams for the router."""
+        if self._expires is not None and now >= self._expires:
+            self.external = self._expires = None
+        if self._due is None or now < self._due:
+            return []
+        if self.state not in _ASKING:
+            return self._step(Event.TIME_TO_ASK, now)
+        if self._tries >= len(WAITS):
+            return self._step(Event.NO_ANSWER, now)
+        return self._ask(now)
+
+    def on_answer_untrusted(self, datagram: bytes, now: float) -> list[bytes]:
+        """The router said something; -> datagrams for it. WireError when it is no answer."""
+        answer = portmap.parse_answer_untrusted(datagram)
+        if self.state in (State.IDLE, State.SILENT):
+            return []
+        if isinstance(answer, portmap.Refused):
+            if self.state is State.ASKING_PCP and answer.result == portmap.UNSUPPORTED_VERSION:
+                return self._step(Event.OLDER_VERSION, now)
+            return self._step(Event.REFUSAL, now) if self.state in _ASKING else []
+        if isinstance(answer, PcpMapped):
+            if answer.nonce != self._nonce or answer.port != self._port:
+                return []
+            return self._granted(answer.result, answer.external, answer.lifetime, now, by_pcp=True)
+        if isinstance(answer, PmpAddress):
+            if answer.result == portmap.SUCCESS:
+                self._external_ip = answer.ip
+            return []
+        if answer.port != self._port:
+            return []
+        return self._granted_by_pmp(answer, now)
+
+    def _granted_by_pmp(self, answer: PmpMapped, now: float) -> list[bytes]:
+        if answer.result == portmap.SUCCESS and not self._external_ip:
+            # The answers crossed or one was lost: the address is asked for once more, the mapping is repeated with it.
+            return []
+        external = (self._external_ip, answer.external_port)
+        return self._granted(answer.result, external, answer.lifetime, now, by_pcp=False)
+
+    def _granted(self, result: int, external: Address, lifetime: int, now: float, *, by_pcp: bool) -> list[bytes]:
+        if self.state not in _ASKING:
+            return []
+        self.speaks = "PCP" if by_pcp else "NAT-PMP"
+        if result == portmap.UNSUPPORTED_VERSION and self.state is State.ASKING_PCP:
+            return self._step(Event.OLDER_VERSION, now)
+        if result != portmap.SUCCESS or not lifetime or not _reachable(external):
+            return self._step(Event.REFUSAL, now)
+        self._by_pcp = by_pcp
+        lifetime = min(max(lifetime, SHORTEST), LONGEST)
+        self.external, self._wanted_port = external, external[1]
+        more = self._step(Event.GRANTED, now)
+        self._expires, self._due = now + lifetime, now + lifetime / 2
+        return more
+
+    def _step(self, event: Event, now: float) -> list[bytes]:
+        self.state = TABLE[self.state, event]
+        self._due, self._tries = None, 0
+        if self.state in _ASKING:
+            return self._ask(now)
+        if self.state is not State.MAPPED:
+            self.external = self._expires = None
+        if self.state in (State.REFUSED, State.SILENT):
+            self._due = now + ASK_AGAIN
+        return []
+
+    def _ask(self, now: float) -> list[bytes]:
+        self._due = now + WAITS[self._tries]
+        self._tries += 1
+        if self.state is State.ASKING_PCP:
+            wanted_ip = self.external[0] if self.external else "0.0.0.0"
+            ask = PcpMap(self._nonce, self._client, self._port, LIFETIME, self._wanted_port, wanted_ip)
+            return [ask.encode()]
+        return [PmpAskAddress().encode(), PmpMap(self._port, LIFETIME, self._wanted_port).encode()]
+
+
+def _reachable(external: Address) -> bool:
+    """Whether the address means anything to others; a router behind another router grants what leads nowhere."""
+    ip = ip_address(external[0])
+    return external[1] > 0 and not (ip.is_unspecified or ip.is_multicast or ip.is_loopback or ip.is_link_local)

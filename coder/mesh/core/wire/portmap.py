@@ -1,0 +1,199 @@
+"""Asking a router for a port: PCP and its older form NAT-PMP, requests and answers.
+
+Lives here: the messages both ways (the answering side is for tests and costs little). Does not live here: whom to ask
+and when (paths/portmapping.py).
+Obeys RFC 6887 (PCP: sections 7, 11.1) and RFC 6886 (NAT-PMP: section 3). Only what an IPv4 UDP port needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from struct import Struct
+
+from coder.mesh.core.errors import WireError
+
+PORT = 5351
+"""Where routers listen (RFC 6887 section 19.1)."""
+NONCE_SIZE = 12
+PCP, NAT_PMP = 2, 0
+"""Versions, the first byte of every message."""
+MAX_SIZE = 1100
+"""RFC 6887 section 7: no PCP message is larger."""
+
+SUCCESS, UNSUPPORTED_VERSION, NOT_AUTHORIZED = 0, 1, 2
+"""Results that mean the same in both protocols."""
+
+_MAP, _ANSWER = 1, 0x80
+_UDP = 17
+_PCP_ASK = Struct("!BBHL16s12sB3xHH16s")
+_PCP_ANSWER = Struct("!BBxBLL12x12sB3xHH16s")
+_PMP_ASK = Struct("!BBHHHL")
+_PMP_ADDRESS = Struct("!BBHL4s")
+_PMP_ANSWER = Struct("!BBHLHHL")
+_PMP_ADDRESS_ASK = bytes((NAT_PMP, 0))
+_MAPPED = bytes(10) + b"\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class PcpMap:
+    """Map a UDP port, renew the mapping, or (lifetime 0) give it back."""
+
+    nonce: bytes
+    client: str
+    """Our IPv4 address as we know it; a router that sees another one refuses."""
+    port: int
+    lifetime: int
+    """Seconds."""
+    wanted_port: int = 0
+    wanted_ip: str = "0.0.0.0"
+
+    def encode(self) -> bytes:
+        """60 bytes."""
+        client, wanted = _mapped(self.client), _mapped(self.wanted_ip)
+        return _PCP_ASK.pack(PCP, _MAP, 0, self.lifetime, client, self.nonce, _UDP, self.port, self.wanted_port, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class PcpMapped:
+    """The router's answer to `PcpMap`."""
+
+    result: int
+    lifetime: int
+    """Seconds the mapping lives, or how long not to ask again after a refusal."""
+    epoch: int
+    """Seconds since the router began to remember mappings."""
+    nonce: bytes
+    port: int
+    external: tuple[str, int]
+
+    def encode(self) -> bytes:
+        """60 bytes."""
+        ip, port = self.external
+        return _PCP_ANSWER.pack(
+            PCP, _MAP | _ANSWER, self.result, self.lifetime, self.epoch, self.nonce, _UDP, self.port, port, _mapped(ip)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PmpAskAddress:
+    """NAT-PMP: what is your outside address?"""
+
+    def encode(self) -> bytes:
+        """2 bytes."""
+        return _PMP_ADDRESS_ASK
+
+
+@dataclass(frozen=True, slots=True)
+class PmpMap:
+    """NAT-PMP: as `PcpMap`."""
+
+    port: int
+    lifetime: int
+    wanted_port: int = 0
+
+    def encode(self) -> bytes:
+        """12 bytes."""
+        return _PMP_ASK.pack(NAT_PMP, _MAP, 0, self.port, self.wanted_port, self.lifetime)
+
+
+@dataclass(frozen=True, slots=True)
+class PmpAddress:
+    """NAT-PMP: the outside address."""
+
+    result: int
+    epoch: int
+    ip: str
+
+    def encode(self) -> bytes:
+        """12 bytes."""
+        return _PMP_ADDRESS.pack(NAT_PMP, _ANSWER, self.result, self.epoch, IPv4Address(self.ip).packed)
+
+
+@dataclass(frozen=True, slots=True)
+class PmpMapped:
+    """NAT-PMP: the mapping."""
+
+    result: int
+    epoch: int
+    port: int
+    external_port: int
+    lifetime: int
+
+    def encode(self) -> bytes:
+        """16 bytes."""
+        return _PMP_ANSWER.pack(
+            NAT_PMP, _MAP | _ANSWER, self.result, self.epoch, self.port, self.external_port, self.lifetime
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An answer that is an error and says nothing else: another version is spoken, or the request was malformed."""
+
+    version: int
+    """The version the router speaks."""
+    result: int
+
+    def encode(self) -> bytes:
+        """A header."""
+        return Struct("!BBH").pack(self.version, _MAP | _ANSWER, self.result) + bytes(20 if self.version == PCP else 4)
+
+
+Request = PcpMap | PmpMap | PmpAskAddress
+Answer = PcpMapped | PmpAddress | PmpMapped | Refused
+
+
+def parse_answer_untrusted(datagram: bytes) -> Answer:
+    """What a router says. WireError for anything that is no answer."""
+    if len(datagram) < 4 or len(datagram) > MAX_SIZE:
+        raise WireError("bad_length")
+    version, opcode = datagram[0], datagram[1]
+    if not opcode & _ANSWER:
+        raise WireError("no_answer")
+    if version == PCP:
+        return _parse_pcp(datagram, opcode)
+    if version != NAT_PMP:
+        raise WireError("unknown_version")
+    if opcode == _ANSWER and len(datagram) >= _PMP_ADDRESS.size:
+        _, _, result, epoch, ip = _PMP_ADDRESS.unpack_from(datagram)
+        return PmpAddress(result, epoch, str(IPv4Address(ip)))
+    if opcode == _MAP | _ANSWER and len(datagram) >= _PMP_ANSWER.size:
+        _, _, result, epoch, port, external, lifetime = _PMP_ANSWER.unpack_from(datagram)
+        return PmpMapped(result, epoch, port, external, lifetime)
+    result = int.from_bytes(datagram[2:4], "big")
+    if result == SUCCESS:
+        raise WireError("short_message")
+    return Refused(NAT_PMP, result)
+
+
+def _parse_pcp(datagram: bytes, opcode: int) -> Answer:
+    result = datagram[3]
+    if opcode == _MAP | _ANSWER and len(datagram) >= _PCP_ANSWER.size:
+        _, _, result, lifetime, epoch, nonce, protocol, port, external, ip = _PCP_ANSWER.unpack_from(datagram)
+        if protocol == _UDP and ip.startswith(_MAPPED):
+            return PcpMapped(result, lifetime, epoch, nonce, port, (str(IPv4Address(ip[12:])), external))
+    if result == SUCCESS:
+        raise WireError("not_about_us")
+    return Refused(PCP, result)
+
+
+def parse_request_untrusted(datagram: bytes) -> Request:
+    """What a router reads; the router's half of these protocols. WireError when it is nothing this module writes."""
+    if len(datagram) > MAX_SIZE:
+        raise WireError("bad_length")
+    if datagram == _PMP_ADDRESS_ASK:
+        return PmpAskAddress()
+    if len(datagram) == _PMP_ASK.size and datagram[:2] == bytes((NAT_PMP, _MAP)):
+        _, _, _, port, wanted, lifetime = _PMP_ASK.unpack(datagram)
+        return PmpMap(port, lifetime, wanted)
+    if len(datagram) >= _PCP_ASK.size and datagram[:2] == bytes((PCP, _MAP)):
+        _, _, _, lifetime, client, nonce, protocol, port, wanted, ip = _PCP_ASK.unpack_from(datagram)
+        if protocol == _UDP and client.startswith(_MAPPED) and ip.startswith(_MAPPED):
+            client, ip = str(IPv4Address(client[12:])), str(IPv4Address(ip[12:]))
+            return PcpMap(nonce, client, port, lifetime, wanted, ip)
+    raise WireError("unknown_request")
+
+
+def _mapped(ip: str) -> bytes:
+    return _MAPPED + IPv4Address(ip).packed

@@ -1,0 +1,158 @@
+"""Finding the router and talking to it about a port: the socket of `core/paths/portmapping.py`.
+
+Lives here: the default gateway, a socket only that gateway can answer to, and the loop. Asked is only a router that
+hides us: our own address is private and the world sees another one (a server with an address of its own asks nobody).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
+from math import inf
+from pathlib import Path
+
+import trio
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.paths.candidates import Address
+from coder.mesh.core.paths.portmapping import PortMapping
+from coder.mesh.core.wire import portmap
+
+_ROUTES = Path("/proc/net/route")
+_UP_GATEWAY = 0x3
+Place = tuple[str, str]
+"""(the gateway's IPv4 address, ours towards it)."""
+
+
+def find_gateway() -> Place | None:
+    """The IPv4 default gateway, the best one by metric; None where there is none or the system cannot be asked."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        gateway = _best_gateway(_ROUTES.read_text())
+        if not gateway:
+            return None
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect((gateway, portmap.PORT))  # sends nothing
+            return gateway, str(sock.getsockname()[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _best_gateway(table: str) -> str:
+    """From the text of /proc/net/route: addresses are hexadecimal in the machine's byte order."""
+    best, found = inf, ""
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) < 8 or fields[1] != "00000000" or fields[7] != "00000000":
+            continue
+        if int(fields[3], 16) & _UP_GATEWAY == _UP_GATEWAY and int(fields[6]) < best:
+            best, found = int(fields[6]), socket.inet_ntoa(struct.pack("=L", int(fields[2], 16)))
+    return found
+
+
+def is_hidden(own: str, observed: Sequence[Address]) -> bool:
+    """Whether a router translates us: the address we have is private, and nobody who saw us saw that one."""
+    ip = ip_address(own)
+    # Who sees us by loopback is on this machine and knows nothing of the router.
+    seen = [address for address, _ in observed if ":" not in address and not ip_address(address).is_loopback]
+    return bool(seen) and ip.is_private and not ip.is_loopback and own not in seen
+
+
+class PortMapper:
+    """Keeps one UDP port mapped while somebody wants it. `external` is the outcome; `speaks` names the protocol."""
+
+    def __init__(self, on_change: Callable[[], None], find: Callable[[], Place | None] | None = None) -> None:
+        self._on_change = on_change
+        self._find = find or find_gateway
+        self._wanted: tuple[Place, int] | None = None
+        self._mapping = PortMapping(os.urandom)
+        self._woken = trio.Event()
+
+    @property
+    def external(self) -> Address | None:
+        """Where the router lets others reach us; None without a mapping."""
+        return self._mapping.external
+
+    @property
+    def speaks(self) -> str:
+        """`PCP`, `NAT-PMP`, or nothing while no router has answered."""
+        return self._mapping.speaks
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether there is a router that was worth asking."""
+        return self._wanted is not None
+
+    def look(self, port: int, observed: Sequence[Address]) -> None:
+        """The network may have changed, or this is what others see of us: ask the router if it hides this port."""
+        place = self._find() if port else None
+        wanted = (place, port) if place is not None and is_hidden(place[1], observed) else None
+        if wanted is None and place is not None and not observed and self._wanted == (place, port):
+            return  # a round nobody answered says nothing about a router that is still there
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._woken.set()
+
+    async def run(self) -> None:
+        """Ask, renew, and give back at the end."""
+        while True:
+            self._woken = trio.Event()
+            if self._wanted is None:
+                await self._woken.wait()
+                continue
+            place, port = self._wanted
+            try:
+                await self._keep(place, port)
+            except OSError:
+                await self._woken.wait()  # that router cannot be sent to; another network may come
+
+    async def _keep(self, place: Place, port: int) -> None:
+        gateway, own = place
+        mapping = self._mapping = PortMapping(os.urandom)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.setblocking(False)
+            # A connected socket hears the router alone: RFC 6887 section 8.3 wants the source checked.
+            sock.connect((gateway, portmap.PORT))
+            try:
+                _send(sock, mapping.want(own, port, trio.current_time()))
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._converse, sock, mapping)
+                    await self._woken.wait()
+                    nursery.cancel_scope.cancel()
+            finally:
+                _send(sock, mapping.release(trio.current_time()))
+        self._on_change()
+
+    async def _converse(self, sock: socket.socket, mapping: PortMapping) -> None:
+        while True:
+            before = mapping.external
+            wake = mapping.next_wake()
+            with trio.move_on_at(inf if wake is None else wake):
+                await trio.lowlevel.wait_readable(sock)
+                self._read(sock, mapping)
+            _send(sock, mapping.on_timer(trio.current_time()))
+            if mapping.external != before:
+                self._on_change()
+
+    def _read(self, sock: socket.socket, mapping: PortMapping) -> None:
+        try:
+            datagram = sock.recv(portmap.MAX_SIZE + 1)
+        except OSError:
+            return  # the router's ICMP error: it has no such service; the repetitions find that out
+        try:
+            _send(sock, mapping.on_answer_untrusted(datagram, trio.current_time()))
+        except WireError:
+            return
+
+
+def _send(sock: socket.socket, datagrams: Sequence[bytes]) -> None:
+    for datagram in datagrams:
+        try:
+            sock.send(datagram)
+        except OSError:
+            continue  # lost like anywhere else on the way; also an ICMP error of an earlier one

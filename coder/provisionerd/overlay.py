@@ -1,0 +1,150 @@
+"""A daemon on the overlay: the server reaches it there to see that it lives and how loaded its machine is.
+
+Everything goes over connections the daemon makes: coordination over the link it has, packets through the relay. A
+look every half minute is no reason for UDP sockets and their keepalives, so direct paths are not sought. Servers
+that know nothing of this are left in peace; they go by the link's own heartbeat.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import partial
+from uuid import UUID
+
+import h11
+import trio
+
+from coder.base.host import HostWatch
+from coder.base.log import get_logger
+from coder.base.version import BUILD_VERSION
+from coder.mesh.node import NodeConfig, open_node
+from coder.net.policy import DialPolicy
+from coder.provisionerd.activity import Activity
+from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import overlay_pb2
+from coder.rpc.session import Session
+from coder.tailnet import derpmap
+from coder.tailnet.addresses import agent_address, node_id, service_address
+from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.relay import RelayDialer
+
+JOIN = "/coder.overlay.v1.Overlay/Join"
+HEALTH_PORT = 4
+"The port agents have their HTTP API on."
+HEALTH_PATH = "/api/v0/health"
+_TIMEOUT = 20.0
+
+_log = get_logger("provisionerd.overlay")
+
+
+@dataclass(slots=True)
+class _Place:
+    """The node, once the first server that knows of overlays has said who we are on it."""
+
+    id: UUID
+    controller: Controller
+
+
+class Overlay:
+    """One per process. `run` for as long as the daemon runs, `coordinate` with every session."""
+
+    def __init__(self, policy: DialPolicy, host: HostWatch, activity: Activity) -> None:
+        self._policy = policy
+        self._host, self._activity = host, activity
+        self._process = os.urandom(16)
+        self._place: _Place | None = None
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def coordinate(self, session: Session) -> None:
+        """Stays on the overlay until the session ends. Nothing that goes wrong here disturbs the jobs."""
+        try:
+            answer = await session.call(JOIN, overlay_pb2.JoinRequest(process=self._process), overlay_pb2.JoinResponse)
+        except RpcError as problem:
+            _log.debug("the server has no overlay for daemons", reason=problem.text)
+            return
+        except RpcClosed:
+            return
+        try:
+            await (await self._join(answer)).run(session)
+        except (RpcClosed, RpcError) as problem:
+            _log.debug("coordination ended", reason=problem.message)
+        except Exception as problem:
+            _log.warn("the overlay is out of reach", error=problem)
+
+    async def _join(self, answer: overlay_pb2.JoinResponse) -> Controller:
+        assert self._nursery is not None  # noqa: S101 - run() was started first
+        ident = UUID(bytes=answer.id)
+        if self._place is None or self._place.id != ident:
+            controller = await self._nursery.start(self._keep_node, ident, answer)
+            self._place = _Place(ident, controller)
+        return self._place.controller
+
+    async def _keep_node(
+        self,
+        ident: UUID,
+        answer: overlay_pb2.JoinResponse,
+        *,
+        task_status: trio.TaskStatus[Controller] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        relay = RelayDialer(self._policy, force_websockets=answer.derp_force_websockets)
+        config = NodeConfig(
+            addresses=(agent_address(ident), service_address(ident)),
+            derp_map=derpmap.with_embedded(derpmap.from_proto(answer.derp_map), self._policy.url),
+            derp_dialer=relay,
+            latency_probe=relay.probe,
+            direct=False,
+        )
+        url, number = self._policy.url, node_id(ident)
+        async with (
+            open_node(config) as node,
+            open_controller(node, "destination", number=number, server_url=url, direct=False) as controller,
+        ):
+            _log.debug("joined the overlay", address=str(config.addresses[0]))
+            task_status.started(controller)
+            try:
+                await trio.serve_listeners(self._serve, [node.tcp_listen(HEALTH_PORT)])
+            except Exception as problem:
+                _log.error("the overlay node failed", error=problem)
+                self._place = None  # the next session makes another
+
+    async def _serve(self, stream: trio.abc.Stream) -> None:
+        """One request a connection. Never raises for what the peer did."""
+        async with stream:
+            try:
+                with trio.fail_after(_TIMEOUT):
+                    await _answer(stream, partial(self.health))
+            except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
+                return
+
+    def health(self) -> dict[str, object]:
+        """What the server is told."""
+        return {
+            "version": BUILD_VERSION,
+            "host": asdict(self._host.look()),
+            "slots": {"total": self._activity.slots, "busy": len(self._activity.jobs)},
+            "jobs": sorted(self._activity.jobs),
+        }
+
+
+async def _answer(stream: trio.abc.Stream, health: partial[dict[str, object]]) -> None:
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=16 << 10)
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        connection.receive_data(bytes(await stream.receive_some(65536)))
+    if not isinstance(event, h11.Request):
+        return
+    fine = event.method == b"GET" and event.target == HEALTH_PATH.encode()
+    body = json.dumps(health() if fine else {"message": "Route not found."}).encode() + b"\n"
+    headers = [
+        ("Content-Type", "application/json; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("Connection", "close"),
+    ]
+    parts = (h11.Response(status_code=200 if fine else 404, headers=headers), h11.Data(body), h11.EndOfMessage())
+    await stream.send_all(b"".join(connection.send(part) or b"" for part in parts))

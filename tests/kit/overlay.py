@@ -1,0 +1,64 @@
+"""An agent with a real node on the overlay of a server under test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import trio
+
+from coder.base.secret import Secret
+from coder.coderd.services.derp_map import current_map
+from coder.mesh.node import NodeConfig, open_node
+from coder.net.dial import DialPolicy
+from coder.rpc.errors import RpcClosed
+from coder.tailnet import derpmap
+from coder.tailnet.addresses import agent_addresses, node_id
+from coder.tailnet.controller import open_controller
+from coder.tailnet.relay import RelayDialer
+from tests.kit.agents import AgentWorld, connected_agent
+
+
+@contextlib.asynccontextmanager
+async def running_agent(scene: AgentWorld, *, direct: bool = False) -> AsyncIterator[Any]:
+    """An agent with a real node: echoes on port 7, coordinates for as long as the block lasts."""
+    policy = DialPolicy(scene.world.url, token=Secret(scene.token))
+    relay = RelayDialer(policy)
+    config = NodeConfig(
+        addresses=agent_addresses(scene.agent_id),
+        derp_map=derpmap.with_embedded(current_map(scene.world.ctx), scene.world.url),
+        derp_dialer=relay,
+        direct=direct,
+    )
+
+    async def echo(stream: Any) -> None:
+        async for data in stream:
+            await stream.send_all(data)
+        await stream.aclose()
+
+    async def coordinate(controller: Any, session: Any) -> None:
+        with contextlib.suppress(RpcClosed):
+            await controller.run(session)
+
+    number = node_id(scene.agent_id)
+    async with (
+        open_node(config) as node,
+        open_controller(node, "destination", number=number, server_url=scene.world.url, direct=direct) as controller,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(trio.serve_listeners, echo, [node.tcp_listen(7)])
+        async with connected_agent(scene) as agent:
+            nursery.start_soon(coordinate, controller, agent.session)
+            yield controller
+            nursery.cancel_scope.cancel()
+
+
+async def exchange(stream: Any) -> None:
+    """Bytes to the echo and back."""
+    await stream.send_all(b"over the mesh")
+    received = b""
+    while len(received) < 13:
+        received += await stream.receive_some(100)
+    assert received == b"over the mesh"
+    await stream.aclose()

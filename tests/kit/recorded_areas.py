@@ -1,0 +1,210 @@
+"""What the recorded areas need beside a server: an agent, an echo server, an identity provider, bursts of requests.
+
+    async with recorded_area("oidc", folder) as world:
+        report = await world.replay()
+
+The recordings' README and the notes of their lines say what ran when; here it is made so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import trio
+
+from coder.base.child_env import child_env
+from coder.base.clock import FakeClock
+from coder.cli.provisioners import builtin_daemons
+from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.equality import Names
+from tests.kit.identity_provider import IdentityProvider, identity_provider
+from tests.kit.replay import Before, Report, load_area, replay_area, server_settings
+
+BUILDS = ("agents", "builds", "provisioners", "tasks", "templates", "workspace_options", "workspaces")
+"""Areas with builds: they need Terraform."""
+PLAIN = (
+    "auth", "deployment", "external_auth", "files", "first_user", "http", "oauth2_provider", "oidc", "organizations",
+    "ratelimit", "tokens", "users",
+)  # fmt: skip
+AREAS = tuple(sorted((*BUILDS, *PLAIN)))
+ROOT = Path(__file__).resolve().parents[2]
+_AGENT_FROM, _AGENT_UNTIL = 84, 145
+"""Lines of `agents` between which the recorded agent ran (its notes say so)."""
+_INVALID_FROM, _INVALID_UNTIL = 36, 37
+"""Lines of `external_auth` during which the provider calls the token invalid."""
+
+
+@dataclass
+class RecordedArea:
+    """A server in the area's start state."""
+
+    area: str
+    world: World
+    names: dict[str, str] = field(default_factory=dict)
+    before: Before | None = None
+
+    async def replay(self) -> Report:
+        return await replay_area(self.world.url, self.area, self.names, self.before)
+
+
+@contextlib.asynccontextmanager
+async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
+    """The server of an area and what runs beside it, for the length of the block. `folder` is for files."""
+    with contextlib.ExitStack() as stack:
+        idp = stack.enter_context(identity_provider()) if area in {"oidc", "external_auth"} else None
+        settings: dict[str, Any] = dict(server_settings(area, idp.url if idp else ""))
+        if area in BUILDS or area == "external_auth":
+            settings |= {"provisioner": builtin_daemons, "provisioner_daemons": 3, "cache_dir": folder}
+        # Limits are counted by the minute: a replay must not run from one into the next.
+        clock = FakeClock(datetime.now(UTC)) if area == "ratelimit" else None
+        async with running_coderd(clock=clock, **settings) as world:
+            if area != "first_user":
+                created = await world.post("/api/v2/users/first", FIRST_USER)
+                assert created.status_code == 201, created.text
+            found = RecordedArea(area, world, {"idp_url": idp.url} if idp else {})
+            found.before = _beside(area, world, idp, stack, folder)
+            yield found
+
+
+def _beside(
+    area: str, world: World, idp: IdentityProvider | None, stack: contextlib.ExitStack, folder: Path
+) -> Before | None:
+    if idp is not None:
+        return _claims(idp) if area == "oidc" else _validity(idp)
+    if area == "agents":
+        stack.enter_context(_echo_server())
+        return stack.enter_context(_Agent(world.url, folder)).before
+    return {"ratelimit": _bursts, "deployment": _attempt}.get(area, _nothing)(world)
+
+
+def _claims(idp: IdentityProvider) -> Before:
+    """The provider says of a person what the next line's note has."""
+    notes = {line["n"]: line["note"] for line in load_area("oidc")}
+
+    async def before(number: int, _names: Names) -> None:
+        told = re.search(r"claims (\{.*\})", notes[number])
+        if told:
+            idp.claims = json.loads(told[1])
+
+    return before
+
+
+def _validity(idp: IdentityProvider) -> Before:
+    idp.user_code, idp.device_code, idp.interval = "ABCD-1234", "dc-1", 5
+
+    async def before(number: int, _names: Names) -> None:
+        idp.valid = not _INVALID_FROM <= number < _INVALID_UNTIL
+
+    return before
+
+
+def _bursts(world: World) -> Before:
+    """Requests between the recorded lines: notes speak of "after 59 requests within a minute" and "after 13"."""
+
+    async def before(number: int, names: Names) -> None:
+        async with httpx.AsyncClient(base_url=world.url) as client:
+            if number == 8:
+                for _ in range(59):
+                    await client.post("/api/v2/users/login", json={"email": "zz@b.c", "password": "x"})
+            if number == 18:
+                headers = {"Content-Type": "application/x-tar", "Coder-Session-Token": names.bound["token.admin"]}
+                for _ in range(13):
+                    await client.post("/api/v2/files", content=b"garbage", headers=headers)
+
+    return before
+
+
+def _attempt(world: World) -> Before:
+    """A line that is set aside: what later lines show of the audit log has alice's refused attempt in it."""
+    done = False
+
+    async def before(number: int, names: Names) -> None:
+        nonlocal done
+        if number > 115 and not done:
+            done = True
+            headers = {"Coder-Session-Token": names.bound["token.alice"], "User-Agent": "conformance-client"}
+            async with httpx.AsyncClient(base_url=world.url) as client:
+                await client.patch("/api/v2/settings/idpsync/organization", json={}, headers=headers)
+
+    return before
+
+
+def _nothing(_world: World) -> None:
+    return None
+
+
+class _Agent:
+    """Our own agent, started and stopped where the recording had one."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url, self._folder = url, folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> _Agent:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop()
+
+    async def before(self, number: int, names: Names) -> None:
+        if _AGENT_FROM <= number < _AGENT_UNTIL and self._process is None:
+            env = child_env({"CODER_AGENT_TOKEN": names.bound["token.agent"], "CODER_AGENT_URL": self._url})
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "coder", "agent", "--log-dir", str(self._folder)],
+                cwd=ROOT,
+                env={**env, "HOME": str(self._folder)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        elif number >= _AGENT_UNTIL and self._process is not None and self._process.poll() is None:
+            await trio.to_thread.run_sync(self._stop)
+
+    def _stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+class _Echo(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        forwarded = "X-Forwarded-For" in self.headers
+        body = f"hello {self.path} cookies={self.headers.get('Cookie', '')} fwd={forwarded}".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def _echo_server() -> Iterator[None]:
+    """The web server the recorded workspace had on this port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 19099), _Echo)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,63 @@
+"""An agent of a workspace made ahead: it starts anew when somebody gets the workspace, and never otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from coder.agent import claims
+from coder.agent.claims import is_claim, wait_until_given
+from coder.net.policy import DialPolicy
+
+EVENT = b'event: data\ndata: {"workspace_id":"x","reason":"prebuild_claimed","owner_id":"y"}\n\n'
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+NEVER = b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (EVENT, True),
+        (b"event: ping\n\n" + EVENT, True),
+        (EVENT[:40], False),
+        (b"data: no json\n\n", False),
+        (b'data: ["prebuild_claimed"]\n\n', False),
+        (b'data: {"reason":"other"}\n\n', False),
+    ],
+)
+def test_which_event_counts(text: bytes, found: bool) -> None:
+    assert is_claim(text) is found
+
+
+@asynccontextmanager
+async def server(*answers: bytes) -> AsyncIterator[DialPolicy]:
+    """Answers one connection after the other."""
+    left = list(answers)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(left.pop(0))
+
+    async with trio.open_nursery() as nursery:
+        start: Callable[..., Any] = nursery.start
+        listeners = await start(trio.serve_tcp, serve, 0)
+        port = listeners[0].socket.getsockname()[1]
+        yield DialPolicy(f"http://127.0.0.1:{port}", proxies={})
+        nursery.cancel_scope.cancel()
+
+
+async def test_most_workspaces_wait_for_nobody() -> None:
+    async with server(NEVER) as policy:
+        assert await wait_until_given(policy) is False
+
+
+async def test_the_event_ends_the_wait_though_connections_break(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_FIRST_DELAY", 0.001)
+    monkeypatch.setattr(claims, "_LAST_DELAY", 0.001)
+    async with server(HEAD + b"event: ping\n\n", b"", HEAD + EVENT[:20], HEAD + EVENT) as policy:
+        assert await wait_until_given(policy) is True

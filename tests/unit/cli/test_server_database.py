@@ -1,0 +1,92 @@
+"""Commands on a deployment's database: administrators and the keys of what is sealed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from uuid import UUID
+
+from coder.coderd.store import user_links
+from coder.coderd.store.tables.belongings import user_secrets
+from coder.coderd.store.tables.identity import git_ssh_keys
+from coder.coderd.store.user_links import LinkRow
+from tests.kit.cli import run_cli
+from tests.kit.coderd import World, running_coderd
+
+OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
+
+
+async def stored(world: World) -> tuple[str, str]:
+    """A secret's value and an SSH key as they lie in the database."""
+
+    async def read(tx: object) -> tuple[str, str]:
+        value = (await tx.execute(user_secrets.select())).one().value  # type: ignore[attr-defined]
+        return value, (await tx.execute(git_ssh_keys.select())).first().private_key  # type: ignore[attr-defined]
+
+    return await world.ctx.db.read(read)
+
+
+def key_id(key: str) -> str:
+    return hashlib.sha256(base64.b64decode(key)).hexdigest()[:8]
+
+
+async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
+    async with running_coderd(first_user=True, external_token_encryption_keys=(OLD, NEW)) as world:
+        url = world.ctx.config.postgres_url.reveal()
+        env = {"CODER_PG_CONNECTION_URL": url, "CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL": url}
+
+        async def coder(*words: str, code: int = 0, **more: str) -> str:
+            done = await run_cli(list(words), home=tmp_path, env={**env, **more})
+            assert done.code == code, done.stderr
+            return done.stdout if not code else done.stderr
+
+        made = await world.post("/api/v2/users/me/secrets", {"name": "a", "value": "s3cret", "env_name": "A"})
+        assert made.status_code == 201
+        assert all(text.startswith(f"sealed:1:{key_id(OLD)}:") for text in await stored(world))
+        keys = {
+            "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY": NEW,
+            "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_OLD_KEYS": OLD,
+        }
+        assert "key is not among" in await coder("server", "dbcrypt", "rotate", "-y", "--new-key", NEW, code=1)
+        assert "values were sealed" in await coder("server", "dbcrypt", "rotate", "-y", **keys)
+        assert all(text.startswith(f"sealed:1:{key_id(NEW)}:") for text in await stored(world))
+        assert (await world.put("/api/v2/users/me/gitsshkey")).status_code == 200
+        opened = await coder(
+            "server", "dbcrypt", "decrypt", "-y", CODER_EXTERNAL_TOKEN_ENCRYPTION_DECRYPT_KEYS=f"{NEW},{OLD}"
+        )
+        assert "values were opened" in opened
+        value, private_key = await stored(world)
+        assert (value, "PRIVATE KEY" in private_key) == ("s3cret", True)
+        await coder("server", "dbcrypt", "rotate", "-y", **keys)
+        assert "values were deleted" in await coder("server", "dbcrypt", "delete", "-y")
+        assert (await world.get("/api/v2/users/me/secrets")).json() == []
+        assert "no base64 of 32 bytes" in await coder("server", "dbcrypt", "rotate", "-y", "--new-key", "x", code=1)
+        words = ("server", "create-admin-user", "--username", "root", "--email", "root@b.c")
+        assert "User created successfully." in await coder(*words, CODER_PASSWORD="SomeSecure123!")
+        token = await world.login("root@b.c", "SomeSecure123!")
+        me = (await world.get("/api/v2/users/me", token=token)).json()
+        assert ([role["name"] for role in me["roles"]], len(me["organization_ids"])) == (["owner"], 1)
+        assert "already exists" in await coder(*words, code=1, CODER_PASSWORD="SomeSecure123!")
+        refused = await coder(
+            *words, "--postgres-connection-auth", "awsiamrds", code=1, CODER_PASSWORD="SomeSecure123!"
+        )
+        assert "not supported" in refused
+        await _links(world)
+        links = ("server", "fix-oidc-links", "--issuer-url", "https://new.example.com")
+        assert await coder(*links, "-n") == "1 accounts are tied to people of another issuer.\n"
+        assert "1 accounts were untied" in await coder(*links, "-y")
+        assert "0 accounts" in await coder(*links)
+        assert "the issuer is needed" in await coder("server", "fix-oidc-links", code=1)
+        assert "1 accounts were untied" in await coder("server", "fix-oidc-links", "--force-reset-all", "-y")
+
+
+async def _links(world: World) -> None:
+    """Two accounts at OpenID providers, one of them a former one."""
+
+    async def write(tx: object) -> None:
+        for owner, issuer in ((world.user_id, "https://old.example.com"), (user_id, "https://new.example.com")):
+            await user_links.put_link(tx, LinkRow(UUID(owner), "oidc", f"{issuer}||1", "", "", None, {}))  # type: ignore[arg-type]
+
+    user_id, _ = await world.member()
+    await world.ctx.db.run(write)

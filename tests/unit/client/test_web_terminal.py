@@ -1,0 +1,58 @@
+"""A terminal over the deployment's WebSocket, and a bundle for those who help, from a process of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import trio
+
+from coder.base.child_env import child_env
+from coder.net.policy import DialPolicy
+from tests.kit.agents import workspace_world
+from tests.kit.whole_agent import running_agent
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
+    async with workspace_world(agent_fields={"env": {"STAGE": "do not tell"}}) as scene:
+        world = scene.world
+        env = child_env(
+            {
+                "CODER_URL": world.url,
+                "CODER_SESSION_TOKEN": world.token,
+                "HOME": str(tmp_path),
+                "CODER_CONFIG_DIR": str(tmp_path / "config"),
+            }
+        )
+
+        async def coder(*words: str, stdin: bytes = b"", code: int = 0) -> str:
+            with trio.fail_after(60):
+                done = await trio.run_process(
+                    [sys.executable, "-m", "coder", *words], cwd=ROOT, env=env, stdin=stdin, check=False,
+                    capture_stdout=True, stderr=subprocess.STDOUT,
+                )  # fmt: skip
+            said: str = done.stdout.decode()
+            assert done.returncode == code, said
+            return said
+
+        async with running_agent(scene, DialPolicy(world.url), tmp_path / "agent"):
+            said = await coder("exp", "rpty", "dev", "--", "echo", "sum=$((40+2))")
+            assert "sum=42" in said
+            assert "--reconnect" in said
+            assert "no UUID" in await coder("exp", "rpty", "-r", "mine", "dev", code=1)
+            await coder("support", "bundle", "dev", "-y", "-O", str(tmp_path / "bundle.zip"))
+        assert "EOF" in await coder("support", "bundle", code=1)
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
+        names = set(bundle.namelist())
+        everything = "".join(bundle.read(name).decode(errors="replace") for name in names)
+        agent = json.loads(bundle.read("agent/main/agent.json"))
+    wanted = {"deployment/buildinfo.json", "deployment/config.json", "deployment/health.json", "manifest.json"}
+    assert names >= wanted | {"workspace/workspace.json", "workspace/build_logs.json", "cli_logs.txt"}
+    assert agent["environment_variables"] == {"STAGE": "***"}
+    for secret in (world.token, scene.token, "do not tell"):
+        assert secret not in everything

@@ -1,0 +1,139 @@
+"""The recorded speed tests and the recorded terminal, as conversations with our agent and our client."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.environment import find_identity
+from coder.agent.reconnecting_pty import PtyService
+from coder.agent.speedtest import BLOCK, serve_speedtest
+from coder.agent.state import AgentState
+from coder.base.errors import CoderError
+from coder.client.speedtest import run_speedtest
+from coder.rpc.proto import agent_pb2
+from tests.kit.recordings import load_json, load_lines
+
+SPEEDTEST = load_json("speedtest.json")
+MEASURED = [case for case in SPEEDTEST["cases"] if "writes" in case]
+REFUSED = [case for case in SPEEDTEST["cases"] if "writes" not in case]
+TERMINAL = load_lines("pty.jsonl")
+
+
+async def read_exactly(stream: trio.abc.ReceiveStream, size: int) -> bytes:
+    got = b""
+    while len(got) < size:
+        piece = await stream.receive_some(size - len(got))
+        assert piece, got
+        got += piece
+    return got
+
+
+@pytest.mark.parametrize("case", MEASURED, ids=lambda case: case["direction"])
+async def test_our_server_takes_part_in_the_recorded_speed_test(case: dict[str, Any]) -> None:
+    assert SPEEDTEST["block_size"] == BLOCK
+    near, far = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_speedtest, far)
+        with trio.fail_after(20):
+            for write in case["writes"]:
+                raw = bytes.fromhex(write["hex"])
+                size = write.get("total_len", len(raw))
+                if write["dir"] == "c2s":
+                    await near.send_all(raw.ljust(size, b"."))
+                elif "total_len" in write:
+                    await read_exactly(near, size)  # random bytes, of this many
+                else:
+                    assert await read_exactly(near, size) == raw
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("case", MEASURED, ids=lambda case: case["direction"])
+async def test_our_client_asks_as_recorded(case: dict[str, Any]) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    request, answer, *blocks = (bytes.fromhex(write["hex"]) for write in case["writes"])
+
+    async def serve() -> None:
+        assert await read_exactly(far, len(request)) == request
+        await far.send_all(answer)
+        for block in blocks:
+            if case["direction"] == "download":
+                await far.send_all(block)
+            else:
+                await read_exactly(far, len(block))
+        await far.aclose()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        with trio.fail_after(5):
+            parts = await run_speedtest(near, "down" if case["direction"] == "download" else "up", 0.5)
+    assert case["direction"] == "upload" or parts[-1].size == sum(map(len, blocks))
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["request"][:13])
+async def test_our_server_refuses_in_the_recorded_words(case: dict[str, Any]) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_speedtest, far)
+        await near.send_all(case["request"].encode())
+        with trio.fail_after(5):
+            assert await read_exactly(near, len(case["response"])) == case["response"].encode()
+            assert await near.receive_some() == b""
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["request"][:13])
+async def test_our_client_understands_the_recorded_refusals(case: dict[str, Any]) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    await far.send_all(case["response"].encode())
+    with pytest.raises(CoderError):
+        await run_speedtest(near, "down", 5)
+
+
+def printed(connection: int, *, before: int) -> bytes:
+    """What the recorded terminal had said when the line `before` was sent."""
+    said = (line for line in TERMINAL[:before] if line["connection"] == connection and line.get("dir") == "s2c")
+    return b"".join(bytes.fromhex(line["hex"]) for line in said if line["op"] == "binary")
+
+
+def plain(said: bytes) -> bytes:
+    """Without what depends on the shell's version and on who runs it: its prompt, and asking for pastes in brackets."""
+    return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", re.sub(rb"bash-[0-9.]+[#$] ", b"$ ", said))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the recorded shell is bash")
+async def test_the_recorded_terminal_is_repeated(tmp_path: Path) -> None:
+    """Keys, resizing, a second viewer who sees what there was, and the end, with the words the recording has."""
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    state.manifest = agent_pb2.Manifest(workspace_name="w")
+    state.directory = tmp_path
+    body = b'{"ID":"%s","Height":24,"Width":80,"Command":"/bin/bash --norc"}' % str(UUID(int=9)).encode()
+    async with trio.open_nursery() as nursery:
+        service = PtyService(state, nursery)
+        for connection in (1, 2):
+            near, far = trio.testing.memory_stream_pair()
+            nursery.start_soon(service.serve, far)
+            await near.send_all(len(body).to_bytes(2, "little") + body)
+            said = b""
+            for at, line in enumerate(TERMINAL):
+                if line["connection"] != connection or line.get("dir") != "c2s":
+                    continue
+                wanted = plain(printed(connection, before=at))
+                with trio.move_on_after(10):
+                    while plain(said) != wanted:
+                        said += await near.receive_some()
+                assert plain(said) == wanted
+                if line["op"] == "binary":
+                    await near.send_all(bytes.fromhex(line["hex"]))
+            if connection == 2:  # `exit` was typed: the stream ends, as the recorded one did
+                with trio.fail_after(10):
+                    while await near.receive_some():
+                        pass
+            await near.aclose()
+        nursery.cancel_scope.cancel()
