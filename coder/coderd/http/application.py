@@ -83,18 +83,14 @@ class PagePath(PathConverter):
     regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
 
 
-<<<<<<< HEAD
-def build_application(ctx: Context) -> Frame | Traced:
-    """The ASGI application with all blueprints."""
-=======
-def build_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> Frame:
+def build_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> Frame | Traced:
     """The ASGI application with all blueprints. `links` (pattern, handler) are only described, not served."""
-    return Frame(make_application(ctx, links), ctx)
+    framed = Frame(make_application(ctx, links), ctx)
+    return Traced(framed, ctx.parts[Tracing]) if Tracing in ctx.parts else framed
 
 
 def make_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> Application:
     """The same without the frame around it."""
->>>>>>> next
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
     app.config["CODER_LINKS"] = links
@@ -106,12 +102,7 @@ def make_application(ctx: Context, links: Sequence[tuple[str, Any]] = ()) -> App
         app.before_request(count_public_request)
     _register_errors(app)
     _only_named_methods(app)
-<<<<<<< HEAD
-    framed = Frame(app, ctx)
-    return Traced(framed, ctx.parts[Tracing]) if Tracing in ctx.parts else framed
-=======
     return app
->>>>>>> next
 
 
 def _only_named_methods(app: Application) -> None:

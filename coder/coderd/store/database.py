@@ -171,14 +171,11 @@ class Database:
         # Shares the pool: a single read needs neither BEGIN nor ROLLBACK.
         self._readers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._listeners: Listeners | None = None
-<<<<<<< HEAD
         self.observe: Callable[[str], contextlib.AbstractContextManager[None]] | None = None
         "Surrounds each unit of work with something, for tracing; it is given the work's name."
-=======
         self.identity_generation = 0
         "Grows with every change to who somebody is or may do, before the one who made it hears that it is done."
         watch_statements(self._engine.sync_engine)
->>>>>>> next
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """One transaction: commits when `fn(tx, …)` returns, rolls back when it raises or the caller is cancelled.
