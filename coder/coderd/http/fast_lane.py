@@ -32,6 +32,8 @@ ROUTES: dict[str, Answer] = {
     "/api/v2/workspaces": workspaces.show_list,
     "/api/v2/templates": templates.show_list,
 }
+_ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
+"""What metrics and traces call a path that is no route of its own."""
 FAST_PATHS.update(path.encode() for path in ROUTES)
 
 _JSON = (b"content-type", b"application/json; charset=utf-8")
@@ -51,7 +53,7 @@ class FastLane:
         if answer is None:
             await self._app(scope, receive, send)
             return
-        scope["coder_route"] = scope["path"]
+        scope["coder_route"] = _ROUTE_OF.get(scope["path"], scope["path"])
         extra: list[tuple[str, str]] = []
         try:
             body, status = codec.encode(await self._answer(answer, scope)), 200
