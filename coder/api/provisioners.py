@@ -24,7 +24,7 @@ from coder.api.struct import ApiStruct
 
 class CreateProvisionerKeyRequest(ApiStruct):
     name: str
-    tags: Any
+    tags: dict[str, str] | None
 
 
 class CreateProvisionerKeyResponse(ApiStruct):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +28,10 @@ class _State:
     sinks: list[Sink] = []  # noqa: RUF012 - one list for the process
     threshold: int = _ORDER["info"]
     lock = threading.Lock()
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, other line ends, what turns text around, lone surrogates."""
 
 
 class Logger:
@@ -131,10 +136,15 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def _line(text: str) -> str:
-    # A line break inside a message would let foreign text forge log lines.
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    # A line break inside a message would let foreign text forge log lines, an escape sequence rewrite the terminal
+    # they are read on, and half a surrogate pair would keep the line from being written at all.
+    return text if text.isprintable() else _UNPRINTABLE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
 
 
 def _text(value: Any) -> str:
     text = _line(str(value))
-    return json.dumps(text) if " " in text or text == "" else text
+    return json.dumps(text, ensure_ascii=False) if " " in text or text == "" else text

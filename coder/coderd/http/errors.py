@@ -20,6 +20,7 @@ STATUS = {
     "unauthenticated": 401,
     "forbidden": 403,
     "not_found": 404,
+    "too_slow": 408,
     "conflict": 409,
     "gone": 410,
     "precondition": 412,

@@ -17,10 +17,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
+import trio
 from quart import Response, g, request
 
 from coder.api import codec
-from coder.coderd.services.errors import Invalid, InvalidFields, TooLarge
+from coder.coderd.services.errors import Invalid, InvalidFields, TooLarge, TooSlow
 from coder.domain.zero import NIL_UUID, ZERO_TIME
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -28,6 +29,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_BODY = 16 << 20
 """Bytes of a JSON body; uploads have their own limits."""
+
+BODY_PATIENCE = 30.0
+"Seconds a body may take besides what its bytes buy; as long as common reverse proxies wait."
+BODY_SLOWEST = 4096.0
+"Bytes a second below which a sender is not waited for."
 
 _INT64 = 1 << 63
 _MISSING = object()
@@ -45,14 +51,18 @@ async def read_body(kind: type[T], required: Sequence[str] = (), *, allow_empty:
 
 
 async def read_bytes(limit: int) -> bytes:
-    """The whole body, at most `limit` bytes. Raises TooLarge as soon as more has come."""
+    """The whole body, at most `limit` bytes. Raises TooLarge as soon as more has come, TooSlow when it trickles."""
     pieces, size = [], 0
-    async for piece in request.body:
-        size += len(piece)
-        if size > limit:
-            raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
-        pieces.append(piece)
-    return b"".join(pieces)
+    with trio.move_on_after(BODY_PATIENCE) as scope:
+        async for piece in request.body:
+            size += len(piece)
+            if size > limit:
+                raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
+            pieces.append(piece)
+            # Every byte buys time, so that a slow line is served and one byte now and then is not.
+            scope.deadline += len(piece) / BODY_SLOWEST
+        return b"".join(pieces)
+    raise TooSlow("Request body came too slowly.", f"{size} bytes had come; send it faster or in smaller requests.")
 
 
 def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow_empty: bool = False) -> T:

@@ -84,6 +84,12 @@ class TooLarge(Refusal):
     kind = "too_large"
 
 
+class TooSlow(Refusal):
+    """The request did not come to its end in time (408)."""
+
+    kind = "too_slow"
+
+
 class Precondition(Refusal):
     """Upstream answers 412 where a prior step is missing."""
 

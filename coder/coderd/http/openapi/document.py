@@ -191,6 +191,8 @@ def _responses(item: _Operation, types_: _Types) -> dict[str, Any]:
     if item.websocket:
         answers[101] = {"": []}
         answers.setdefault(426, {"text/plain": []})
+    if "{" in item.path:  # a value no route takes, such as one with an encoded slash
+        answers.setdefault(404, {JSON: [Envelope]})
     for status, contents in sorted(answers.items()):
         answer: dict[str, Any] = {"description": _phrase(status)}
         content = {kind: _content(kind, kinds, types_) for kind, kinds in contents.items() if kind}

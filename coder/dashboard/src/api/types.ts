@@ -347,7 +347,7 @@ export interface CreateOrganizationRequest {
 
 export interface CreateProvisionerKeyRequest {
   name: string;
-  tags: unknown;
+  tags: Record<string, string> | null;
 }
 
 export interface CreateProvisionerKeyResponse {
