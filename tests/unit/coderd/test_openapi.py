@@ -35,6 +35,7 @@ _WORDS_OF_THEIR_OWN = {
     "GET /api/v2/workspaces/{}/watch-ws": "a WebSocket",
     "GET /api/v2/workspaceagents/{}/watch-metadata-ws": "a WebSocket",
     "GET /api/v2/workspaceagents/{}/containers": "what the agent answers",
+    "GET /api/v2/workspaceagents/{}/containers/watch": "a WebSocket",
     "POST /api/v2/workspaceagents/{}/containers/devcontainers/{}/recreate": "what the agent answers",
     "DELETE /api/v2/workspaceagents/{}/containers/devcontainers/{}": "what the agent answers",
 }
