@@ -225,12 +225,18 @@ async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, force
 
 def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin") -> Any:
     from coder.base.config import process_environment
-    from coder.provisionerd.config import TerraformConfig
+    from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE, TerraformConfig
     from coder.provisionerd.executors.terraform import executor_kinds
 
+    environment = process_environment()
+    releases = environment.get(RELEASES_VARIABLE, "") or RELEASES
     return executor_kinds(
         TerraformConfig(
-            binary=binary, provider=provider, cache_dir=cache / "terraform", environment=process_environment()
+            binary=binary,
+            provider=provider,
+            releases="" if releases == "off" else releases,
+            cache_dir=cache / "terraform",
+            environment=environment,
         )
     )
 

@@ -34,6 +34,12 @@ class DaemonConfig:
     retry_last: float = 5.0
 
 
+RELEASES = "https://releases.hashicorp.com/terraform"
+"Where terraform is fetched from, unless told otherwise."
+RELEASES_VARIABLE = "CODER_PROVISIONER_TERRAFORM_RELEASES_URL"
+"Names another site; `off` forbids downloads."
+
+
 @dataclass(frozen=True, slots=True)
 class TerraformConfig:
     """How terraform is found and run."""
@@ -42,6 +48,9 @@ class TerraformConfig:
     "Name on PATH, or a path."
     cache_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "coder-provisioner-cache")
     "Downloaded provider plugins, shared by the daemons of one process."
+    releases: str = ""
+    """Where terraform is fetched from when `binary` is not installed: a site laid out as HashiCorp's. Empty: nowhere.
+    Only for the plain name; who gives a path means that program."""
     provider: str = "builtin"
     "`builtin`: our coder/coder provider, in process. `upstream`: whatever terraform init installs."
     environment: Mapping[str, str] = field(default_factory=dict)

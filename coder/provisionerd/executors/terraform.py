@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from coder.provisionerd.executors.contract import Emit, ExecutorSession, Setting
 from coder.provisionerd.terraform import environment as env_of
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.binary import Binary, find_binary
+from coder.provisionerd.terraform.download import download
 from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
 from coder.provisionerd.terraform.extract.extract import extract_plan, extract_state_file
@@ -74,7 +76,9 @@ class TerraformExecutor:
     async def binary(self) -> Binary:
         """Raises TerraformMissing; asked again for each job until there is one."""
         if self._binary is None or not Path(self._binary.path).exists():
-            self._binary = await find_binary(self._config.binary, self._environment)
+            config = self._config
+            fetch = partial(download, config.releases, config.cache_dir / "tf") if config.releases else None
+            self._binary = await find_binary(config.binary, self._environment, fetch)
         return self._binary
 
     @property

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import trio
 
 from coder.base.errors import CoderError
+from coder.provisionerd.terraform.download import DownloadFailed
 
 MINIMUM = (1, 1, 0)
 "First release whose -json output and plans are read here."
@@ -43,15 +44,27 @@ class Binary:
         return self.version >= _GRAPH_TYPE
 
 
-async def find_binary(name: str, environment: Mapping[str, str]) -> Binary:
-    """Locates terraform (or OpenTofu) and asks for its version. Raises TerraformMissing."""
+async def find_binary(
+    name: str, environment: Mapping[str, str], fetch: Callable[[], Awaitable[Path]] | None = None
+) -> Binary:
+    """Locates terraform (or OpenTofu) and asks for its version. Raises TerraformMissing.
+
+    `fetch` brings one when there is none of the plain name.
+    """
     wanted = ".".join(map(str, MINIMUM))
     search = environment.get("PATH")
     path = shutil.which(name, path=search) or (shutil.which("tofu", path=search) if name == "terraform" else None)
+    trouble = ""
+    if path is None and name == "terraform" and fetch is not None:
+        try:
+            path = str(await fetch())
+        except DownloadFailed as problem:
+            trouble = f" It could not be downloaded either: {problem.message}."
     if path is None:
         raise TerraformMissing(
-            f"terraform was not found ({name!r} is not an executable on PATH). Install Terraform {wanted} or newer "
-            "from https://developer.hashicorp.com/terraform/install, or OpenTofu, on the machine of the provisioner."
+            f"terraform was not found ({name!r} is not an executable on PATH).{trouble} Install Terraform {wanted} or "
+            "newer from https://developer.hashicorp.com/terraform/install, or OpenTofu, on the machine of the "
+            "provisioner."
         )
     try:
         with trio.fail_after(_TIMEOUT):

@@ -1,0 +1,128 @@
+"""A terraform for machines that have none: one release, fetched once into the cache, checked before it is used.
+
+The digest comes from the release's own list, over TLS; the signature on that list is not looked at. Whoever wants
+another source (a mirror inside) names it, whoever wants no downloads turns them off (config.py).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import os
+import platform
+import re
+import secrets
+import sys
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+VERSION = "1.11.4"
+"The release everything here was tested with."
+_MAX_ARCHIVE = 200 << 20
+_MAX_PROGRAM = 600 << 20
+_TIMEOUT = 600.0
+"Seconds for the archive, on a slow line."
+_POLL = 0.1
+_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm"}
+
+_log = get_logger("provisionerd.terraform")
+
+
+class DownloadFailed(CoderError):  # noqa: N818 - names the situation
+    """There is no terraform to be had. The message says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("terraform_download", message)
+
+
+async def download(url: str, folder: Path, version: str = VERSION) -> Path:
+    """The program of `version` below `folder`, fetched from the release site at `url` when it is not there.
+
+    Raises DownloadFailed. Several processes may ask at once: one fetches, the others wait.
+    """
+    program = folder / f"terraform-{version}"
+    if program.exists():
+        return program
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        async with _exclusive(folder / "terraform.lock"):
+            if not program.exists():
+                _log.info("terraform is not installed; fetching it", version=version, source=url)
+                _install(await _fetch(url, version), program)
+    except OSError as problem:
+        raise DownloadFailed(f"{folder}: {problem.strerror or problem}") from problem
+    return program
+
+
+async def _fetch(url: str, version: str) -> bytes:
+    system = {"darwin": "darwin", "win32": "windows"}.get(sys.platform, "linux")
+    machine = platform.machine().lower()
+    architecture = _ARCHITECTURES.get(machine)
+    if architecture is None:
+        raise DownloadFailed(f"there is no terraform for {machine}")
+    name = f"terraform_{version}_{system}_{architecture}.zip"
+    base = f"/{version}"
+    try:
+        async with HttpClient(DialPolicy(url)) as http:
+            listed = await http.request("GET", f"{base}/terraform_{version}_SHA256SUMS")
+            wanted = _digest_of(listed.body.decode("ascii", "replace"), name)
+            answer = await http.request("GET", f"{base}/{name}", timeout=_TIMEOUT)
+    except CoderError as problem:
+        raise DownloadFailed(f"{url}: {problem.message}") from problem
+    if len(answer.body) > _MAX_ARCHIVE:
+        raise DownloadFailed(f"{name} has {len(answer.body)} bytes, which is no terraform")
+    if not secrets.compare_digest(hashlib.sha256(answer.body).hexdigest(), wanted):
+        raise DownloadFailed(f"{name} is not what the release's list of checksums says")
+    return answer.body
+
+
+def _digest_of(listed: str, name: str) -> str:
+    for line in listed.splitlines():
+        digest, _, found = line.partition("  ")
+        if found.strip() == name and re.fullmatch(r"[0-9a-f]{64}", digest):
+            return digest
+    raise DownloadFailed(f"the release's list of checksums has no {name}")
+
+
+def _install(archive: bytes, program: Path) -> None:
+    """Unpacks next to the final name and moves it there: nobody sees half a program."""
+    unfinished = program.with_suffix(f".{os.getpid()}")
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            member = next((one for one in packed.infolist() if one.filename in {"terraform", "terraform.exe"}), None)
+            if member is None or member.file_size > _MAX_PROGRAM:
+                raise DownloadFailed("the archive has no terraform in it")
+            data = packed.read(member)
+        unfinished.write_bytes(data)
+        unfinished.chmod(0o755)
+        unfinished.replace(program)
+    except (zipfile.BadZipFile, EOFError, RuntimeError) as problem:
+        raise DownloadFailed("the archive cannot be unpacked") from problem
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def _exclusive(path: Path) -> AsyncIterator[None]:
+    with path.open("w") as file:
+        while not _try_lock(file.fileno()):  # noqa: ASYNC110 - the event is in another process
+            await trio.sleep(_POLL)
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
