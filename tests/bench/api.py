@@ -391,7 +391,7 @@ async def _watch(scene: Scene, workspaces: list[UUID], rounds: int) -> list[floa
                 await client.until(b"event: data\n")
                 shown = await client.until(b"\n\n")
                 # agents fall silent by themselves meanwhile: only what was written now counts
-                if b'"ttl_ms":%d,' % wanted.get(workspace, -1) in shown:
+                if b'"ttl_ms":%d' % wanted.get(workspace, -1) in shown:
                     times.append((time.perf_counter() - changed[workspace]) * 1000)
                     told()
 

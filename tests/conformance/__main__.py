@@ -20,7 +20,7 @@ from tests.conformance.matrix import Matrix, check_matrix
 from tests.conformance.recorded import AREAS, replay_areas
 from tests.conformance.scope import API
 from tests.conformance.walk import Outcome, walk
-from tests.conformance.world import populated
+from tests.conformance.world import equipped, populated
 
 BASELINE = API / "conformance_baseline.json"
 EXPERIMENTS = ("oauth2", "workspace-build-updates")
@@ -55,7 +55,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         _show_matrix(matrix, say)
         totals["permissions"] = {"cells": matrix.cells, "matched": matrix.cells - len(matrix.wrong)}
     if "operations" in parts:
-        async with populated(experiments=EXPERIMENTS) as world:
+        async with equipped(experiments=EXPERIMENTS) as world:
             outcomes = await walk(world)
         _show_walk(outcomes, say, arguments.verbose)
         totals |= _walk_totals(outcomes)

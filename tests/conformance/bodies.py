@@ -105,9 +105,36 @@ BODIES: dict[str, Any] = {
     "PATCH /api/v2/users/{user}/secrets/{name}": {"value": "w"},
     "POST /api/experimental/users/{user}/skills": {"content": _SKILL.format("walked")},
     "PATCH /api/experimental/users/{user}/skills/{skillName}": {"content": "{skill_content}"},
-    "POST /api/v2/users/{user}/webpush/subscription": {"endpoint": "https://push.invalid/x", "auth_key": "YQ",
-                                                       "p256dh_key": "YQ"},
-    "DELETE /api/v2/users/{user}/webpush/subscription": {"endpoint": "https://push.invalid/x"},
+    "POST /api/v2/users/{user}/webpush/subscription": {
+        "endpoint": "{push_endpoint}", "auth_key": "{push_auth_key}", "p256dh_key": "{push_p256dh_key}",
+    },
+    "DELETE /api/v2/users/{user}/webpush/subscription": {"endpoint": "{push_endpoint}"},
+    "POST /api/v2/debug/profile": {"Duration": 10_000_000, "Profiles": []},
+    "POST /api/v2/external-auth/{externalauth}/device": {"device_code": "dc"},
+    "POST /api/v2/workspaceproxies/me/register": {
+        "access_url": "https://proxy.example.com", "wildcard_hostname": "", "derp_enabled": False, "derp_only": False,
+        "replica_id": "11111111-1111-4111-8111-111111111177", "replica_hostname": "h", "replica_error": "",
+        "replica_relay_address": "", "version": "v2.34.0",
+    },
+    "POST /api/v2/workspaceproxies/me/deregister": {"replica_id": "11111111-1111-4111-8111-111111111177"},
+    "POST /api/v2/workspaceproxies/me/app-stats": {"stats": []},
+    "POST /api/v2/workspaceproxies/me/issue-signed-app-token": {
+        "app_request": {
+            "access_method": "path", "base_path": "{app_path}", "username_or_id": "{user}",
+            "workspace_name_or_id": "{workspacename}", "agent_name_or_id": "{agent}", "app_slug_or_port": "web",
+        },
+        "session_token": "{session}",
+    },
+    "POST /api/v2/workspaceagents/me/tasks/{task}/log-snapshot": {"messages": [], "truncated": False},
+    "POST /scim/v2/Users": {
+        "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "{fresh}", "active": True,
+        "emails": [{"primary": True, "value": "{email}"}],
+    },
+    "PUT /scim/v2/Users/{id}": {"userName": "{scim_name}", "active": True},
+    "PATCH /scim/v2/Users/{id}": {
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
+        "Operations": [{"op": "replace", "value": {"active": False}}],
+    },
     "POST /api/v2/users/{user}/workspaces": {"name": "{fresh}", "template_id": "{template}"},
     "PATCH /api/v2/workspaceagents/me/app-status": {
         "app_slug": "web", "message": "m", "uri": "https://x", "state": "working",
@@ -148,7 +175,16 @@ BODIES: dict[str, Any] = {
     "POST /oauth2/register": {"redirect_uris": ["http://localhost:3000/cb"], "client_name": "{fresh}"},
 }  # fmt: skip
 
+for _verb, _path in (("POST", "{user}"), ("PATCH", "{user}/{task}/input"), ("POST", "{user}/{task}/send")):
+    BODIES[f"{_verb} /api/experimental/tasks/{_path}"] = BODIES[f"{_verb} /api/v2/tasks/{_path}"]
+
 PREPARATIONS: dict[str, str] = {
+    "POST /api/v2/workspaceproxies/me/deregister": "POST /api/v2/workspaceproxies/me/register",
+    "DELETE /api/v2/users/{user}/webpush/subscription": "POST /api/v2/users/{user}/webpush/subscription",
+    "PATCH /api/v2/tasks/{user}/{task}/input": "POST /api/v2/tasks/{user}/{task}/pause",
+    "PATCH /api/experimental/tasks/{user}/{task}/input": "POST /api/v2/tasks/{user}/{task}/pause",
+    "POST /api/v2/tasks/{user}/{task}/resume": "POST /api/v2/tasks/{user}/{task}/pause",
+    "POST /api/experimental/tasks/{user}/{task}/resume": "POST /api/v2/tasks/{user}/{task}/pause",
     "DELETE /api/v2/workspaces/{workspace}/port-share": "POST /api/v2/workspaces/{workspace}/port-share",
     "POST /api/v2/templateversions/{templateversion}/unarchive": (
         "POST /api/v2/templateversions/{templateversion}/archive"
@@ -170,6 +206,7 @@ QUERIES: dict[str, str] = {
     "/api/v2/workspaceagents/me/external-auth": "id=none",
     "/api/v2/workspaceagents/me/gitauth": "id=none",
     "/api/v2/applications/auth-redirect": "",
+    "/api/v2/workspaceagents/me/tasks/{task}/log-snapshot": "format=agentapi",
 }
 """Query strings that belong to a good request."""
 _DAYS = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"

@@ -10,6 +10,7 @@ forbidden    is the recorded matrix, cell by cell (`matrix.py`)
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 
@@ -34,8 +35,7 @@ _ALSO_GOOD: dict[str, tuple[int, ...]] = {
     "PATCH /api/v2/workspacebuilds/{workspacebuild}/cancel": (400,),
     "PATCH /api/v2/templateversions/{templateversion}/cancel": (412, 400),
     "PATCH /api/v2/templateversions/{templateversion}/dry-run/{jobID}/cancel": (412, 400),
-    "GET /api/v2/workspaceagents/{workspaceagent}/listening-ports": (400,),
-    "GET /api/v2/workspaceagents/{workspaceagent}/containers": (400,),
+    "GET /api/v2/workspaceagents/{workspaceagent}/containers": (403,),  # our agent has none
     "GET /api/v2/workspaceagents/{workspaceagent}/pty": (404, 426),
     "GET /api/v2/workspaceagents/me/reinit": (SILENT,),
     "GET /api/experimental/watch-all-workspacebuilds": (403,),
@@ -54,7 +54,9 @@ _ALSO_GOOD: dict[str, tuple[int, ...]] = {
     "GET /oauth2/clients/{client_id}": (401,),
     "PUT /oauth2/clients/{client_id}": (401,),
     "DELETE /oauth2/clients/{client_id}": (401,),
-    "GET /api/v2/users/oidc/callback": (404, 400),
+    "GET /api/v2/users/oidc/callback": (307,),
+    "GET /api/v2/users/oauth2/github/callback": (303, 307),
+    "GET /api/v2/workspaceproxies/me/coordinate": (400, 426),
     "POST /api/v2/applications/reconnecting-pty-signed-token": (400,),
     "DELETE /api/v2/organizations/{organization}/members/roles/{roleName}": (204,),
     "PUT /api/v2/users/{user}/status/suspend": (400,),
@@ -73,17 +75,22 @@ _ALSO_GOOD: dict[str, tuple[int, ...]] = {
     "POST /api/v2/workspaceagents/{workspaceagent}/containers/devcontainers/{devcontainer}/recreate": (400,),
     "GET /derp": (426,),
     "GET /api/v2/organizations/{organization}/provisionerdaemons/serve": (400, 426),
+    # nothing listens where the task's app would
+    "POST /api/v2/tasks/{user}/{task}/send": (409, 502),
+    "POST /api/experimental/tasks/{user}/{task}/send": (409, 502),
     "POST /api/v2/users/{user}/webpush/test": (204, 400, 404),
-    "GET /api/v2/external-auth/{externalauth}": (404,),
-    "DELETE /api/v2/external-auth/{externalauth}": (404,),
-    "GET /api/v2/external-auth/{externalauth}/device": (404,),
-    "POST /api/v2/external-auth/{externalauth}/device": (400, 404),
-    "GET /external-auth/{externalauth}/callback": (404,),
-    "GET /gitauth/{externalauth}/callback": (404,),
 }
-"""Answers that are right in this deployment: no agent runs, nothing can be cancelled any more."""
+"""Answers that are right in this deployment: most agents do not run, nothing can be cancelled any more."""
 
 
+_WITH_AGENT = frozenset(
+    {"POST /api/v2/workspaceproxies/me/issue-signed-app-token"}
+    | {
+        f"GET /api/v2/workspaceagents/{{workspaceagent}}/{what}"
+        for what in ("listening-ports", "containers", "containers/watch")
+    }
+)
+"""Asked while the agent runs."""
 _NO_PAGES = ("/scim", "/.well-known", "/oauth2", "/external-auth", "/gitauth")
 _BY_ANOTHER = frozenset(
     {"DELETE /api/v2/users/{user}", "PUT /api/v2/users/{user}/roles", "PUT /api/v2/users/{user}/status/suspend",
@@ -123,14 +130,24 @@ _OWN_PROOF = frozenset(
      "POST /api/v2/workspaceagents/google-instance-identity", "PUT /oauth2/clients/{client_id}"}
 )  # fmt: skip
 """What comes in the body, or beside it, is the proof of who asks."""
-_EVERYBODYS = ("/api/v2/workspaceproxies/", "/api/v2/provisionerkeys/", "/api/v2/oauth2-provider/", "/oauth2/clients/")
-"""Objects of the site: there are no foreign ones."""
+_EVERYBODYS = (
+    "/scim/",
+    "/api/v2/external-auth/",
+    "/api/v2/workspaceproxies/",
+    "/api/v2/provisionerkeys/",
+    "/api/v2/oauth2-provider/",
+    "/oauth2/clients/",
+)
+"""Objects of the site, or links of whoever asks: there are no foreign ones."""
 _AS_RECORDED = {
     "PUT /api/v2/notifications/inbox/{id}/read-status": {404, 500},
     "POST /api/v2/organizations/{organization}/members/{user}/workspaces": {400, 403, 404},
     "POST /api/v2/users/{user}/workspaces": {400, 403, 404},
     "POST /api/v2/external-auth/{externalauth}/device": {400, 404},
     "GET /api/v2/provisionerkeys/{provisionerkey}": {401},
+    # the page says that there is no such provider
+    "GET /external-auth/{externalauth}/callback": {200},
+    "GET /gitauth/{externalauth}/callback": {200},
     "GET /oauth2/clients/{client_id}": {401},
     "PUT /oauth2/clients/{client_id}": {401},
     "DELETE /oauth2/clients/{client_id}": {401},
@@ -195,7 +212,8 @@ async def _one(world: Populated, operation: Operation, refused: set[tuple[str, s
     path = await world.fill(operation.path, who) + await _query(world, operation, who)
     body = await world.body(operation.name, who)
     await world.prepare(operation.name, who)
-    answer = await world.ask(operation.method, path, token, body)
+    async with world.running_agent(who) if operation.name in _WITH_AGENT else contextlib.nullcontext():
+        answer = await world.ask(operation.method, path, token, body)
     outcome.problems += _allowed(operation, answer)
     if operation.method != "GET" and answer.status_code < 400:
         world.drop(who, person=who == "boss")
@@ -208,10 +226,14 @@ async def _query(world: Populated, operation: Operation, who: str) -> str:
 
 
 async def _credential(world: Populated, operation: Operation, who: str) -> str:
+    if "{task}" in operation.path:
+        await world.thing(who, "task")  # its agent is the one that speaks
     if operation.path.startswith(_AGENT):
         return await world.agent_token(who)
     if operation.path.startswith("/api/v2/provisionerkeys/"):
         return await world.thing("site", "provisionerkey_secret")
+    if operation.path.startswith(_PROXY):
+        return await world.thing("site", "proxy_token")
     if operation.name in _BY_ANOTHER:
         return world.world.token
     return await world.token(who)

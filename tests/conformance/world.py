@@ -11,24 +11,35 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
 import trio
 
+from coder.base.config import Inputs
+from coder.base.secret import Secret
+from coder.coderd.config import server_config
 from coder.coderd.store.agents import get_agent
+from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.conformance.bodies import BODIES, PREPARATIONS
+from tests.kit.agents import AgentWorld, eventually
 from tests.kit.coderd import FIRST_USER, World
 from tests.kit.daemon import Answers, agent, resource
+from tests.kit.identity_provider import CLIENT_ID, identity_provider
+from tests.kit.push_service import PushService, push_service
+from tests.kit.whole_agent import running_agent
 from tests.kit.workspaces import full_agent, parameters, settled, workspace_world
 
 SITE_ROLES = ("auditor", "template-admin", "user-admin", "owner")
 UNKNOWN = "00000000-0000-4000-8000-00000000dead"
 _BUILD_BOUND = ("workspacebuild", "workspaceagent", "agent", "buildnumber", "workspacename")
+SCIM_KEY = "conformance-scim-key"
 SILENT = 599
 """Stands for a stream that says nothing until something happens."""
 _PATIENCE = 20.0
@@ -129,13 +140,21 @@ class Populated:
         before = PREPARATIONS.get(operation)
         if before:
             method, path = before.split(" ")
-            await self.ask(method, await self.fill(path, who), self.world.token, await self.body(before, who))
+            proxy = path.startswith("/api/v2/workspaceproxies/me/")
+            token = await self.thing("site", "proxy_token") if proxy else self.world.token
+            await self.ask(method, await self.fill(path, who), token, await self.body(before, who))
+            if path.endswith("/pause"):
+                await settled(self.world, await self.thing(who, "workspace"))
 
     async def ask(
         self, method: str, path: str, token: str, body: Any = None, *, content: bytes | None = None
     ) -> httpx.Response:
         """One request; of an endless stream only the head."""
         headers = {"Coder-Session-Token": token} if token else {}
+        if path.startswith("/scim/"):
+            headers = {"Authorization": f"Bearer {SCIM_KEY}"} if token else {}
+        if path.startswith("/api/v2/workspaceproxies/me/"):
+            headers = {"Coder-External-Proxy-Token": token} if token else {}
         if path.startswith("/api/v2/provisionerkeys/"):
             headers = {"Coder-Provisioner-Daemon-Key": token} if token else {}
         if path == "/api/v2/files" and content is None:
@@ -200,7 +219,11 @@ class Populated:
         body = {"name": self.fresh_name("ws"), "template_id": self.world.extra["template"]["id"]}
         answer = await self.world.post(f"/api/v2/users/{user}/workspaces", body)
         assert answer.status_code == 201, answer.text
-        found = await settled(self.world, answer.json()["id"])
+        return await self._adopt(who, answer.json()["id"])
+
+    async def _adopt(self, who: str, workspace_id: str) -> str:
+        """Makes a workspace that of `who`, once it is built."""
+        found = await settled(self.world, workspace_id)
         build = found["latest_build"]
         self.things[who, "workspacebuild"] = build["id"]
         self.things[who, "buildnumber"] = str(build["build_number"])
@@ -355,8 +378,61 @@ class Populated:
         return await self._id(f"/api/v2/oauth2-provider/apps/{await self.thing(who, 'app')}/secrets", None)
 
     async def _new_task(self, who: str) -> str | None:
-        body = {"template_version_id": await self.thing(who, "templateversion"), "input": "do"}
-        return await self._id("/api/v2/tasks/me", body, who)
+        body = {"template_version_id": self.world.extra["template"]["active_version_id"], "input": "do"}
+        made = await self._made("POST", "/api/v2/tasks/me", body, who)
+        if made is None:
+            return None
+        self.things[who, "workspace"] = await self._adopt(who, made["workspace_id"])
+        return str(made["id"])
+
+    # ---- what a deployment with everything has (`equipped`)
+
+    async def _push(self, who: str, name: str) -> str | None:
+        service: PushService | None = self.world.extra.get("push")
+        if service is None:
+            return None
+        found = service.browser(self.fresh_name("b")).subscription()
+        self.things |= {(who, f"push_{key}"): value for key, value in found.items()}
+        return found[name]
+
+    async def _new_push_endpoint(self, who: str) -> str | None:
+        return await self._push(who, "endpoint")
+
+    async def _new_push_auth_key(self, who: str) -> str | None:
+        return await self._push(who, "auth_key")
+
+    async def _new_push_p256dh_key(self, who: str) -> str | None:
+        return await self._push(who, "p256dh_key")
+
+    async def _new_session(self, who: str) -> str:
+        return await self.token(who)
+
+    async def _new_app_path(self, who: str) -> str:
+        return f"/@{await self.thing(who, 'user')}/{await self.thing(who, 'workspacename')}/apps/web/"
+
+    async def _new_scim_user(self, who: str) -> str | None:
+        name = self.things["site", "scim_name"] = self.fresh_name("scim")
+        emails = [{"primary": True, "value": f"{name}@example.com"}]
+        return await self._id("/scim/v2/Users", {"userName": name, "active": True, "emails": emails})
+
+    async def _new_scim_name(self, who: str) -> str:
+        await self.thing(who, "scim_user")
+        return self.things["site", "scim_name"]
+
+    @contextlib.asynccontextmanager
+    async def running_agent(self, who: str) -> AsyncIterator[None]:
+        """The agent of `who`'s workspace, connected for the length of the block."""
+        agent_id, token = UUID(await self.thing(who, "workspaceagent")), await self.agent_token(who)
+        workspace = {"id": await self.thing(who, "workspace")}
+        with tempfile.TemporaryDirectory() as folder:
+            scene = AgentWorld(self.world, workspace, agent_id, token)
+            async with running_agent(scene, DialPolicy(self.world.url), Path(folder)):
+                yield
+
+            async def gone() -> bool:
+                return bool((await scene.agent())["status"] != "connected")
+
+            await eventually(gone)  # later calls must find it away, not dial it
 
 
 _ONE_TIME = {"{fresh}": "{}", "{assignment}": "{}=1", "{email}": "{}@example.com"}
@@ -364,7 +440,7 @@ _SHARED = frozenset(
     (
         "organization other_organization template templatename templateversion second_version free_version "
         "templateversionname jobID job fileID group groupName roleName provisionerkey provisionerkey_secret "
-        "workspaceproxy proxy_token app secretID"
+        "workspaceproxy proxy_token app secretID scim_user scim_name"
     ).split()
 )
 """What the site's administrator makes, whoever asks."""
@@ -372,13 +448,15 @@ _FIXED = {
     "organizationname": "coder",
     "os": "linux",
     "arch": "amd64",
-    "externalauth": "none",
+    "externalauth": "dev",
     "notification_template": "11111111-1111-4111-8111-111111111111",
 }
 
 
 def _parameter(path: str, name: str) -> str:
     """Parameters that are named alike and mean different things."""
+    if name == "id" and path.startswith("/scim/"):
+        return "scim_user"
     if name == "name" and "/secrets/" in path:
         return "secret"
     if name == "templateversion" and path.endswith("archive"):
@@ -390,7 +468,11 @@ def _parameter(path: str, name: str) -> str:
 async def populated(**settings: Any) -> AsyncIterator[Populated]:
     """The deployment for the length of the block; its workspaces are built by a daemon the harness plays."""
     answers = Answers(
-        import_=lambda job: {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": parameters()},
+        import_=lambda job: {
+            "start_resources": [resource("box", agents=[agent()])],
+            "rich_parameters": parameters(),
+            "has_ai_tasks": True,
+        },
         build=_build,
     )
     async with workspace_world(answers, **settings) as (world, _):
@@ -398,8 +480,47 @@ async def populated(**settings: Any) -> AsyncIterator[Populated]:
         yield Populated(world)
 
 
+@contextlib.asynccontextmanager
+async def equipped(**settings: Any) -> AsyncIterator[Populated]:
+    """The same with everything beside it that operations need: providers of identities, SCIM, a push service."""
+    with identity_provider() as idp, tempfile.TemporaryDirectory() as folder:
+        idp.claims = {"sub": "s-1", "email": "somebody@example.com", "email_verified": True}
+        env = {
+            "CODER_EXTERNAL_AUTH_0_ID": "dev",
+            "CODER_EXTERNAL_AUTH_0_TYPE": "custom",
+            "CODER_EXTERNAL_AUTH_0_CLIENT_ID": "cid",
+            "CODER_EXTERNAL_AUTH_0_CLIENT_SECRET": "sec",
+            "CODER_EXTERNAL_AUTH_0_AUTH_URL": f"{idp.url}/auth",
+            "CODER_EXTERNAL_AUTH_0_TOKEN_URL": f"{idp.url}/token",
+            "CODER_EXTERNAL_AUTH_0_VALIDATE_URL": f"{idp.url}/validate",
+            "CODER_EXTERNAL_AUTH_0_DEVICE_FLOW": "true",
+            "CODER_EXTERNAL_AUTH_0_DEVICE_CODE_URL": f"{idp.url}/device",
+        }
+        options = {
+            "external_auth_providers": server_config(Inputs(env=env), Path("/nonexistent")).external_auth_providers,
+            "oidc_issuer_url": idp.url,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret": Secret("sec"),
+            "oauth2_github_client_id": "c",
+            "oauth2_github_client_secret": Secret("s"),
+            "oauth2_github_enterprise_base_url": idp.url,
+            "oauth2_github_allow_everyone": True,
+            "oauth2_github_device_flow": True,
+            "scim_auth_header": Secret(SCIM_KEY),
+        }
+        async with (
+            populated(**options, **settings) as found,
+            push_service(found.world, Path(folder)) as found.world.extra["push"],
+        ):
+            yield found
+
+
 def _build(job: Any) -> dict[str, Any]:
-    """A start makes a box whose agent has a token of its own."""
+    """A start makes a box whose agent has a token of its own, and an app that could speak for a task."""
+    app = str(uuid4())
+    speaks = [pb.AITask(id=str(uuid4()), app_id=app)] if job.workspace_build.metadata.task_prompt else []
     if job.workspace_build.metadata.workspace_transition != pb.START:
-        return {"state": b"{}", "resources": []}
-    return {"state": b'{"version":4}', "resources": [resource("box", agents=[full_agent(str(uuid4()))])]}
+        return {"state": b"{}", "resources": [], "ai_tasks": speaks}
+    made = full_agent(str(uuid4()))
+    made.apps.append(pb.App(id=app, slug="chat", url="http://localhost:19096"))
+    return {"state": b'{"version":4}', "resources": [resource("box", agents=[made])], "ai_tasks": speaks}

@@ -121,6 +121,13 @@ def _device(data: bytes) -> object:
     return pair.a.device.receive_batch_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0)
 
 
+def _quietly(data: bytes) -> object:
+    from tests.kit.wireguard_pair import Pair
+
+    pair = Pair()
+    return pair.a.device.open_quietly_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0, [])
+
+
 def _frames(data: bytes) -> None:
     for kind, body in derp.FrameReader().feed_untrusted(data):
         derp.parse_untrusted(kind, body)
@@ -200,6 +207,7 @@ MESH = {
         lambda d: read_response_untrusted(INITIATED, OURS, *_cut(d, 32, 16), NO_PSK), (CryptoError,), [bytes(48)]
     ),
     "core/tunnel/device.py:Device.receive_untrusted": Harness(_device, (), [bytes((1, 0, 0, 0)) + bytes(144)]),
+    "core/tunnel/device.py:Device.open_quietly_untrusted": Harness(_quietly, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
     "core/tunnel/device.py:Device.receive_batch_untrusted": Harness(_device, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
     "core/tunnel/handshake.py:Handshaker.accept_initiation_untrusted": Harness(
         lambda d: HANDSHAKER.accept_initiation_untrusted(HEARD, _initiation(d), 0.0),
@@ -366,15 +374,13 @@ def _token(name: str) -> Call:
     return _text(call)
 
 
-def _resume(text: str) -> object:
-    """Without a database: the key is the part's answer, and the coroutine never waits."""
-    from coder.coderd.services import resume_tokens
-    from coder.coderd.services.errors import Unauthenticated
+def _without_waiting(read: Callable[[Any], Any], *refusals: type[Exception]) -> object:
+    """Without a database: the key is the part's answer, and the coroutine of `read(context)` never waits."""
     from coder.coderd.services.signing_keys import SigningKey
 
     class Keys:
         async def find(self, _feature: str, _id: str) -> SigningKey:
-            return SigningKey("1", bytes(64))
+            return SigningKey("1", bytes(32))
 
     class Context:
         class clock:  # noqa: N801 - the attribute's name
@@ -383,14 +389,80 @@ def _resume(text: str) -> object:
         def part(self, _kind: object) -> Keys:
             return Keys()
 
-    coroutine = resume_tokens.read_untrusted(Context(), text)  # type: ignore[arg-type]
     try:
-        coroutine.send(None)
+        read(Context()).send(None)
     except StopIteration as done:
         return done.value
-    except Unauthenticated:
+    except refusals:
         return None
     raise AssertionError("it waited")
+
+
+def _resume(text: str) -> object:
+    from coder.coderd.services import resume_tokens
+    from coder.coderd.services.errors import Unauthenticated
+
+    return _without_waiting(lambda ctx: resume_tokens.read_untrusted(ctx, text), Unauthenticated)
+
+
+def _ticket(text: str) -> object:
+    from coder.coderd.services import app_tokens
+    from coder.coderd.services.signing_keys import TokenRefused
+
+    return _without_waiting(lambda ctx: app_tokens.read_ticket_untrusted(ctx, text), TokenRefused)
+
+
+def _tickets(text: str) -> object:
+    from coder.coderd.services import app_tokens
+
+    wanted: Any = None
+    return _without_waiting(lambda ctx: app_tokens.find_ticket_untrusted(ctx, text.split(" "), wanted))
+
+
+def _sealed_key(text: str) -> object:
+    from coder.coderd.services import app_tokens
+    from coder.coderd.services.signing_keys import TokenRefused
+
+    return _without_waiting(lambda ctx: app_tokens.open_key_untrusted(ctx, text), TokenRefused)
+
+
+def _daemon_report(data: bytes) -> object:
+    from coder.coderd.services import daemon_health
+
+    return daemon_health._read_report_untrusted(data)
+
+
+def _json_syntax(name: str) -> Call:
+    def call(text: str) -> object:
+        from coder.domain.hcl import json_syntax
+
+        return getattr(json_syntax, name)(text)
+
+    return _text(call)
+
+
+def _template_file(data: bytes) -> object:
+    from coder.domain.rendering import sources
+
+    return sources._parse_untrusted(data, "main.tf.json")
+
+
+def _push_key(text: str) -> object:
+    from coder.domain import web_push
+
+    return web_push.decode_key_untrusted(text, 16)
+
+
+def _push_point(data: bytes) -> None:
+    from coder.domain import web_push
+
+    web_push.check_point_untrusted(data)
+
+
+def _ciphers(data: bytes) -> object:
+    from coder.agent.ssh import negotiation
+
+    return negotiation.encryption_untrusted(data)
 
 
 def _hcl(name: str) -> Call:
@@ -449,6 +521,17 @@ def _speedtest(data: bytes) -> object:
 
 HEAD = _base64(json.dumps({"alg": "HS512", "kid": "1"}).encode())
 TOKEN = HEAD + b"." + _base64(b'{"sub":"x","exp":1}') + b"." + _base64(bytes(64))
+SEALED = _base64(b'{"alg":"dir","enc":"A256GCM","kid":"1"}') + b".." + b".".join(_base64(bytes(n)) for n in (12, 9, 16))
+JSON_HCL = b'{"resource": {"coder_agent": {"main": [{"os": "linux", "//": "x"}]}}, "locals": {"a": "${1 + 2}"}}'
+KEXINIT = (
+    (200).to_bytes(4, "big")
+    + b"\x04\x14"
+    + bytes(16)
+    + b"".join(
+        len(names).to_bytes(4, "big") + names for names in (b"a,b", b"ssh-ed25519", b"aes128-ctr", b"aes256-ctr", b"")
+    )
+    + bytes(120)
+)
 HCL = (
     b'resource "a" "b" {\n  x = "${y[0].z}-%{ if a }b%{ endif }"\n  y = { for k, v in m : k => v... if v != null }\n}\n'
 )
@@ -465,6 +548,22 @@ REST = {
     "coderd/services/signing_keys.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
     "coderd/services/signing_keys.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
     "coderd/services/resume_tokens.py:read_untrusted": Harness(_text(_resume), (), [TOKEN]),
+    "coderd/services/app_tokens.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
+    "coderd/services/app_tokens.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
+    "coderd/services/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
+    "coderd/services/daemon_health.py:_read_report_untrusted": Harness(
+        _daemon_report, (ValueError,), [b'{"version":"1"}']
+    ),
+    "domain/hcl/json_syntax.py:native_syntax_untrusted": Harness(
+        _json_syntax("native_syntax_untrusted"), (CoderError,), [JSON_HCL]
+    ),
+    "domain/hcl/json_syntax.py:native_values_untrusted": Harness(
+        _json_syntax("native_values_untrusted"), (CoderError,), [b'{"a": ["${b}", {"c": null}], "d": 1e9}']
+    ),
+    "domain/rendering/sources.py:_parse_untrusted": Harness(_template_file, (CoderError,), [JSON_HCL]),
+    "domain/web_push.py:decode_key_untrusted": Harness(_text(_push_key), (ValueError,), [b"AAECAwQFBgcICQoLDA0ODw"]),
+    "domain/web_push.py:check_point_untrusted": Harness(_push_point, (ValueError,), [b"\x04" + bytes(64)]),
+    "agent/ssh/negotiation.py:encryption_untrusted": Harness(_ciphers, (), [KEXINIT]),
     "domain/hcl/parser.py:parse_file_untrusted": Harness(_hcl("parse_file_untrusted"), (CoderError,), [HCL]),
     "domain/hcl/parser.py:parse_expression_untrusted": Harness(
         _hcl("parse_expression_untrusted"), (CoderError,), [b'[for x in y : upper("${x}")]', b"a ? b : c[*].d"]

@@ -130,7 +130,7 @@ async def open_key_untrusted(ctx: Context, sealed: str) -> str:
         expires, api_key = float(claims["exp"]), str(claims["api_key"])
     except TokenRefused:
         raise
-    except (InvalidTag, ValueError, KeyError, TypeError) as error:
+    except (InvalidTag, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TokenRefused("the sealed key cannot be opened") from error
     if ctx.clock.now().timestamp() >= expires:
         raise TokenRefused("the sealed key is too old")

@@ -75,6 +75,7 @@ class WorkspaceChanges:
         self._resyncs = 0
         self._listening = trio.Event()
         ctx.nursery.start_soon(self._listen)
+        ctx.nursery.start_soon(self._wake_at_end)
 
     async def wait_ready(self) -> None:
         """From here on no change is missed: call it before reading what is to be watched."""
@@ -132,6 +133,11 @@ class WorkspaceChanges:
                 except ValueError:
                     continue  # somebody else's notice on our channel
                 self._dispatch(change)
+
+    async def _wake_at_end(self) -> None:
+        """Streams end when the server stops: their watchers look up."""
+        await self._ctx.stopping.wait()
+        self._tell_everybody(Change("resync"))
 
     def _dispatch(self, change: Change) -> None:
         keys: list[object] = [("agent", change.agent_id)]

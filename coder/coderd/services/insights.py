@@ -148,24 +148,29 @@ async def template_usage(
             parameters_usage=await _parameters(ctx, window),
         )
     if interval and (not sections or "interval_reports" in sections):
-        step = timedelta(days=7 if interval == "week" else 1)
-        reports = []
-        start = window.start
-        while start < window.end:
-            end = min(start + step, window.end)
-            used = await ctx.db.read(store.usage, start, end, window.template_ids)
-            reports.append(
-                TemplateInsightsIntervalReport(
-                    start_time=start,
-                    end_time=end,
-                    template_ids=used.template_ids,
-                    interval=cast("Any", interval),
-                    active_users=used.active_users,
-                )
+        steps = _steps(window, timedelta(days=7 if interval == "week" else 1))
+        used_then = await ctx.db.read(store.active_in_steps, steps, window.template_ids)
+        answer.interval_reports = [
+            TemplateInsightsIntervalReport(
+                start_time=start,
+                end_time=end,
+                template_ids=template_ids,
+                interval=cast("Any", interval),
+                active_users=active,
             )
-            start = end
-        answer.interval_reports = reports
+            for (start, end), (active, template_ids) in zip(steps, used_then, strict=True)
+        ]
     return answer
+
+
+def _steps(window: Window, step: timedelta) -> list[tuple[datetime, datetime]]:
+    """The window in pieces; the last may be shorter."""
+    found, start = [], window.start
+    while start < window.end:
+        end = min(start + step, window.end)
+        found.append((start, end))
+        start = end
+    return found
 
 
 def _apps(used: Usage) -> list[TemplateAppUsage]:

@@ -174,7 +174,8 @@ def verify(key: SigningKey, token: str, now: datetime) -> dict[str, Any]:
 
 
 def _mac(key: SigningKey, text: str) -> bytes:
-    return hmac.new(key.secret, text.encode(), hashlib.sha512).digest()
+    # half a surrogate cannot be signed by us, but anybody may send one
+    return hmac.new(key.secret, text.encode(errors="surrogatepass"), hashlib.sha512).digest()
 
 
 def _encode(data: bytes) -> str:
@@ -191,7 +192,7 @@ def _decode(text: str) -> bytes:
 def _json_untrusted(part: str) -> dict[str, Any]:
     try:
         found = json.loads(_decode(part))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if isinstance(error, TokenRefused):
             raise
         raise TokenRefused("parse JWS: invalid JSON") from None

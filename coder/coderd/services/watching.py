@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import msgspec
 import trio
 
 from coder.api import codec
@@ -83,16 +84,22 @@ class Snapshots:
 
     async def get(self, workspace_id: UUID) -> Snapshot | None:
         """How the workspace looks now; the caller must be watching it. None for an unknown one."""
+        kept = self._fresh(workspace_id)
+        if kept is not None:
+            return kept
         lock = self._reading.setdefault(workspace_id, trio.Lock())
         try:
             async with lock:
-                kept = self._kept.get(workspace_id)
-                if kept is not None and kept.is_fresh(self._changes.version(workspace_id), self._ctx.clock.now()):
-                    return kept
-                return await self._read(workspace_id)
+                return self._fresh(workspace_id) or await self._read(workspace_id)
         finally:
             if not lock.statistics().tasks_waiting and not lock.locked():
                 self._reading.pop(workspace_id, None)
+
+    def _fresh(self, workspace_id: UUID) -> Snapshot | None:
+        kept = self._kept.get(workspace_id)
+        if kept is not None and kept.is_fresh(self._changes.version(workspace_id), self._ctx.clock.now()):
+            return kept
+        return None
 
     async def _read(self, workspace_id: UUID) -> Snapshot | None:
         ctx, version = self._ctx, self._changes.version(workspace_id)
@@ -111,8 +118,14 @@ class Snapshots:
         return found
 
 
-async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[Workspace | None]:
-    """The workspace at once, then whenever it looks different. Raises NotFound before the first one."""
+async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[msgspec.Raw | None]:
+    """The workspace as JSON at once, then whenever it looks different. Raises NotFound before the first one."""
+    async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
+        async for found in snapshots:
+            yield None if found is None else msgspec.Raw(found.encoded)
+
+
+async def _watch_snapshots(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[Snapshot | None]:
     changes = ctx.part(WorkspaceChanges)
     await changes.wait_ready()
     with changes.watch(workspace_id=workspace_id) as watch:
@@ -125,9 +138,9 @@ async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) ->
                 return
             if found.encoded != shown:
                 shown = found.encoded
-                yield found.answer
+                yield found
             silence = _seconds_until(found.changes_at, ctx.clock.now())
-            if await _wait(ctx, watch, silence) is None:
+            if await _wait(watch, silence) is None:
                 yield None
             watch.drain()
 
@@ -138,12 +151,12 @@ async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) 
     Raises NotFound before the first one.
     """
     told: dict[str, Any] = {}
-    async with aclosing(watch_workspace(ctx, subject, workspace_id)) as workspaces:  # type: ignore[type-var]
-        async for found in workspaces:
+    async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
+        async for found in snapshots:
             if found is None:
                 yield None
                 continue
-            for key, event in _connection_events(found).items():
+            for key, event in _connection_events(found.answer).items():
                 if told.get(key) != event:
                     told[key] = event
                     yield event
@@ -166,20 +179,11 @@ def _connection_events(workspace: Workspace) -> dict[str, dict[str, Any]]:
     return events
 
 
-async def _wait(ctx: Context, watch: Watch, seconds: float) -> Change | None:
-    """The next change; None after `seconds`, and when the server stops."""
-    found: Change | None = None
+async def _wait(watch: Watch, seconds: float) -> Change | None:
+    """The next change; None after `seconds`. When the server stops every watcher is told of a change."""
     with trio.move_on_after(seconds):
-        async with trio.open_nursery() as nursery:
-
-            async def stop() -> None:
-                await ctx.stopping.wait()
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(stop)
-            found = await watch.next()
-            nursery.cancel_scope.cancel()
-    return found
+        return await watch.next()
+    return None
 
 
 def _next_change(page: LoadedPage, job_id: UUID) -> datetime | None:
@@ -216,11 +220,11 @@ async def watch_metadata(
         while not ctx.stopping.is_set():
             rows = await ctx.db.read(agent_store.list_metadata, agent_id)
             yield [_present_metadata(row, ctx.clock.now()) for row in rows]
-            change = await _wait(ctx, watch, _PING_EVERY)
+            change = await _wait(watch, _PING_EVERY)
             while not ctx.stopping.is_set() and (change is None or change.kind not in {"metadata", "resync"}):
                 if change is None:
                     yield None
-                change = await _wait(ctx, watch, _PING_EVERY)
+                change = await _wait(watch, _PING_EVERY)
             watch.drain()
 
 
@@ -263,7 +267,7 @@ async def follow_logs(
                 continue
             if await ctx.db.read(agent_store.get_agent_place, agent_id) is None:
                 return
-            if await _wait(ctx, watch, _PING_EVERY) is None:
+            if await _wait(watch, _PING_EVERY) is None:
                 yield None
             watch.drain()
 

@@ -128,22 +128,22 @@ async def public_key(ctx: Context) -> str:
 
 async def _keys(ctx: Context) -> tuple[str, EllipticCurvePrivateKey]:
     sealer: Sealer = ctx.part(Sealer)
-
-    async def load(tx: Tx) -> str:
-        stored = await site.get_config(tx, _KEYS)
-        if stored is None:
-            return await site.ensure_config(tx, _KEYS, _new_pair(sealer))
-        pair = json.loads(stored)
-        sealed = sealer.seal(sealer.open(pair["private"]))
-        if sealer.is_plain(pair["private"]) and not sealer.is_plain(sealed):
-            # Stored before the site had encryption keys.
-            stored = json.dumps({**pair, "private": sealed})
-            await site.put_config(tx, _KEYS, stored)
-        return stored
-
-    pair = json.loads(await ctx.db.run(load))
+    pair = json.loads(await ctx.db.run(_stored_pair, sealer))
     scalar = law.decode_key_untrusted(sealer.open(pair["private"]).reveal(), 32)
     return str(pair["public"]), law.private_key(scalar)
+
+
+async def _stored_pair(tx: Tx, sealer: Sealer) -> str:
+    stored = await site.get_config(tx, _KEYS)
+    if stored is None:
+        return await site.ensure_config(tx, _KEYS, _new_pair(sealer))
+    pair = json.loads(stored)
+    sealed = sealer.seal(sealer.open(pair["private"]))
+    if sealer.is_plain(pair["private"]) and not sealer.is_plain(sealed):
+        # Stored before the site had encryption keys.
+        stored = json.dumps({**pair, "private": sealed})
+        await site.put_config(tx, _KEYS, stored)
+    return stored
 
 
 def _new_pair(sealer: Sealer) -> str:

@@ -163,6 +163,27 @@ async def usage(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID
     return Usage(active, sorted(template_ids or ()), apps)
 
 
+_STEPS = text(
+    f"""SELECT used.* FROM unnest(CAST(:starts AS timestamptz[]), CAST(:ends AS timestamptz[]))
+        WITH ORDINALITY AS step (began, ended, number)
+    CROSS JOIN LATERAL ({_ACTIVE.text.replace(":start", "step.began").replace(":end", "step.ended")}) used
+    ORDER BY step.number"""  # noqa: S608
+).bindparams(
+    bindparam("starts", type_=ARRAY(Timestamp)),
+    bindparam("ends", type_=ARRAY(Timestamp)),
+    bindparam("templates", type_=ARRAY(Uuid)),
+)
+
+
+async def active_in_steps(
+    tx: Tx, steps: Sequence[tuple[datetime, datetime]], templates: Sequence[UUID]
+) -> list[tuple[int, list[UUID]]]:
+    """For each time: how many used workspaces, and the templates of those."""
+    starts, ends = [start for start, _ in steps], [end for _, end in steps]
+    rows = await tx.execute(_STEPS, {"starts": starts, "ends": ends, "templates": list(templates)})
+    return [(active, sorted(template_ids or ())) for active, template_ids in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class NamedAppUse:
     """Use of an application that templates define."""

@@ -1,22 +1,33 @@
-"""The API's description: valid OpenAPI, whole, and what the recorded facts say of the same operations."""
+"""The API's description: valid OpenAPI, whole, what the recorded facts say of the same operations, and kept to.
+
+The last part asks a running server everything the description allows, and what it does not: no answer may be a 5xx,
+have a status the description lacks, or be an error without words. The short run takes a seeded share, `--soak` all.
+One file, because reading the description takes seconds.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+import trio
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from coder.coderd.app import LINK_MODULES
 from coder.coderd.http import swagger
 from coder.coderd.links.door import LinkTable
 from tests.conformance.scope import in_scope
+from tests.conformance.world import Populated, populated
+from tests.kit import askers
 from tests.kit.coderd import running_coderd
+from tests.kit.described_world import SAID_SO, SETTINGS, Described, described, shape
 from tests.kit.openapi import application, document, operations
+from tests.kit.strange_requests import Sender, Strange, bodies, judge, paths, queries
 
 _WORDS_OF_THEIR_OWN = {
     # (method, path): why upstream's description says something else than its recorded answers, which we follow
@@ -41,10 +52,6 @@ _WORDS_OF_THEIR_OWN = {
 }
 
 
-def _shape(path: str) -> str:
-    return re.sub(r"\{[^}]*\}", "{}", path)
-
-
 def test_it_is_valid_openapi() -> None:
     wrong = [error.message for error in OpenAPIV31SpecValidator(document()).iter_errors()]
     assert not wrong
@@ -60,24 +67,24 @@ def _routes() -> Iterator[tuple[str, str]]:
         if rule.endpoint.startswith(("site.", "static")):
             continue
         for method in {"GET"} if rule.websocket else rule.methods - {"HEAD", "OPTIONS"}:
-            yield method, _shape(re.sub(r"<[^>]*>", "{}", rule.rule))
+            yield method, shape(re.sub(r"<[^>]*>", "{}", rule.rule))
     table = LinkTable()
     for name in LINK_MODULES:
         import_module(name).register(table)
     for pattern, _ in table.patterns:
-        yield "GET", _shape(pattern)
+        yield "GET", shape(pattern)
 
 
 def test_every_route_of_the_application_is_described() -> None:
-    described = {(method, _shape(path)) for method, path, _ in operations()}
+    described = {(method, shape(path)) for method, path, _ in operations()}
     assert described == set(_routes())
 
 
 def test_it_agrees_with_the_recorded_operations() -> None:
-    ours = {f"{method} {_shape(path)}": operation for method, path, operation in operations()}
+    ours = {f"{method} {shape(path)}": operation for method, path, operation in operations()}
     wrong = []
     for known in in_scope():
-        name = f"{known.method} {_shape(known.path)}"
+        name = f"{known.method} {shape(known.path)}"
         operation = ours.get(name)
         if operation is None or not known.statuses or name in _WORDS_OF_THEIR_OWN:
             continue
@@ -157,3 +164,82 @@ def test_starting_a_server_reads_no_sources() -> None:
         if path.parent.name != "openapi" and importing.search(path.read_text())
     ]
     assert not loud, "import it where it is used: it costs a start of the server otherwise"
+
+
+# ---- kept to
+
+SEED = 20261121
+
+
+def _strange(item: Described) -> list[Strange]:
+    made = [*paths(item.path, item.values, item.method), *queries(item.path, item.values, item.operation, item.method)]
+    if item.body is not None:
+        made += bodies(item.path, item.values, item.method, item.body)
+    return made
+
+
+def _send(url: str, item: Described, requests: list[Strange]) -> list[str]:
+    sender, wrong = Sender(url, item.headers), []
+    statuses = item.statuses - {500} | {status for name, status in SAID_SO if name == item.name}
+    for strange in requests:
+        try:
+            found = judge(item.name, statuses, strange, sender.send(strange))
+        except OSError as error:
+            found = f"{item.name}: {type(error).__name__} {strange}"
+        wrong += [found] * bool(found)
+    sender.close()
+    return wrong
+
+
+async def _ask_strangely(world: Populated, chance: random.Random, share: float, names: set[str]) -> list[str]:
+    wrong: list[str] = []
+    async for item in described(world, names.__contains__):
+        requests = [request for request in _strange(item) if chance.random() < share]
+        wrong += await trio.to_thread.run_sync(_send, world.world.url, item, requests)
+    return wrong
+
+
+async def _ask_by_schema(world: Populated, examples: int, names: set[str], number: int) -> askers.Findings:
+    found = askers.Findings()
+    known = askers.load(document())
+    async for item in described(world, names.__contains__):
+        allowed = {status for name, status in SAID_SO if name == item.name}
+
+        def ask(item: Described = item, allowed: set[int] = allowed) -> None:
+            asked = known[item.name]
+            url = world.world.url
+            askers.ask(
+                asked, url, item.headers, found, examples=examples, known=item.values, number=number, allowed=allowed
+            )
+
+        await trio.to_thread.run_sync(ask)
+    return found
+
+
+def _names() -> list[str]:
+    return [f"{method} {path}" for method, path, _ in operations()]
+
+
+async def test_a_seeded_share_of_strange_requests() -> None:
+    chance = random.Random(SEED)
+    names = set(chance.sample(_names(), 40))
+    async with populated(**SETTINGS) as world:
+        wrong = await _ask_strangely(world, chance, 0.05, names)
+        found = await _ask_by_schema(world, 1, set(chance.sample(_names(), 6)), SEED)
+    assert not wrong, "\n".join(wrong)
+    assert not found.wrong, "\n".join(f"{what}\n  {how}" for what, how in found.wrong.items())
+    assert found.asked
+
+
+@pytest.mark.soak
+async def test_all_strange_requests() -> None:
+    async with populated(**SETTINGS) as world:
+        wrong = await _ask_strangely(world, random.Random(SEED), 1.0, set(_names()))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.soak
+async def test_schemathesis() -> None:
+    async with populated(**SETTINGS) as world:
+        found = await _ask_by_schema(world, 20, set(_names()), SEED)
+    assert not found.wrong, "\n".join(f"{what}\n  {how}" for what, how in found.wrong.items())

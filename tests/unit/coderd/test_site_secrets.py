@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from coder.coderd.services import deployment, relay, signing_keys, wireguard_hub
+from coder.coderd.services import relay, signing_keys, web_push, wireguard_hub
 from coder.coderd.services.sealing import Sealer
 from coder.coderd.store import site
 from coder.coderd.store.database import Database, Tx, open_database
@@ -22,7 +22,11 @@ async def _signing(tx: Tx) -> object:
     return await signing_keys._ensure_keys(tx, "signing_key:x", NOW)
 
 
-@pytest.mark.parametrize("make", [relay._ensure_key, deployment._make_vapid, _signing])
+async def _push_keys(tx: Tx) -> object:
+    return await web_push._stored_pair(tx, Sealer.of_keys({}))
+
+
+@pytest.mark.parametrize("make", [relay._ensure_keys, _push_keys, _signing])
 async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have looked before either has written."""
     found: list[object] = []

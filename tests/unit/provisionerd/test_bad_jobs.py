@@ -90,7 +90,8 @@ async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_pat
         failed = await server.wait_ended()
     assert failed.error == "the job took longer than 1m30s: canceled"
     assert "the job took longer than 1m30s: interrupting it" in server.outputs("Cleaning Up")
-    assert 90 <= trio.current_time() - began < 100
+    # no upper bound: the clock jumps while threads work
+    assert trio.current_time() - began >= 90
 
 
 async def test_a_local_exec_that_never_ends_is_interrupted(world: World) -> None:

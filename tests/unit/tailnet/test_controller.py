@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import trio
@@ -80,7 +80,7 @@ class FakeNode:
 
 def fake_context() -> Any:
     """Just enough of a server: a coordinator and a relay map."""
-    ctx = SimpleNamespace(part=lambda _kind: SimpleNamespace(current=MAP), clock=None)
+    ctx = SimpleNamespace(part=lambda _kind: SimpleNamespace(current=MAP, proxies={}, id=uuid4()), clock=None)
     ctx.coordinator = Coordinator(ctx)
     return ctx
 
