@@ -127,11 +127,12 @@ def test_forwarded_port(deployment: Deployment) -> None:
 
 
 def test_twenty_sessions_at_once(deployment: Deployment) -> None:
-    def one(index: int) -> bytes:
-        return deployment.ssh(HOST, f"echo {index}; sleep 1", timeout=180).stdout
+    def one(index: int) -> tuple[bytes, bytes]:
+        result = deployment.ssh(HOST, f"echo {index}; sleep 1", timeout=180)
+        return result.stdout, b"" if result.stdout else result.stderr
 
     with ThreadPoolExecutor(20) as pool:
-        assert list(pool.map(one, range(20))) == [f"{index}\n".encode() for index in range(20)]
+        assert list(pool.map(one, range(20))) == [(f"{index}\n".encode(), b"") for index in range(20)]
 
 
 def test_external_workspaces_print_what_the_documents_say(deployment: Deployment) -> None:
