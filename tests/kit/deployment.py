@@ -22,7 +22,7 @@ URL = f"http://{SERVER}:3000"
 PASSWORD = "Kit-Password-7-very-long"
 WORKSPACE = "hello-world"
 ROOT = Path(__file__).resolve().parents[2]
-SSH_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
+SSH_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=60")
 
 
 class StepFailedError(AssertionError):
