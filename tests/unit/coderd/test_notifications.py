@@ -162,7 +162,7 @@ async def test_a_message_nobody_takes_is_given_up() -> None:
             assert (await world.post("/api/v2/notifications/test")).status_code == 204
 
             async def tried() -> bool:
-                return len(seen) == 1
+                return [tuple(row) for row in await world.ctx.db.read(_states)] == [(1, "pending")] and len(seen) == 1
 
             await eventually(tried)
             for _ in range(3):

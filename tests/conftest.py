@@ -1,0 +1,24 @@
+"""The order of the suite: files that take long begin first, so that no worker ends alone with one of them."""
+
+from __future__ import annotations
+
+import pytest
+
+LONG = (
+    "test_workspace_permissions.py",
+    "test_recorded_builds.py",
+    "test_template_permissions.py",
+    "test_recorded.py",
+    "test_recorded_imports.py",
+    "test_recorded_cli.py",
+    "test_permissions.py",
+    "test_openapi.py",
+    "test_every_parser.py",
+)
+"""Names of files, longest first."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
