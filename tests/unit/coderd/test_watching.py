@@ -6,6 +6,8 @@ from uuid import UUID
 import pytest
 import trio
 
+from coder.api import codec
+from coder.api.workspaces import Workspace
 from coder.base.clock import FakeClock
 from coder.coderd.services.authentication import user_subject
 from coder.coderd.services.changes import Watch, WorkspaceChanges
@@ -13,6 +15,11 @@ from coder.coderd.services.errors import NotFound
 from coder.coderd.services.watching import Snapshots, watch_workspace
 from coder.coderd.store.changes import Change, parse_change
 from tests.kit.workspaces import new_workspace, workspace_world
+
+
+def _seen(told):
+    """What a watcher was told, read back."""
+    return codec.decode(bytes(told), Workspace)
 
 
 async def test_many_watchers_cost_one_reading_per_change(monkeypatch):
@@ -36,11 +43,12 @@ async def test_many_watchers_cost_one_reading_per_change(monkeypatch):
             async with aclosing(watch_workspace(world.ctx, subject, workspace_id)) as stream:
                 async for shown in stream:
                     if shown is not None:
-                        seen.append(shown.favorite)
+                        favorite = _seen(shown).favorite
+                        seen.append(favorite)
                         if not started:
                             started = True
                             task_status.started()
-                        if shown.favorite:
+                        if favorite:
                             return
 
         with trio.fail_after(10):
@@ -65,7 +73,7 @@ async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more():
         assert (await world.patch(path, {"user_roles": {user_id: "use"}})).status_code == 204
         with trio.fail_after(10):
             async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:
-                assert (await anext(stream)).name == "w"
+                assert _seen(await anext(stream)).name == "w"
                 assert (await world.delete(path)).status_code == 204
                 assert await anext(stream, None) is None
 
@@ -77,11 +85,11 @@ async def test_a_timeout_nobody_writes_is_seen():
         subject = await user_subject(world.ctx, UUID(world.user_id))
         with trio.fail_after(10):
             async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:
-                first = await anext(stream)
+                first = _seen(await anext(stream))
                 assert first.latest_build.resources[0].agents[0].status == "connecting"
                 clock.advance(121)
                 world.ctx.part(WorkspaceChanges)._tell_everybody(Change("resync"))
-                assert (await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"
+                assert _seen(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"
 
 
 async def test_equal_changes_are_one_and_too_many_are_a_resync():
