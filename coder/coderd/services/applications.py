@@ -65,7 +65,9 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     await ctx.db.run(key_store.insert_key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
-    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
+    # Our own scheme, whatever was asked for: the key must not cross the network in the clear.
+    scheme = urlsplit(ctx.access_url).scheme
+    return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
 
 
 async def _is_ours(ctx: Context, redirect_uri: str) -> bool:

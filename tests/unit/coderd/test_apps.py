@@ -292,6 +292,9 @@ async def _signing_in(s: Scene, token: str) -> None:
     assert back.status_code == 307, back.text
     place = urlsplit(back.headers["location"])
     assert place.netloc == "all--dev--admin.apps.test"
+    # whatever the address asked for says, the key travels as the server itself is reached
+    other = await s.get(path.replace("http%3A", "https%3A"), token=token)
+    assert urlsplit(other.headers["location"]).scheme == urlsplit(s.world.url).scheme == "http"
     landed = await s.host("all--dev--admin", f"{place.path}?{place.query}")
     assert (landed.status_code, landed.headers["location"]) == (303, "/deep?a=1")
     cookie = landed.headers["set-cookie"].partition(";")[0]
