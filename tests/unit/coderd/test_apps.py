@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ import trio.testing
 
 from coder.base.secret import Secret
 from coder.coderd.services.app_usage import AppUsage
+from coder.coderd.services.app_visits import OpenVisits
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import insights
 from coder.net.errors import HttpError
@@ -111,6 +112,7 @@ async def test_path_application(tmp_path: Path) -> None:
         await _secure_port(s, tmp_path)
         await _terminal(s)
         await _use_is_counted(s)
+        await _who_may_stay(s)
         await _foreign_pages(s)
         await _passed_through(s)
         await _unwell(s)
@@ -317,6 +319,43 @@ async def _websocket(s: Scene) -> None:
     await socket.send_message(bytes(200_000))
     assert await socket.receive_message() == bytes(200_000)
     await socket.aclose()
+
+
+async def _who_may_stay(s: Scene) -> None:
+    """What is open is judged anew while it lasts: a stream outlives neither session nor permission."""
+    world, visits = s.world, s.world.ctx.part(OpenVisits)
+    dana, token = await world.member("dana")
+    shared = f"/api/v2/workspaces/{s.agent.workspace['id']}/acl"
+    assert (await world.patch(shared, {"user_roles": {dana: "use"}})).status_code == 204
+    pty = f"/api/v2/workspaceagents/{s.agent.agent_id}/pty"
+    url = world.url.replace("http://", "ws://") + pty
+    body = {"url": url, "agentID": str(s.agent.agent_id)}
+    answer = await world.post("/api/v2/applications/reconnecting-pty-signed-token", body, token=token)
+    ticket = answer.json()["signed_token"]
+    plain, policy = DialPolicy(world.url), DialPolicy(world.url, token=Secret(token))
+    port = urlsplit(world.url).port
+    own = DialPolicy(f"http://web--dev--admin.apps.test:{port}", token=Secret(token), address="127.0.0.1")
+    query = f"reconnect={uuid4()}&command=sleep+60"
+    sockets = [
+        await connect_websocket(own, "/ws"),
+        await connect_websocket(policy, f"{pty}?{query}"),
+        await connect_websocket(plain, f"{pty}?{query}&coder_signed_app_token_23db1dde={ticket}"),
+    ]
+    await visits.look()
+    await sockets[0].send_message("still here")
+    assert await sockets[0].receive_message() == "still here"
+    assert (await world.patch(shared, {"user_roles": {dana: ""}})).status_code == 204
+    with trio.fail_after(10):
+        await visits.look()
+        for socket in sockets:
+            await _ended(socket)
+
+
+async def _ended(socket: Any) -> None:
+    with suppress(trio.BrokenResourceError):
+        while await socket.receive_message() is not None:
+            pass
+    await trio.aclose_forcefully(socket)
 
 
 async def _use_is_counted(s: Scene) -> None:
