@@ -74,7 +74,7 @@ _ONE = 'data "coder_parameter" "p" {\n  name    = "p"\n  default = %s\n}\n'
         _ONE % 'join("", [for i in range(1000) : join("", [for j in range(1000) : "x"])])',
         _ONE % "pow(10, 100000)",
         _ONE % "setproduct(range(1000), range(1000), range(1000))",
-        _ONE % "1e400 * 10",
+        _ONE % "1e4000 * 10",
         _ONE % "1 % 0",
         _ONE % "keys(null)",
         _ONE % "local.a0"
