@@ -40,6 +40,8 @@ FIRST_DELAY, LAST_DELAY = 0.1, 10.0
 RETURN_DELAY, RETURN_WINDOW = 2.0, 600.0
 """Ours: a server that was lost less than ten minutes ago is most likely restarting, and somebody waits for it; until
 then dials are at most two seconds apart."""
+LOGS_GRACE = 1.0
+"Seconds a workspace that is ready waits with saying so for its scripts' last lines to be taken (ours)."
 REPORT_GRACE = 5.0
 "Seconds for the last logs and states to be delivered at shutdown."
 
@@ -146,6 +148,8 @@ class Agent:
         self.lifecycle.set(State.STARTING)
         self._write_secret_files(manifest)
         outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_start], Stage.START)
+        with trio.move_on_after(LOGS_GRACE):
+            await self.logs.wait_sent()  # who hears that it is ready finds the whole log
         self.lifecycle.set(_started(outcome))
         nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
 
