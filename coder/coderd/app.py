@@ -18,6 +18,7 @@ from uuid import UUID
 import h11
 import trio
 
+from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
@@ -107,7 +108,8 @@ async def run_server(
             announce(f"Started HTTP listener at {url}")
         announce(f"\nView the Web UI: {server.access_url}")
         task_status.started(server)
-        if handle_signals:
+        if handle_signals:  # the process is ours
+            garbage.settle()
             await _wait_for_signal(announce)
         else:
             await server.context.stopping.wait()
