@@ -73,7 +73,7 @@ class ProxyHealth:
             report.errors = [str(text) for text in found.get("errors") or []][:_MAX_WORDS]
             report.warnings = [str(text) for text in found.get("warnings") or []][:_MAX_WORDS]
             status = "unhealthy" if report.errors else "ok"
-        except (CoderError, OSError, ValueError, AttributeError, TypeError) as error:
+        except (CoderError, OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
             status = "unreachable"
             words = error.message if isinstance(error, CoderError) else str(error)
             report.errors = [f"request to proxy failed: {words}"]
