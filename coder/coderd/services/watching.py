@@ -80,20 +80,26 @@ class Snapshots:
         self._ctx = ctx
         self._changes: WorkspaceChanges = ctx.part(WorkspaceChanges)
         self._kept: dict[UUID, Snapshot] = {}
-        self._reading: dict[UUID, trio.Lock] = {}
+        self._reading: dict[UUID, trio.Event] = {}
+        "Set when a reading that is under way has ended, however."
 
     async def get(self, workspace_id: UUID) -> Snapshot | None:
         """How the workspace looks now; the caller must be watching it. None for an unknown one."""
-        kept = self._fresh(workspace_id)
-        if kept is not None:
-            return kept
-        lock = self._reading.setdefault(workspace_id, trio.Lock())
+        while (kept := self._fresh(workspace_id)) is None:
+            ends = self._reading.get(workspace_id)
+            if ends is None:
+                return await self._read_for_all(workspace_id)
+            # An event, not a lock: five hundred who wait go on in one round, not one after the other.
+            await ends.wait()
+        return kept
+
+    async def _read_for_all(self, workspace_id: UUID) -> Snapshot | None:
+        ends = self._reading[workspace_id] = trio.Event()
         try:
-            async with lock:
-                return self._fresh(workspace_id) or await self._read(workspace_id)
+            return await self._read(workspace_id)
         finally:
-            if not lock.statistics().tasks_waiting and not lock.locked():
-                self._reading.pop(workspace_id, None)
+            del self._reading[workspace_id]
+            ends.set()
 
     def _fresh(self, workspace_id: UUID) -> Snapshot | None:
         kept = self._kept.get(workspace_id)
