@@ -117,7 +117,7 @@ async def _scene(folder: Path) -> AsyncIterator[Scene]:
                 [
                     str(place.binary), "server", "--http-address", place.address, "--access-url", place.url,
                     "--derp-server-stun-addresses", "disable", "--cache-dir", str(folder / "cache"),
-                    "--dangerous-disable-rate-limits",
+                    "--dangerous-disable-rate-limits", "--experiments", "oauth2",
                 ],
                 env={**place.env, "CODER_PG_CONNECTION_URL": url}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -278,7 +278,6 @@ def lists(made: Population) -> list[str]:
         f"{organization}/paginated-members?limit={{limit}}",
         f"{organization}/groups",
         f"{organization}/groups/makers/members?limit={{limit}}",
-        f"{organization}/paginated-groups?limit={{limit}}",
         f"{organization}/templates",
         f"{organization}/provisionerdaemons?limit={{limit}}",
         f"{organization}/provisionerjobs?limit={{limit}}",
