@@ -33,6 +33,7 @@ from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, s
 from coder.coderd.services import web_push
 from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.context import Context
+from coder.coderd.services.metrics import UPGRADED, Metrics
 from coder.coderd.store import site
 from coder.coderd.store.database import Database, open_database
 from coder.coderd.store.migrate import migrate
@@ -229,6 +230,7 @@ def _front_door(context: Context) -> FrontDoor:
     proxies = TrustedProxies(context.config)
 
     apps = AppDoor(context)
+    metrics: Metrics = context.part(Metrics)
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = link_request(head, remote_ip, secure)
@@ -240,15 +242,18 @@ def _front_door(context: Context) -> FrontDoor:
         if found is None:  # the door asked the same table a moment ago
             raise LookupError(request.path)
         handler, params = found
-        if is_carried(request):
-            carried = CarriedUpgrade(context, request, params, stream, response_headers())
-            try:
-                await serve_link(context, handler, carried, stream, envelope_of)
-            finally:
-                await carried.end()
-            return None
-        upgrade = Upgrade(request, params, stream, trailing, response_headers())
-        await serve_link(context, handler, upgrade, stream, envelope_of)
+        with metrics.links.counted(request.method, table.pattern_of(request.path)) as on_answer:
+            if is_carried(request):
+                carried = CarriedUpgrade(context, request, params, stream, response_headers())
+                carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
+                try:
+                    await serve_link(context, handler, carried, stream, envelope_of)
+                finally:
+                    await carried.end()
+                return None
+            upgrade = Upgrade(request, params, stream, trailing, response_headers())
+            upgrade.on_answer = on_answer
+            await serve_link(context, handler, upgrade, stream, envelope_of)
         return None
 
     def is_link(head: h11.Request) -> bool:
