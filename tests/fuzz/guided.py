@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of one parser: `python -m tests.fuzz.guided NAME CORPUS [libFuzzer options]`.
 
-Needs atheris, which is no dependency: it exists for few platforms, and its wheel is large. `scripts/test --soak` installs
-it where it can; test_coverage_guided.py runs this for every parser. A crash leaves its input in the working directory.
+Needs atheris, which is no dependency: it exists for few platforms, and its wheel is large. `scripts/test --soak`
+installs it where it can; test_coverage_guided.py runs this for every parser. A crash leaves its input behind.
 """
 
 from __future__ import annotations
