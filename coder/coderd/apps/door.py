@@ -318,7 +318,8 @@ class AppDoor:
         if not sealed:
             return False
         query = app_headers.stripped_query(visit.query)
-        clean = visit.path + (f"?{query}" if query else "")
+        # With two slashes in front it would be the address of another host.
+        clean = "/" + visit.path.lstrip("/\\") + (f"?{query}" if query else "")
         try:
             token = await app_tokens.open_key_untrusted(self._ctx, sealed)
         except TokenRefused:

@@ -21,6 +21,7 @@ from coder.coderd.services.app_usage import AppUsage
 from coder.coderd.services.app_visits import OpenVisits
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import insights
+from coder.domain import app_headers
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -304,6 +305,11 @@ async def _signing_in(s: Scene, token: str) -> None:
     inside = await s.host("all--dev--admin", headers={"Cookie": f"{cookie}; k=v"})
     assert inside.status_code == 200
     assert _headers(inside)["cookie"] == "k=v"
+    for start in ("//evil.test/x", "/\\evil.test/x"):
+        raw = httpx.URL(s.world.url).copy_with(raw_path=f"{start}?{app_headers.API_KEY_QUERY}=no".encode())
+        headers = {"Host": "all--dev--admin.apps.test"}
+        back = await s.world.client.send(httpx.Request("GET", raw, headers=headers))
+        assert (back.status_code, back.headers["location"]) == (303, "/evil.test/x")
     key = cookie.partition("=")[2]
     assert (await s.get("/api/v2/users/me", token=key)).status_code in {403, 404}
     assert (await s.get(path, token=key)).status_code in {403, 404}
