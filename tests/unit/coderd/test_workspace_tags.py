@@ -1,4 +1,4 @@
-"""coder_workspace_tags from end to end: a parameter's value picks the daemon, and real terraform does the work there."""
+"""coder_workspace_tags from end to end: a parameter's value picks the daemon, where real terraform does the work."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ async def test_a_parameter_picks_the_daemon(tmp_path: Path) -> None:
         body = {"name": "placed", "template_version_id": version["id"]}
         template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
 
-        async def create(name: str, region: str) -> dict[str, Any]:
+        async def create(name: str, region: str) -> Any:
             wanted = {"name": name, "template_id": template["id"]}
             values = [{"name": "region", "value": region}] if region else []
             answer = await world.post("/api/v2/users/me/workspaces", {**wanted, "rich_parameter_values": values})
             assert answer.status_code == 201, answer.text
             return answer.json()
 
-        async def job_of(workspace: dict[str, Any]) -> dict[str, Any]:
+        async def job_of(workspace: dict[str, Any]) -> Any:
             return (await settled(world, workspace["id"]))["latest_build"]["job"]
 
         default, chosen = await create("default", ""), await create("chosen", "us")
