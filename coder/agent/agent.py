@@ -25,7 +25,7 @@ from coder.agent.logs import LogQueue
 from coder.agent.metadata import MetadataCollector
 from coder.agent.network import Network
 from coder.agent.scripts import Outcome, ScriptRunner, Stage
-from coder.agent.ssh.server import SshService
+from coder.agent.ssh.door import SshDoor
 from coder.agent.state import AgentState
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
@@ -40,6 +40,8 @@ FIRST_DELAY, LAST_DELAY = 0.1, 10.0
 RETURN_DELAY, RETURN_WINDOW = 2.0, 600.0
 """Ours: a server that was lost less than ten minutes ago is most likely restarting, and somebody waits for it; until
 then dials are at most two seconds apart."""
+LOGS_GRACE = 1.0
+"Seconds a workspace that is ready waits with saying so for its scripts' last lines to be taken (ours)."
 REPORT_GRACE = 5.0
 "Seconds for the last logs and states to be delivered at shutdown."
 
@@ -88,13 +90,14 @@ class Agent:
         async with trio_asyncio.open_loop() as loop, AsyncExitStack() as stack:
             loop.set_exception_handler(_note_stray_failure)
             self.scripts.prepare()
-            ssh = SshService(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
+            ssh = SshDoor(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
             async with trio.open_nursery() as nursery:
                 network = Network(self.config, self.state, ssh, nursery)
                 stack.push_async_callback(network.aclose)
                 link = trio.CancelScope()
                 nursery.start_soon(partial(self._stay_connected, network, link))
                 nursery.start_soon(self._first_manifest, nursery)
+                nursery.start_soon(self._open_ssh, ssh)
                 nursery.start_soon(self._wait_for_owner)
                 await self._stop.wait()
                 if self._given:
@@ -146,8 +149,14 @@ class Agent:
         self.lifecycle.set(State.STARTING)
         self._write_secret_files(manifest)
         outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_start], Stage.START)
+        with trio.move_on_after(LOGS_GRACE):
+            await self.logs.wait_sent()  # who hears that it is ready finds the whole log
         self.lifecycle.set(_started(outcome))
         nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
+
+    async def _open_ssh(self, ssh: SshDoor) -> None:
+        await self._manifest_seen.wait()
+        await ssh.open()
 
     def _write_secret_files(self, manifest: agent_pb2.Manifest) -> None:
         for secret in manifest.secrets:
@@ -173,16 +182,16 @@ class Agent:
             self._given = True
             self._stop.set()
 
-    async def _hand_over(self, ssh: SshService, network: Network, link: trio.CancelScope) -> None:
+    async def _hand_over(self, ssh: SshDoor, network: Network, link: trio.CancelScope) -> None:
         """The end of an agent whose workspace goes on: nothing of its first owner stays, and no stop script runs."""
-        ssh.runner.terminate_all()
+        ssh.terminate_all()
         await network.close_listeners()
         await network.leave()
         link.cancel()
 
-    async def _shut_down(self, ssh: SshService, network: Network, link: trio.CancelScope) -> None:
+    async def _shut_down(self, ssh: SshDoor, network: Network, link: trio.CancelScope) -> None:
         self.lifecycle.set(State.SHUTTING_DOWN)
-        ssh.runner.terminate_all()
+        ssh.terminate_all()
         await network.close_listeners()
         manifest = self.state.manifest
         outcome = Outcome()

@@ -80,6 +80,12 @@ def command_environment(state: AgentState, session: Mapping[str, str] | None = N
     return env
 
 
+def passed_inside(state: AgentState) -> list[str]:
+    """Names of the variables that a command in a container of the workspace has as well: what the template sets."""
+    names = ["CODER", "CODER_WORKSPACE_NAME", "CODER_WORKSPACE_AGENT_NAME", "CODER_WORKSPACE_OWNER_NAME"]
+    return names + (sorted(state.manifest.environment_variables) if state.manifest is not None else [])
+
+
 def command_line(identity: Identity, command: str | None) -> list[str]:
     """argv for a session: the login shell, the shell with `-c`, or a `#!` line's interpreter."""
     if not command:

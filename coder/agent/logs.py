@@ -35,6 +35,8 @@ class LogQueue:
         self._in_flight = False
         self._overflowed = False
         self._changed = trio.Event()
+        self._hurry = trio.Event()
+        "Set while somebody waits for the queue to be empty: batches are not waited for."
 
     def add(self, source: bytes, text: str, level: agent_pb2.Log.Level.ValueType) -> None:
         """Queues one line (without its line break) of a log source (16-byte id)."""
@@ -57,7 +59,8 @@ class LogQueue:
                 await self._changed.wait()
                 continue
             if self._size < BATCH_BYTES // 2:
-                await trio.sleep(linger)
+                with trio.move_on_after(linger):
+                    await self._hurry.wait()
             request, count = self._batch()
             self._in_flight = True
             try:
@@ -73,8 +76,13 @@ class LogQueue:
         await trio.sleep_forever()
 
     async def wait_sent(self) -> None:
-        while (self._lines or self._in_flight) and not self._overflowed:
-            await self._changed.wait()
+        """Returns when the server has every line that was queued, or has enough."""
+        self._hurry.set()
+        try:
+            while (self._lines or self._in_flight) and not self._overflowed:
+                await self._changed.wait()
+        finally:
+            self._hurry = trio.Event()
 
     def _batch(self) -> tuple[agent_pb2.BatchCreateLogsRequest, int]:
         """Leading lines of one source, at most one batch."""

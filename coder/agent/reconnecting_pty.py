@@ -17,6 +17,7 @@ from typing import Any
 import trio
 
 from coder.agent import environment, terminal
+from coder.agent.containers import Container
 from coder.agent.scripts import kill_group
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
@@ -37,6 +38,7 @@ class Init:
     height: int
     width: int
     command: str
+    container: Container | None = None
 
 
 class PtyService:
@@ -79,7 +81,11 @@ class PtyService:
             and "LC_ALL" not in env
         ):
             env["LC_CTYPE"] = "C.UTF-8"
-        argv = environment.command_line(self._state.identity, init.command)
+        if init.container is None:
+            argv = environment.command_line(self._state.identity, init.command)
+        else:
+            passed = [*environment.passed_inside(self._state), "TERM"]
+            argv = init.container.command_line(init.command, env, tty=True, passed=passed)
         process, master, _ = terminal.spawn(
             argv, env, self._state.workdir(), height=init.height or 80, width=init.width or 80
         )
@@ -274,5 +280,7 @@ async def _read_init(stream: trio.abc.Stream) -> tuple[Init, bytes]:
     if not isinstance(value, dict) or not isinstance(value.get("ID"), str) or not value["ID"]:
         raise ValueError("init message without an ID")
     command = value.get("Command") or ""
-    init = Init(value["ID"], int(value.get("Height") or 0), int(value.get("Width") or 0), str(command))
+    container = Container.named(str(value.get("Container") or ""), str(value.get("ContainerUser") or ""))
+    height, width = int(value.get("Height") or 0), int(value.get("Width") or 0)
+    init = Init(value["ID"], height, width, str(command), container)
     return init, data[2 + size :]

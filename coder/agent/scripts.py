@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import trio
 
@@ -28,6 +29,9 @@ Status = agent_pb2.Timing.Status
 PIPE_GRACE = 10.0
 "Seconds for pipes to close after a script has ended; then PIPES_LEFT_OPEN (protocol document, section 3)."
 UNKNOWN_EXIT = 255
+MAX_REST = 1 << 20
+"Bytes of a line without an end; then it is a line."
+_CHUNK = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,26 +155,25 @@ class ScriptRunner:
         return code, status
 
     async def _copy_both(self, script: Script, process: trio.Process, out: int, done: trio.Event) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._copy, process.stdout, script.log_source_id, out, agent_pb2.Log.INFO)
-            nursery.start_soon(self._copy, process.stderr, script.log_source_id, out, agent_pb2.Log.ERROR)
-        done.set()
+        """Two pipes have no common order: of what came between two looks, standard output goes first."""
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - asked for
+        plain = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.INFO, out)
+        errors = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.ERROR, out)
+        stdout = cast("Any", process.stdout).fileno()
 
-    async def _copy(
-        self, pipe: trio.abc.ReceiveStream | None, source: bytes, out: int, level: agent_pb2.Log.Level.ValueType
-    ) -> None:
-        rest = b""
-        if pipe is None:
-            return
-        async for chunk in pipe:
-            os.write(out, chunk)
-            *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > (1 << 20):
-                lines, rest = [*lines, rest], b""
-            for line in lines:
-                self._queue.add(source, line.decode("utf-8", "replace").rstrip("\r"), level)
-        if rest:
-            self._queue.add(source, rest.decode("utf-8", "replace"), level)
+        async def copy_errors(pipe: trio.abc.ReceiveStream) -> None:
+            async for chunk in pipe:
+                plain.take_waiting(stdout)
+                errors.take(chunk)
+            plain.take_waiting(stdout)
+            errors.finish()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(copy_errors, process.stderr)
+            async for chunk in process.stdout:
+                plain.take(chunk)
+            plain.finish()
+        done.set()
 
     def _open_log(self, script: Script):  # type: ignore[no-untyped-def]
         name = script.log_path or f"coder-script-{uuid.UUID(bytes=script.log_source_id)}.log"
@@ -179,6 +182,36 @@ class ScriptRunner:
             path = self._log_dir / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("ab")
+
+
+class _Pipe:
+    """Cuts what comes through one pipe into lines of the log."""
+
+    def __init__(self, queue: LogQueue, source: bytes, level: agent_pb2.Log.Level.ValueType, out: int) -> None:
+        self._queue, self._source, self._level, self._out = queue, source, level, out
+        self._rest = b""
+
+    def take(self, chunk: bytes | bytearray) -> None:
+        os.write(self._out, chunk)
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        if len(rest) > MAX_REST:
+            lines, rest = [*lines, rest], b""
+        self._rest = rest
+        for line in lines:
+            self._queue.add(self._source, line.decode("utf-8", "replace").rstrip("\r"), self._level)
+
+    def take_waiting(self, pipe: int) -> None:
+        """What can be read of the file descriptor now; its end is left to its own reader."""
+        try:
+            chunk = os.read(pipe, _CHUNK)
+        except OSError:
+            return  # nothing yet, or closed
+        self.take(chunk)
+
+    def finish(self) -> None:
+        if self._rest:
+            self._queue.add(self._source, self._rest.decode("utf-8", "replace"), self._level)
+            self._rest = b""
 
 
 def kill_group(pid: int, number: signal.Signals) -> None:

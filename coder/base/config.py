@@ -66,6 +66,19 @@ def process_environment() -> Mapping[str, str]:
     return os.environ
 
 
+def masked_arguments(arguments: Sequence[str], options: Sequence[Option]) -> list[str]:
+    """A command line as it may be shown: values of secret options are stars."""
+    flags = {f"--{option.flag}" for option in options if option.secret and option.flag}
+    flags |= {f"-{option.short}" for option in options if option.secret and option.short}
+    shown: list[str] = []
+    hides = False
+    for argument in arguments:
+        flag, separator, _ = argument.partition("=")
+        shown.append("***" if hides else f"{flag}=***" if separator and flag in flags else argument)
+        hides = not hides and argument in flags
+    return shown
+
+
 def resolve(options: Sequence[Option], inputs: Inputs) -> Resolved:
     """Picks each option's value. Raises CoderError `bad_option` naming the option and its source."""
     values: dict[str, Any] = {}

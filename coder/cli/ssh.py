@@ -34,6 +34,12 @@ async def _main(invocation: Invocation) -> int:
     from coder.client.ready import Preparation, Target, say_on_stderr
     from coder.net.http1 import HttpClient
 
+    if invocation["stdio"] and invocation["container"]:
+        raise CoderError(
+            "container_and_stdio",
+            "--container cannot be combined with --stdio",
+            "With --stdio the session is your SSH client's: ssh -o SetEnv=CODER_CONTAINER=name …",
+        )
     policy = session.dial_policy(invocation)
     name = _target_name(invocation)
     async with contextlib.AsyncExitStack() as stack:
@@ -154,6 +160,8 @@ def _request(invocation: Invocation) -> Any:
     words = invocation.args[1:]
     command = " ".join(words) or None  # as ssh does: the remote shell reads one line
     env = dict(_pair(text) for text in invocation["env"])
+    if invocation["container"]:
+        env |= {"CODER_CONTAINER": invocation["container"], "CODER_CONTAINER_USER": invocation["container_user"]}
     if app := invocation["usage_app"]:
         env["CODER_SSH_SESSION_TYPE"] = app
     tty = bool(invocation["tty"] or invocation.globals["force_tty"]) or (command is None and sys.stdin.isatty())
@@ -288,6 +296,8 @@ SSH = Command(
             default=_duration("5s"),
             help="How often that file is written.",
         ),
+        Option("container", "container", short="c", help="Container of the workspace to go into, by name or id."),
+        Option("container_user", "container-user", help="User in that container; its own by default."),
         Option(
             "disable_autostart",
             "disable-autostart",

@@ -18,6 +18,7 @@ from uuid import UUID
 import h11
 import trio
 
+from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
@@ -32,6 +33,7 @@ from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, s
 from coder.coderd.services import web_push
 from coder.coderd.services.client_address import TrustedProxies
 from coder.coderd.services.context import Context
+from coder.coderd.services.metrics import UPGRADED, Metrics
 from coder.coderd.store import site
 from coder.coderd.store.database import Database, open_database
 from coder.coderd.store.migrate import migrate
@@ -107,7 +109,8 @@ async def run_server(
             announce(f"Started HTTP listener at {url}")
         announce(f"\nView the Web UI: {server.access_url}")
         task_status.started(server)
-        if handle_signals:
+        if handle_signals:  # the process is ours
+            garbage.settle()
             await _wait_for_signal(announce)
         else:
             await server.context.stopping.wait()
@@ -227,6 +230,7 @@ def _front_door(context: Context) -> FrontDoor:
     proxies = TrustedProxies(context.config)
 
     apps = AppDoor(context)
+    metrics: Metrics = context.part(Metrics)
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = link_request(head, remote_ip, secure)
@@ -238,15 +242,18 @@ def _front_door(context: Context) -> FrontDoor:
         if found is None:  # the door asked the same table a moment ago
             raise LookupError(request.path)
         handler, params = found
-        if is_carried(request):
-            carried = CarriedUpgrade(context, request, params, stream, response_headers())
-            try:
-                await serve_link(context, handler, carried, stream, envelope_of)
-            finally:
-                await carried.end()
-            return None
-        upgrade = Upgrade(request, params, stream, trailing, response_headers())
-        await serve_link(context, handler, upgrade, stream, envelope_of)
+        with metrics.links.counted(request.method, table.pattern_of(request.path)) as on_answer:
+            if is_carried(request):
+                carried = CarriedUpgrade(context, request, params, stream, response_headers())
+                carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
+                try:
+                    await serve_link(context, handler, carried, stream, envelope_of)
+                finally:
+                    await carried.end()
+                return None
+            upgrade = Upgrade(request, params, stream, trailing, response_headers())
+            upgrade.on_answer = on_answer
+            await serve_link(context, handler, upgrade, stream, envelope_of)
         return None
 
     def is_link(head: h11.Request) -> bool:

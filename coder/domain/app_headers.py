@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -20,8 +20,11 @@ SIGNED_TOKEN_QUERY = "coder_signed_app_token_23db1dde"  # noqa: S105
 API_KEY_QUERY = "coder_application_connect_api_key_35e783"
 
 _OUR_COOKIES = frozenset(
-    {SESSION_COOKIE, PATH_SESSION_COOKIE, SIGNED_TOKEN_COOKIE, "oauth_state", "oauth_redirect", "oauth_pkce"}
-)
+    {
+        SESSION_COOKIE, PATH_SESSION_COOKIE, SIGNED_TOKEN_COOKIE, "oauth_state", "oauth_redirect",
+        "oauth_pkce_verifier", "coder_oauth_convert_jwt",
+    }
+)  # fmt: skip
 _OUR_QUERY = frozenset({SESSION_COOKIE, SIGNED_TOKEN_QUERY, API_KEY_QUERY})
 _HOP_BY_HOP = frozenset(
     {
@@ -102,7 +105,8 @@ def stripped_query(query: str, credential: str = "") -> str:
     """
     if not query:
         return query
-    names = {part.partition("=")[0] for part in query.split("&")}
+    # Decoded, as whoever looked for a token read them: `coder%5Fsession_token` is one, too.
+    names = {unquote_plus(part.partition("=")[0]) for part in query.split("&")}
     if not names & _OUR_QUERY and "access_token" not in names:
         return query
     pairs = parse_qsl(query, keep_blank_values=True)
@@ -181,7 +185,8 @@ def from_app(headers: Headers, *, base_path: str, cors: Headers | None) -> list[
 def _confined_cookie(value: str, base_path: str) -> str:
     """A Set-Cookie value that cannot leave its application; "" for one that would pose as ours."""
     pair, *attributes = [part.strip() for part in value.split(";")]
-    name = pair.partition("=")[0].strip()
+    # Without a name a browser sends the value alone, in which another name may stand (`=coder_session_token=…`).
+    name = pair.lstrip("= \t").partition("=")[0].strip()
     if is_our_cookie(name, dashboard_origin=base_path != "/"):
         return ""
     # A domain would reach other applications, perhaps the dashboard.

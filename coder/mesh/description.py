@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Literal
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
@@ -14,6 +14,7 @@ from coder.mesh.core.wire.address import Endpoint as UdpAddress
 from coder.mesh.drivers.derp_client import RelayStatus
 from coder.mesh.drivers.transport import DerpDialer, LatencyProbe
 
+OverlayAddress = IPv6Address | IPv4Address
 Tap = Callable[[Sequence[bytes], bool], None]
 """Sees inner packets; True: on their way out."""
 
@@ -22,8 +23,8 @@ Tap = Callable[[Sequence[bytes], bool], None]
 class NodeConfig:
     """How a node is made."""
 
-    addresses: tuple[IPv6Address, ...]
-    """Its own overlay addresses; the first is the source of what it dials."""
+    addresses: tuple[OverlayAddress, ...]
+    """Its own overlay addresses; the first of a family is the source of what it dials there."""
     derp_map: DerpMap
     derp_dialer: DerpDialer
     private_key: PrivateKey | None = None
@@ -47,8 +48,8 @@ class PeerConfig:
 
     public_key: PublicKey
     disco_key: PublicKey
-    allowed_ips: tuple[str | IPv6Address | IPv6Network, ...]
-    """Its overlay addresses, /128 each; others are refused."""
+    allowed_ips: tuple[str | OverlayAddress | IPv6Network | IPv4Network, ...]
+    """Its overlay addresses, /128 or /32 each; others are refused."""
     home_derp: int = 0
     endpoints: tuple[str | Address, ...] = ()
     """`ip:port`, `[v6]:port` or pairs; unreadable ones are left out."""
@@ -68,7 +69,7 @@ class SelfInfo:
     endpoints: tuple[UdpAddress, ...]
     forced_websocket: Mapping[int, str]
     """Region -> why its connection uses a WebSocket."""
-    addresses: tuple[IPv6Address, ...]
+    addresses: tuple[OverlayAddress, ...]
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class PeerStatus:
     """One peer, for people."""
 
     public_key: PublicKey
-    addresses: tuple[IPv6Address, ...]
+    addresses: tuple[OverlayAddress, ...]
     path: Literal["relayed", "direct", "doubtful"]
     endpoint: str
     region: int

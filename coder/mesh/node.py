@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from itertools import count
 
 import trio
@@ -25,9 +25,10 @@ from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.probing import SESSION_ACTIVE, PingAnswered
 from coder.mesh.core.paths.selector import State
 from coder.mesh.core.stack.interface import Stack
+from coder.mesh.core.wire import ip4
 from coder.mesh.core.wire.address import Endpoint as UdpAddress
 from coder.mesh.core.wire.address import parse_endpoint_untrusted
-from coder.mesh.description import NodeConfig, NodeStatus, PeerConfig, PeerStatus, PingResult, SelfInfo
+from coder.mesh.description import NodeConfig, NodeStatus, OverlayAddress, PeerConfig, PeerStatus, PingResult, SelfInfo
 from coder.mesh.drivers.derp_client import RelayPool, RelayStatus
 from coder.mesh.drivers.netcheck import Netcheck
 from coder.mesh.drivers.overlay import Forward, Overlay, TcpListener, UdpFlow, UdpForward, UdpPort
@@ -193,10 +194,10 @@ class Node:
         return peer.tunnel.stats.last_handshake if peer else None
 
     # -- traffic ----------------------------------------------------------------------------------------------------
-    async def tcp_connect(self, address: IPv6Address, port: int) -> TcpStream:
+    async def tcp_connect(self, address: OverlayAddress, port: int) -> TcpStream:
         """Connect to a peer's TCP port. UnknownPeerError, UnreachableError (refused or no answer)."""
         self._peer(address)
-        return await self._overlay.tcp_connect(address.packed, port)
+        return await self._overlay.tcp_connect(ip4.address16(address.packed), port)
 
     def tcp_listen(self, port: int) -> TcpListener:
         """Accept connections of peers to a port of ours. OSError when the port is taken."""
@@ -223,7 +224,7 @@ class Node:
         """Show `route` every arrived inner packet; it keeps those for others and returns ours."""
         self.endpoint.route = route
 
-    def set_addresses(self, others: tuple[IPv6Address, ...]) -> None:
+    def set_addresses(self, others: tuple[OverlayAddress, ...]) -> None:
         """Claim these addresses beside our own: peers answer them, `set_router` gets what they send there."""
         own = self._config.addresses[:1]
         self._config = replace(self._config, addresses=own + others)
@@ -245,7 +246,7 @@ class Node:
         self._pump.kick()
 
     # -- reachability -----------------------------------------------------------------------------------------------
-    async def wait_reachable(self, address: IPv6Address) -> float:
+    async def wait_reachable(self, address: OverlayAddress) -> float:
         """Return the round trip of the first answered in-tunnel ping (seconds). UnknownPeerError."""
         peer = self._peer(address)
         began = trio.current_time()
@@ -253,7 +254,7 @@ class Node:
         try:
             delay = FIRST_REACH
             while True:
-                self._overlay.send_ping(address.packed, answered)
+                self._overlay.send_ping(ip4.address16(address.packed), answered)
                 with trio.move_on_after(delay):
                     await answered.event.wait()
                     return answered.latency
@@ -265,7 +266,7 @@ class Node:
         finally:
             self._overlay.forget_pong(answered)
 
-    async def ping(self, target: IPv6Address | PublicKey, timeout: float = PING_TIMEOUT) -> PingResult:
+    async def ping(self, target: OverlayAddress | PublicKey, timeout: float = PING_TIMEOUT) -> PingResult:
         """Disco-ping a peer by the path in use (relay and candidates when none is trusted): the first answer.
 
         UnknownPeerError; UnreachableError when nothing came back in time.
@@ -316,7 +317,7 @@ class Node:
         stats = peer.tunnel.stats
         return PeerStatus(
             public_key=public_key,
-            addresses=tuple(IPv6Address(ip) for ip in peer.tunnel.allowed),
+            addresses=tuple(_shown(ip) for ip in peer.tunnel.allowed),
             path=selector.state.value,
             endpoint=str(UdpAddress(*best.address)) if best else "",
             region=self.endpoint.routes.region(public_key, peer.config.home_derp),
@@ -328,10 +329,10 @@ class Node:
             relayed_bytes=peer.relayed_bytes,
         )
 
-    def _peer(self, address: IPv6Address) -> core.Peer:
+    def _peer(self, address: OverlayAddress) -> core.Peer:
         if self._is_closed:
             raise NodeClosedError
-        peer = self.endpoint.peer_of(address.packed)
+        peer = self.endpoint.peer_of(ip4.address16(address.packed))
         if peer is None:
             raise UnknownPeerError(f"no peer has the address {address}")
         return peer
@@ -449,13 +450,18 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
             node._pump.close_sockets()
 
 
-def _overlay_address(ip: str | IPv6Address | IPv6Network) -> bytes:
-    if isinstance(ip, IPv6Address):
-        return ip.packed
-    network = IPv6Network(ip)
-    if network.prefixlen != 128:
+def _overlay_address(ip: str | OverlayAddress | IPv6Network | IPv4Network) -> bytes:
+    """16 bytes; those of an IPv4 address are its mapped ones."""
+    if isinstance(ip, IPv6Address | IPv4Address):
+        return ip4.address16(ip.packed)
+    network = ip_network(ip)
+    if network.num_addresses != 1:
         raise ValueError(f"a peer has single addresses, not {network}")
-    return network.network_address.packed
+    return ip4.address16(network.network_address.packed)
+
+
+def _shown(address: bytes) -> OverlayAddress:
+    return IPv4Address(address[12:]) if ip4.is_ipv4(address) else IPv6Address(address)
 
 
 def _readable_endpoints(endpoints: tuple[str | Address, ...]) -> tuple[Address, ...]:

@@ -393,7 +393,7 @@ def _add_tunnel(peer: UUID) -> tailnet_pb2.CoordinateRequest:
 
 def self_to_proto(info: Any, number: int, *, direct: bool) -> tailnet_pb2.Node:
     """Our node as the coordinator wants it, without `as_of`."""
-    prefixes = [f"{address}/128" for address in info.addresses]
+    prefixes = [f"{address}/{address.max_prefixlen}" for address in info.addresses]
     return tailnet_pb2.Node(
         id=number,
         key=info.public_key.binary,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -82,22 +83,18 @@ class Client:
 
 
 def cpu(pids: Iterable[int]) -> float:
-    """Milliseconds of processor time all threads of these processes have had."""
+    """Milliseconds of processor time these processes have had, with threads that have ended."""
     total = 0
     for pid in pids:
-        for task in _entries(Path(f"/proc/{pid}/task")):
-            try:
-                total += int((task / "schedstat").read_text().split()[0])
-            except (OSError, IndexError):
-                continue  # it has just ended
+        try:
+            total += time.clock_gettime_ns((~pid << 3) | _SCHEDULED)
+        except OSError:
+            continue  # it has just ended
     return total / 1e6
 
 
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
+_SCHEDULED = 2
+"""Linux's clock of a process, as clock_getcpuclockid(3) makes it: what the scheduler counted, in nanoseconds."""
 
 
 def family(pid: int) -> list[int]:

@@ -15,8 +15,12 @@ pytestmark = [pytest.mark.system, pytest.mark.skipif(natworld.missing() != "", r
 
 
 @asynccontextmanager
-async def nodes(world: natworld.World) -> AsyncIterator[tuple[Process, Process]]:
-    """(client, agent), introduced once both know what STUN has to say."""
+async def nodes(
+    world: natworld.World,
+    client_at: str = "10.77.0.3",
+    prepare: Callable[[Process, Process], None] = lambda _client, _agent: None,
+) -> AsyncIterator[tuple[Process, Process]]:
+    """(client, agent), introduced once both know what STUN has to say and `prepare` was called."""
 
     def inside(host: str) -> Callable[[Sequence[str]], list[str]]:
         return lambda command: world.argv(host, command)
@@ -28,8 +32,9 @@ async def nodes(world: natworld.World) -> AsyncIterator[tuple[Process, Process]]
             mesh_process(inside("client"), "node", "1", *where) as client,
             mesh_process(inside("agent"), "node", "2", *where) as agent,
         ):
-            for node, mapped in ((client, "10.77.0.3:"), (agent, "10.77.0.2:")):
+            for node, mapped in ((client, f"{client_at}:"), (agent, "10.77.0.2:")):
                 await node.wait(10, lambda got, seen=mapped: seen in str(got.get("info")))
+            prepare(client, agent)
             await introduce(client, agent)
             yield client, agent
 
@@ -65,6 +70,32 @@ async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() 
             await client.wait(5, lambda got: "done" in got)
             assert client.latest["path"] == "relayed"
             assert client.latest["direct"] == 0
+            assert agent.latest["sha256"] == client.latest["sha256"]
+
+
+@pytest.mark.parametrize("turns", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["turned", "dropped"])
+async def test_two_networks_behind_one_router_meet_where_it_turns_packets_around(turns: bool) -> None:
+    with natworld.open_world(shared=True) as world:
+
+        def hairpin(client: Process, agent: Process) -> None:
+            hosts = {"192.168.72.2": client, "192.168.71.2": agent}
+            ports = {
+                host: next(int(e[10:]) for e in node.latest["info"]["endpoints"] if e.startswith("10.77.0.2:"))
+                for host, node in hosts.items()
+            }
+            if turns:
+                world.turn_around("nata", "10.77.0.2", ports)
+
+        async with nodes(world, "10.77.0.2", hairpin) as (client, agent):
+            await agent.tell(serve=5000)
+            await trio.sleep(0.2)
+            await client.tell(send=5000, to=2, bytes=2_000_000, rate=2_000_000)
+            if turns:
+                await client.wait(5, lambda got: got.get("path") == "direct")
+                assert client.latest["endpoint"].startswith("10.77.0.2:")
+            await agent.wait(15, lambda got: "finished" in got)
+            await client.wait(5, lambda got: "done" in got)
+            assert (client.latest["path"] == "direct") is turns
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 

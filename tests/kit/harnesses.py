@@ -441,6 +441,12 @@ def _json_syntax(name: str) -> Call:
     return _text(call)
 
 
+def _yaml(text: str) -> object:
+    from coder.domain.hcl import yaml_text
+
+    return yaml_text.read_yaml_untrusted(text)
+
+
 def _template_file(data: bytes) -> object:
     from coder.domain.rendering import sources
 
@@ -559,6 +565,9 @@ REST = {
     ),
     "domain/hcl/json_syntax.py:native_values_untrusted": Harness(
         _json_syntax("native_values_untrusted"), (CoderError,), [b'{"a": ["${b}", {"c": null}], "d": 1e9}']
+    ),
+    "domain/hcl/yaml_text.py:read_yaml_untrusted": Harness(
+        _text(_yaml), (CoderError,), [b"a: &x [1, yes, 0x1f, 2020-01-01]\nb: {<<: {c: *x}, d: !!str 5}\n"]
     ),
     "domain/rendering/sources.py:_parse_untrusted": Harness(_template_file, (CoderError,), [JSON_HCL]),
     "domain/web_push.py:decode_key_untrusted": Harness(_text(_push_key), (ValueError,), [b"AAECAwQFBgcICQoLDA0ODw"]),

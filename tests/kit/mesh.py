@@ -12,6 +12,7 @@ import trio.testing
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.description import OverlayAddress
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.node import Node, NodeConfig, PeerConfig, open_node
@@ -69,7 +70,7 @@ class Pair:
     relay: DerpServer
 
     @property
-    def addresses(self) -> tuple[IPv6Address, IPv6Address]:
+    def addresses(self) -> tuple[OverlayAddress, OverlayAddress]:
         return self.one.self_info.addresses[0], self.two.self_info.addresses[0]
 
 

@@ -3,7 +3,7 @@
 core (bridge 10.77.0.0/24)
   ├── srv     10.77.0.10
   ├── nata    10.77.0.2  ── agent  192.168.71.2   (everything inbound dropped, masquerade)
-  └── natb    10.77.0.3  ── client 192.168.72.2   (the same)
+  └── natb    10.77.0.3  ── client 192.168.72.2   (the same; or behind nata as well, see `shared`)
 """
 
 from __future__ import annotations
@@ -115,16 +115,31 @@ class World:
             """,
         )
 
+    def turn_around(self, router: str, address: str, ports: Mapping[str, int]) -> None:
+        """The router turns packets from inside to its own address around (hairpin): `ports` are of hosts inside."""
+        rules = "".join(
+            f"add rule ip nat pre ip daddr {address} udp dport {port} dnat to {host}:{port}\n"
+            for host, port in ports.items()
+        )
+        self.nft(
+            router,
+            "add chain ip nat pre { type nat hook prerouting priority -100; }\n"
+            + rules
+            + f'add rule ip nat post iifname "lan*" oifname "lan*" snat to {address}\n'
+            "insert rule inet walls through ct status dnat accept\n",
+        )
+
     def one_way(self, router: str) -> None:
         """UDP leaves through the router, and nothing of it comes back."""
         self.nft(router, BLOCK_UDP.replace("meta l4proto udp", 'iifname "eth0" meta l4proto udp'))
 
 
 @contextmanager
-def open_world(*, hard: Sequence[str] = ()) -> Iterator[World]:
+def open_world(*, hard: Sequence[str] = (), shared: bool = False) -> Iterator[World]:
     """Builds the topology; removes it and everything started in it at the end.
 
-    Routers in `hard` (`nata`, `natb`) give every connection a port of its own: endpoint-dependent mapping.
+    Those in `hard` (`nata`, `natb`) give every connection a port of its own: endpoint-dependent mapping. `shared`: the
+    client is behind nata, too, in a network of its own from which no way leads to the agent's.
     """
     world = World(f"c{os.getpid() % 100000}")
     hosts = ("core", "srv", "nata", "natb", "agent", "client")
@@ -137,7 +152,12 @@ def open_world(*, hard: Sequence[str] = ()) -> Iterator[World]:
         for host, address in (("srv", SERVER), ("nata", "10.77.0.2"), ("natb", "10.77.0.3")):
             _to_bridge(world, host, address)
         _behind(world, "nata", "agent", "192.168.71", "fully-random" if "nata" in hard else "")
-        _behind(world, "natb", "client", "192.168.72", "fully-random" if "natb" in hard else "")
+        if shared:
+            _cable(world, "nata", "client", "192.168.72", "lan2")
+            world.nft("nata", 'add rule inet walls through iifname "lan2" oifname "eth0" accept')
+            world.nft("nata", 'insert rule inet walls through iifname "lan" oifname "lan2" drop')
+        else:
+            _behind(world, "natb", "client", "192.168.72", "fully-random" if "natb" in hard else "")
         yield world
     finally:
         for process in world.processes:
@@ -156,14 +176,8 @@ def _to_bridge(world: World, host: str, address: str) -> None:
 
 def _behind(world: World, router: str, host: str, net: str, ports: str = "") -> None:
     """A host behind a NAT router that drops every packet nobody inside asked for."""
-    name, inner = world.name(router), world.name(host)
-    run("ip", "-n", name, "link", "add", "lan", "type", "veth", "peer", "name", "eth0", "netns", inner)
-    run("ip", "-n", name, "addr", "add", f"{net}.1/24", "dev", "lan")
-    run("ip", "-n", name, "link", "set", "lan", "up")
-    run("ip", "-n", inner, "addr", "add", f"{net}.2/24", "dev", "eth0")
-    run("ip", "-n", inner, "link", "set", "eth0", "up")
-    run("ip", "-n", inner, "route", "add", "default", "via", f"{net}.1")
-    run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1", check=False)
+    _cable(world, router, host, net, "lan")
+    run("ip", "netns", "exec", world.name(router), "sysctl", "-qw", "net.ipv4.ip_forward=1", check=False)
     world.nft(
         router,
         f"""
@@ -189,6 +203,16 @@ def _behind(world: World, router: str, host: str, net: str, ports: str = "") -> 
         }
         """,
     )
+
+
+def _cable(world: World, router: str, host: str, net: str, plug: str) -> None:
+    name, inner = world.name(router), world.name(host)
+    run("ip", "-n", name, "link", "add", plug, "type", "veth", "peer", "name", "eth0", "netns", inner)
+    run("ip", "-n", name, "addr", "add", f"{net}.1/24", "dev", plug)
+    run("ip", "-n", name, "link", "set", plug, "up")
+    run("ip", "-n", inner, "addr", "add", f"{net}.2/24", "dev", "eth0")
+    run("ip", "-n", inner, "link", "set", "eth0", "up")
+    run("ip", "-n", inner, "route", "add", "default", "via", f"{net}.1")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from coder.cli.provisioners import builtin_daemons
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
 from tests.kit.identity_provider import IdentityProvider, identity_provider
-from tests.kit.replay import Before, Report, load_area, replay_area, server_settings
+from tests.kit.replay import POLL_SECONDS, Before, Report, load_area, replay_area, server_settings
 
 BUILDS = ("agents", "builds", "provisioners", "tasks", "templates", "workspace_options", "workspaces")
 """Areas with builds: they need Terraform."""
@@ -43,6 +43,8 @@ AREAS = tuple(sorted((*BUILDS, *PLAIN)))
 ROOT = Path(__file__).resolve().parents[2]
 _AGENT_FROM, _AGENT_UNTIL = 84, 145
 """Lines of `agents` between which the recorded agent ran (its notes say so)."""
+_CANCELLED = 82
+"""The line of `builds` that cancels a build while terraform applies it (its error says so)."""
 _INVALID_FROM, _INVALID_UNTIL = 36, 37
 """Lines of `external_auth` during which the provider calls the token invalid."""
 
@@ -66,8 +68,11 @@ async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(identity_provider()) if area in {"oidc", "external_auth"} else None
         settings: dict[str, Any] = dict(server_settings(area, idp.url if idp else ""))
-        if area in BUILDS or area == "external_auth":
+        if area in {*BUILDS, "external_auth", "deployment"}:
             settings |= {"provisioner": builtin_daemons, "provisioner_daemons": 3, "cache_dir": folder}
+        if area == "deployment":
+            # The health report is of a quiet machine.
+            settings["health_check_threshold_database"] = timedelta(minutes=1)
         # Limits are counted by the minute: a replay must not run from one into the next.
         clock = FakeClock(datetime.now(UTC)) if area == "ratelimit" else None
         async with running_coderd(clock=clock, **settings) as world:
@@ -87,7 +92,7 @@ def _beside(
     if area == "agents":
         stack.enter_context(_echo_server())
         return stack.enter_context(_Agent(world.url, folder)).before
-    return {"ratelimit": _bursts, "deployment": _attempt}.get(area, _nothing)(world)
+    return {"ratelimit": _bursts, "deployment": _attempt, "builds": _applying}.get(area, _nothing)(world)
 
 
 def _claims(idp: IdentityProvider) -> Before:
@@ -138,6 +143,23 @@ def _attempt(world: World) -> Before:
             headers = {"Coder-Session-Token": names.bound["token.alice"], "User-Agent": "conformance-client"}
             async with httpx.AsyncClient(base_url=world.url) as client:
                 await client.patch("/api/v2/settings/idpsync/organization", json={}, headers=headers)
+
+    return before
+
+
+def _applying(world: World) -> Before:
+    async def before(number: int, names: Names) -> None:
+        if number != _CANCELLED:
+            return
+        headers = {"Coder-Session-Token": names.bound["token.admin"]}
+        url = f"/api/v2/workspacebuilds/{names.bound['build.ws']}/logs"
+        with trio.fail_after(POLL_SECONDS):
+            async with httpx.AsyncClient(base_url=world.url, headers=headers) as client:
+                while not any(
+                    row["stage"] == "Starting workspace" and "Creating" in row["output"]
+                    for row in (await client.get(url)).json()
+                ):
+                    await trio.sleep(0.05)
 
     return before
 

@@ -164,9 +164,23 @@ async def _replay_line(client: httpx.AsyncClient, line: dict[str, Any], names: N
         if missing or answer.status == 405 or (answer.status or 500) >= 500:
             report.mismatches[number] = [f"the route is missing: {answer.status}"]
         return
-    found = compare(line["response"], answer, names)
+    found = compare(_cut_to_sample(line, answer), answer, names)
     if found:
         report.mismatches[number] = found
+
+
+def _cut_to_sample(line: dict[str, Any], answer: Answer) -> dict[str, Any]:
+    """The recorded response; where only a sample of its lists was kept, as many times as there is something."""
+    response: dict[str, Any] = line["response"]
+    body = response.get("body")
+    if not line["note"].endswith(": sample") or not isinstance(body, dict):
+        return response
+    got = answer.json()
+    repeated = {
+        name: value * len(got.get(name) or ()) if isinstance(value, list) and len(value) == 1 else value
+        for name, value in body.items()
+    }
+    return {**response, "body": repeated}
 
 
 async def _ask(client: httpx.AsyncClient, line: dict[str, Any], names: Names) -> Answer:

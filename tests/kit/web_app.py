@@ -23,6 +23,7 @@ import h11
 import trio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Request, TextMessage
+from wsproto.utilities import LocalProtocolError
 
 PIECE = b"x" * 65536
 
@@ -38,7 +39,8 @@ class WebApp:
 
     async def serve(self, stream: trio.SocketStream) -> None:
         self.connections += 1
-        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
+        gone = (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError, LocalProtocolError)
+        with contextlib.suppress(*gone):
             async with stream:
                 while await self._one(stream, connection := h11.Connection(h11.SERVER)):
                     if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:

@@ -9,12 +9,13 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.kit.deployment import URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.deployment import SSH_OPTIONS, URL, WORKSPACE, Deployment, open_deployment
 from tests.kit.natworld import missing
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
@@ -99,31 +100,33 @@ def test_sftp(deployment: Deployment) -> None:
 
 
 def test_forwarded_port(deployment: Deployment) -> None:
+    """Each step is waited for by itself, so that a slow machine is not taken for a port that does not answer."""
+    folder, log = deployment.folder / "agent", deployment.folder / "tunnel.log"
+    (folder / "page.txt").write_text("through the tunnel")
+    log.unlink(missing_ok=True)
     web = deployment.world.spawn(
-        "agent",
-        "python3",
-        "-m",
-        "http.server",
-        "18080",
-        "--bind",
-        "127.0.0.1",
-        "--directory",
-        str(deployment.folder / "agent"),
+        "agent", sys.executable, "-m", "http.server", "18080", "--bind", "127.0.0.1", "--directory", str(folder)
     )
-    (deployment.folder / "agent" / "page.txt").write_text("through the tunnel")
+    deployment.wait(lambda: listens(deployment, "agent", 18080), 60, "the workspace's web server did not start")
     tunnel = deployment.world.spawn(
-        "client", "ssh", "-F", str(deployment.ssh_config), "-N", "-L", "18081:127.0.0.1:18080", HOST,
-        env=deployment.env("client"),
+        "client", "ssh", "-F", str(deployment.ssh_config), *SSH_OPTIONS, "-o", "ExitOnForwardFailure=yes",
+        "-N", "-L", "18081:127.0.0.1:18080", HOST, env=deployment.env("client"), log=str(log),
     )  # fmt: skip
-
-    def reached() -> bool:
-        done = deployment.world.run("client", "curl", "-fsS", "--max-time", "3", "http://127.0.0.1:18081/page.txt")
-        return done.stdout == b"through the tunnel"
-
-    deployment.wait(reached, 20, "the forwarded port did not answer")
+    deployment.wait(
+        lambda: tunnel.poll() is not None or listens(deployment, "client", 18081), 60, "ssh did not get through"
+    )
+    assert tunnel.poll() is None, log.read_text() + deployment.log_ends()
+    # ssh forwards from now on: the first request must be answered.
+    done = deployment.world.run("client", "curl", "-fsS", "--max-time", "30", "http://127.0.0.1:18081/page.txt")
+    assert done.stdout == b"through the tunnel", f"{done.stderr!r}\n{log.read_text()}{deployment.log_ends()}"
     for process in (tunnel, web):
         process.terminate()
         process.wait(10)
+
+
+def listens(deployment: Deployment, host: str, port: int) -> bool:
+    done = deployment.world.run(host, "ss", "-Hltn", f"sport = :{port}")
+    return done.returncode == 0 and bool(done.stdout.strip())
 
 
 def test_twenty_sessions_at_once(deployment: Deployment) -> None:

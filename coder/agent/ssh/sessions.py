@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from coder.agent import environment, terminal
+from coder.agent.containers import Container
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.net.ssh_library import asyncssh
@@ -87,11 +88,18 @@ class SessionRunner:
             process.stdout.write(b"\x02File transfer has been disabled.\n")
             return TRANSFER_BLOCKED
         env = environment.command_environment(self._state, session | _connection_variables(process))
-        argv = environment.command_line(self._state.identity, command)
+        is_terminal = process.term_type is not None  # empty when the client has no TERM, and still a terminal
+        if process.term_type is not None:
+            env["TERM"] = _text(process.term_type) or "dumb"
+        container = Container.named(session.get("CODER_CONTAINER", ""), session.get("CODER_CONTAINER_USER", ""))
+        if container is None:
+            argv = environment.command_line(self._state.identity, command)
+        else:
+            passed = [*environment.passed_inside(self._state), *session, *(["TERM"] if is_terminal else [])]
+            argv = container.command_line(command, env, tty=is_terminal, passed=dict.fromkeys(passed))
         cwd = self._state.workdir()
-        if process.term_type is not None:  # empty when the client has no TERM, and still a terminal
-            term = {"TERM": _text(process.term_type) or "dumb"}
-            return await self._with_terminal(process, argv, env | term, cwd, command)
+        if is_terminal:
+            return await self._with_terminal(process, argv, env, cwd, command)
         return await self._without_terminal(process, argv, env, cwd)
 
     async def _with_terminal(

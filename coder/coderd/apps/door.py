@@ -25,6 +25,7 @@ from coder.coderd.services import app_access, app_tokens
 from coder.coderd.services.app_access import AppRefusedError, AppScene, app_port
 from coder.coderd.services.app_tokens import Ticket
 from coder.coderd.services.app_usage import AppUsage
+from coder.coderd.services.app_visits import OpenVisits, Visitor
 from coder.coderd.services.authentication import SIGNED_OUT, Caller, Credentials, authenticate
 from coder.coderd.services.errors import BadGateway, Unauthenticated
 from coder.coderd.services.signing_keys import TokenRefused
@@ -46,8 +47,8 @@ class _Entry:
     """Who comes in, by what."""
 
     ticket: Ticket
-    credential: str = ""
-    "The token the caller showed, which the application must not get."
+    shown: Credentials
+    "What the caller showed; its token is nothing for the application."
     cookies: Headers = ()
 
 
@@ -62,6 +63,7 @@ class AppDoor:
         self._hosts = HostPattern(ctx.config.wildcard_access_url) if ctx.config.wildcard_access_url else None
         self._pool: AppPool = ctx.part(AppPool)
         self._usage: AppUsage = ctx.part(AppUsage)
+        self._open: OpenVisits = ctx.part(OpenVisits)
 
     # ---- whose request is it
 
@@ -155,7 +157,7 @@ class AppDoor:
         if rest == "/" and not visit.query and app.query:
             await visit.redirect(307, f"{visit.path}?{app.query}", entry.cookies)
             return
-        wanted = app_headers.stripped_query(visit.query, entry.credential)
+        wanted = app_headers.stripped_query(visit.query, entry.shown.token)
         errand = Errand(
             place=Place(ticket.agent_id, app_port(ticket.app_url), app.scheme == "https"),
             target=app.path.rstrip("/") + rest + (f"?{wanted}" if wanted else ""),
@@ -164,19 +166,22 @@ class AppDoor:
                 remote_ip=visit.remote_ip,
                 scheme=visit.scheme,
                 dashboard_origin=request.access_method == "path",
-                credential=entry.credential,
+                credential=entry.shown.token,
             ),
             base_path=request.base_path,
             cors=self._cors(visit, ticket),
             extra=entry.cookies,
         )
-        with self._usage.counted(ticket):
+        visitor = Visitor(entry.shown, ticket.user_id)
+        with self._usage.counted(ticket), self._open.in_app(visitor, ticket) as scope:
             try:
                 await forward(self._pool, visit, errand, self._ctx.stopping)
             except BadGateway:
                 await visit.show(await self._explain(ticket, errand.place.port), entry.cookies)
             except BadAnswerError:
                 await visit.show(pages.broken_answer(self._ctx.access_url), entry.cookies)
+        if scope.cancelled_caught:
+            visit.gone = True
 
     async def _explain(self, ticket: Ticket, port: int) -> pages.Page:
         """Nobody answered. A ticket may be older than the stop of its workspace: look again."""
@@ -242,7 +247,7 @@ class AppDoor:
         tickets = [value for name, value in cookies if name == app_headers.SIGNED_TOKEN_COOKIE]
         ticket = await app_tokens.find_ticket_untrusted(self._ctx, tickets, request)
         if ticket is not None:
-            return _Entry(ticket, shown.token)
+            return _Entry(ticket, shown)
         caller = await self._caller(shown)
         subject = caller.subject if caller else None
         try:
@@ -255,7 +260,7 @@ class AppDoor:
         token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
         expires = format_datetime(expires_at, usegmt=True)
         cookie = f"{app_headers.SIGNED_TOKEN_COOKIE}={token}; Path={request.base_path}; Expires={expires}; HttpOnly"
-        return _Entry(ticket, shown.token, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
+        return _Entry(ticket, shown, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
 
     async def _log_visit(self, visit: Visit, scene: AppScene, caller: Caller | None, status: int) -> None:
         user_id = caller.user.id if caller else None
@@ -313,7 +318,8 @@ class AppDoor:
         if not sealed:
             return False
         query = app_headers.stripped_query(visit.query)
-        clean = visit.path + (f"?{query}" if query else "")
+        # With two slashes in front it would be the address of another host.
+        clean = "/" + visit.path.lstrip("/\\") + (f"?{query}" if query else "")
         try:
             token = await app_tokens.open_key_untrusted(self._ctx, sealed)
         except TokenRefused:

@@ -143,6 +143,10 @@ async def _on_http_exception(error: HTTPException) -> Any:
         return await _upgrade_required()
     status = error.code or 500
     if status == 404:
+        if _SIGNED_IN & set(request.path.split("/")[3:4]):
+            refused = await _refuse_strangers()
+            if refused is not None:
+                return refused
         return _json({"message": "Route not found."}, 404)
     if status == 405:
         # Upstream's router: an empty 405 with the methods it has.
@@ -153,16 +157,29 @@ async def _on_http_exception(error: HTTPException) -> Any:
     return _json({"message": error.description or error.name}, status)
 
 
+_SIGNED_IN = frozenset(
+    {"audit", "connectionlog", "debug", "deployment", "experiments", "external-auth", "files", "groups", "insights",
+     "licenses", "notifications", "organizations", "prebuilds", "replicas", "settings", "tailnet", "tasks",
+     "templatebuilder", "templates", "templateversions", "workspacebuilds", "workspaces"}
+)  # fmt: skip
+"""Parts of the API for people who signed in: what it has not is told to them alone (recorded: 401 first)."""
 _PUBLIC_STREAMS = frozenset({"/api/v2/derp-map"})
+
+
+async def _refuse_strangers() -> Response | None:
+    try:
+        await authenticate(context(), credentials())
+    except Refusal as refusal:
+        return await _on_error(refusal)
+    return None
 
 
 async def _upgrade_required() -> Response:
     """A plain GET on a WebSocket's path: who may not come in hears that first."""
     if request.path not in _PUBLIC_STREAMS:
-        try:
-            await authenticate(context(), credentials())
-        except Refusal as refusal:
-            return await _on_error(refusal)
+        refused = await _refuse_strangers()
+        if refused is not None:
+            return refused
     connection = request.headers.get("Connection", "")
     text = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}

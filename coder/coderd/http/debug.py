@@ -17,10 +17,12 @@ from quart import Blueprint, Response, redirect, request, websocket
 from coder.api.deployment import DebugProfileOptions
 from coder.api.health import UpdateHealthSettings
 from coder.api.oauth2 import OIDCClaimsResponse
+from coder.base.config import masked_arguments
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.auth import authenticated, context, credentials, subject
 from coder.coderd.http.json import message, no_content, read_body, reply
+from coder.coderd.options import OPTIONS
 from coder.coderd.services import health, provider_login, users
 from coder.coderd.services.errors import Invalid
 from coder.coderd.services.health import HealthReports, require_health
@@ -123,7 +125,7 @@ async def get_expvar() -> Response:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return reply(
         {
-            "cmdline": sys.argv,
+            "cmdline": _command_line(),
             "version": BUILD_VERSION,
             "memstats": {"max_rss_kib": usage.ru_maxrss, "objects": len(gc.get_objects())},
             "cpu_seconds": {"user": usage.ru_utime, "system": usage.ru_stime},
@@ -162,7 +164,12 @@ async def get_pprof_index() -> Response:
 @blueprint.get("/pprof/cmdline")
 @_owners
 async def get_cmdline() -> Response:
-    return Response("\0".join(sys.argv), content_type="text/plain; charset=utf-8")
+    return Response("\0".join(_command_line()), content_type="text/plain; charset=utf-8")
+
+
+def _command_line() -> list[str]:
+    """Without what is secret: the configuration's page does not tell it, either, and bundles for support hold this."""
+    return masked_arguments(sys.argv, OPTIONS)
 
 
 @blueprint.get("/pprof/<name>")

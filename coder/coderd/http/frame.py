@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from coder.base.version import BUILD_VERSION
 from coder.coderd.http.fast_lane import FastLane
 from coder.coderd.services.authentication import foreign_origin
 from coder.coderd.services.client_address import TrustedProxies
-from coder.coderd.services.metrics import Metrics
+from coder.coderd.services.metrics import UPGRADED, Metrics
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -66,6 +67,9 @@ class Frame:
         self._access_scheme = access.scheme
         self._access_host = _host(access.netloc, access.scheme) if ctx.config.redirect_to_access_url else ""
         self._metrics: Metrics = ctx.part(Metrics)
+        self._metrics.at_scrape.append(self._show_open)
+        self._open: dict[str, Message] = {}
+        "What is being answered, by request id."
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -95,6 +99,7 @@ class Frame:
             # Without credentials: a browser then sends no cookie along, whatever the page wants.
             extra.append((b"access-control-allow-origin", b"*"))
         status = 0
+        self._open[request_id] = scope
 
         async def framed(message: Message) -> None:
             nonlocal status
@@ -117,6 +122,7 @@ class Frame:
         try:
             await self.app(scope, receive, framed)
         finally:
+            del self._open[request_id]
             self._record(scope, status, time.perf_counter() - started, request_id)
 
     def _is_elsewhere(self, scope: Message) -> bool:
@@ -152,7 +158,27 @@ class Frame:
         # A route and never a path of one's own becomes a label.
         path, method = shown_route(route), scope.get("method", "GET")
         self._metrics["coderd_api_requests_processed_total"].add(str(status), method, path)
-        self._metrics["coderd_api_request_latencies_seconds"].observe(took, method, path)
+        if status == UPGRADED:
+            self._metrics["coderd_api_websocket_durations_seconds"].observe(took, path)
+        else:
+            self._metrics["coderd_api_request_latencies_seconds"].observe(took, method, path)
+
+    def _show_open(self, metrics: Metrics) -> None:
+        """What is being answered at this moment, by route."""
+        requests: Counter[tuple[str, str]] = Counter()
+        sockets: Counter[str] = Counter()
+        for scope in self._open.values():
+            route = scope.get("coder_route")
+            if route is None:
+                continue
+            path = shown_route(route)
+            if scope["type"] == "websocket":
+                sockets[path] += 1
+            else:
+                requests[scope.get("method", "GET"), path] += 1
+        metrics["coderd_api_concurrent_requests"].replace(requests.items())
+        sockets.update(metrics.links.by_route())
+        metrics["coderd_api_concurrent_websockets"].replace(((path,), count) for path, count in sockets.items())
 
     def _apply_proxy(self, scope: Message) -> None:
         client = scope.get("client")

@@ -332,6 +332,12 @@ class Application(QuartTrio):
             request_context.request.scope["coder_route"] = request_context.request.url_rule.rule
         return await super().full_dispatch_request(request_context)
 
+    async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
+        """The same for WebSockets."""
+        if websocket_context is not None and websocket_context.websocket.url_rule is not None:
+            websocket_context.websocket.scope["coder_route"] = websocket_context.websocket.url_rule.rule
+        return await super().full_dispatch_websocket(websocket_context)
+
 
 def new_application(name: str) -> Application:
     app = Application(name, static_folder=None)

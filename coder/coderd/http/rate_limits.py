@@ -21,10 +21,12 @@ WINDOW = 60.0
 LOGIN_LIMIT = 60
 FILES_LIMIT = 12
 _MOST_KEYS = 50_000
-"Above this, keys whose window has passed are forgotten."
+"Above this, keys whose window has passed are forgotten, and what a caller asks for the first time is counted together."
 _LOGIN_PATHS = frozenset(
     f"/api/v2/users/{name}" for name in ("login", "otp/request", "otp/change-password", "validate-password")
 )
+_ANYTHING = "*"
+"In a path's place."
 BYPASS_HEADER = "X-Coder-Bypass-Ratelimit"
 
 
@@ -41,6 +43,8 @@ class RateLimits:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._counters: dict[tuple[str, str], _Counter] = {}
+        self._forgot_in = -1
+        "The window in which old keys were last looked for: once is enough."
 
     def limit_of(self, path: str) -> int:
         """Requests a minute; 0 when the path is not limited."""
@@ -80,9 +84,14 @@ class RateLimits:
 
     def _counter(self, key: tuple[str, str], window: int) -> _Counter:
         counter = self._counters.get(key)
-        if counter is None:
-            if len(self._counters) > _MOST_KEYS:
+        if counter is None and len(self._counters) > _MOST_KEYS:
+            if self._forgot_in != window:
                 self._forget(window)
+            if len(self._counters) > _MOST_KEYS and key[1] not in _LOGIN_PATHS:
+                # Somebody makes paths up. None of the counters there are may be lost to that.
+                key = (key[0], _ANYTHING)
+                counter = self._counters.get(key)
+        if counter is None:
             counter = self._counters[key] = _Counter(window)
         elif counter.window != window:
             counter.previous = counter.current if counter.window == window - 1 else 0
@@ -90,6 +99,7 @@ class RateLimits:
         return counter
 
     def _forget(self, window: int) -> None:
+        self._forgot_in = window
         self._counters = {key: item for key, item in self._counters.items() if item.window >= window - 1}
 
 

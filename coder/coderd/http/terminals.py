@@ -16,7 +16,10 @@ from coder.coderd.http.query import path_uuid
 from coder.coderd.http.streams import needs_upgrade
 from coder.coderd.services import applications, terminals
 from coder.coderd.services.agents import load_agent
+from coder.coderd.services.app_visits import OpenVisits, Visitor
+from coder.coderd.services.authentication import Credentials
 from coder.coderd.services.errors import BadGateway, Forbidden, NotFound
+from coder.coderd.services.open_sessions import CLOSE_CODE
 from coder.coderd.store.agents import AgentPlace
 from coder.domain.app_headers import SIGNED_TOKEN_QUERY
 
@@ -57,21 +60,26 @@ async def without_upgrade(agent: str) -> Response:
 async def terminal(agent: str) -> Response | None:
     agent_id = path_uuid(agent)
     ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
-    if ticket and await applications.opens_terminal(context(), ticket, agent_id):
-        return await _attach(agent_id)
+    holder = await applications.opens_terminal(context(), ticket, agent_id) if ticket else None
+    if holder is not None:
+        return await _attach(agent_id, Visitor(Credentials(), holder))
     who = await optional_caller()
     if who is None or await _may_open(agent_id) is None:
         return _page()
-    return await while_signed_in(who, functools.partial(_attach, agent_id))
+    return await while_signed_in(who, functools.partial(_attach, agent_id, Visitor(who.credentials, who.user.id)))
 
 
-async def _attach(agent_id: UUID) -> Response | None:
+async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
     wish = terminals.read_wish(websocket.args)
+    visits: OpenVisits = context().part(OpenVisits)
     await websocket.accept()
-    try:
-        await terminals.attach(context(), agent_id, wish, websocket.receive, websocket.send)
-    except BadGateway as error:
-        await websocket.close(_DIAL_FAILED, f"dial workspace agent: {error.message}")
-    else:
-        await websocket.close(1000, "")
+    with visits.at_terminal(visitor, agent_id) as scope:
+        try:
+            await terminals.attach(context(), agent_id, wish, websocket.receive, websocket.send)
+        except BadGateway as error:
+            await websocket.close(_DIAL_FAILED, f"dial workspace agent: {error.message}")
+        else:
+            await websocket.close(1000, "")
+    if scope.cancelled_caught:
+        await websocket.close(CLOSE_CODE, "no longer allowed")
     return None

@@ -72,6 +72,8 @@ class Upgrade:
         self.answered = False
         self.anonymous = False
         "Set by links nobody has to log in for: they get a smaller share of what is scarce."
+        self.on_answer: Callable[[int], None] = lambda _status: None
+        "Told the status of the answer, for whoever counts."
         self._stream = stream
         self._trailing = trailing
         self._headers = list(headers)
@@ -129,6 +131,7 @@ class Upgrade:
         """
         if fast:
             self.answered = True
+            self.on_answer(101)
         else:
             await self._answer(101, [("connection", "Upgrade"), *headers])
         return ReplayStream(self._stream, self._trailing) if self._trailing else self._stream
@@ -143,6 +146,7 @@ class Upgrade:
         if self.answered:
             raise RuntimeError("the request was answered already")
         self.answered = True
+        self.on_answer(status)
         reason = _REASONS.get(status, "")
         lines = [f"HTTP/1.1 {status} {reason}"]
         lines += [f"{name}: {value}" for name, value in (*self._headers, *fields)]
@@ -171,6 +175,13 @@ class LinkTable:
         expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
         self.routes.append((re.compile(expression), handler))
         self.patterns.append((pattern, handler))
+
+    def pattern_of(self, path: str) -> str:
+        """The pattern `path` matches, as it was added. Raises LookupError when there is none."""
+        for (expression, _), (pattern, _handler) in zip(self.routes, self.patterns, strict=True):
+            if expression.fullmatch(path):
+                return pattern
+        raise LookupError(path)
 
     def find(self, path: str) -> tuple[LinkHandler, dict[str, str]] | None:
         """The handler of `path` and its parameters, percent-decoded."""

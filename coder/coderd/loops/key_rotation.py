@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.coderd.services import signing_keys
+from coder.coderd.services.sealing import Sealer
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -30,4 +31,4 @@ async def run(ctx: Context) -> None:
 
 async def turn(ctx: Context) -> list[str]:
     """Returns the features whose key was replaced."""
-    return await ctx.db.run(signing_keys.rotate, ctx.clock.now())
+    return await ctx.db.run(signing_keys.rotate, ctx.clock.now(), ctx.part(Sealer))

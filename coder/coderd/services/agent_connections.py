@@ -16,7 +16,9 @@ import trio
 
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
+from coder.coderd.services.metrics import Metrics
 from coder.coderd.store import agents as agent_store
+from coder.coderd.store import templates as template_store
 from coder.coderd.store.agents import AgentPlace
 from coder.coderd.store.changes import notify_change
 from coder.domain.agents import CONNECTION_UPDATE_FREQUENCY
@@ -69,7 +71,13 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
     connections: AgentConnections = ctx.part(AgentConnections)
     connections.begin(place.agent.id)
     try:
-        await ctx.db.run(_mark_connected, ctx.clock.now(), place, api_version)
+        now = ctx.clock.now()
+        template = await ctx.db.run(_mark_connected, now, place, api_version)
+        if place.agent.first_connected_at is None:
+            metrics: Metrics = ctx.part(Metrics)
+            metrics["coderd_agents_first_connection_seconds"].observe(
+                max((now - place.agent.created_at).total_seconds(), 0), place.agent.name, template
+            )
         with single_failure():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_ping, session)
@@ -105,10 +113,15 @@ async def _keep_marked(ctx: Context, place: AgentPlace, session: Session) -> Non
             session.close(OUTDATED)
 
 
-async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str) -> None:
+async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str) -> str:
+    """The name of the template, when this is the first time."""
     await agent_store.mark_connected(tx, place.agent.id, now, api_version=api_version)
     await agent_store.update_agent(tx, place.agent.id, disconnected_at=None)
     await _tell(tx, place)
+    if place.agent.first_connected_at is not None:
+        return ""
+    template = await template_store.get_template(tx, place.template_id)
+    return template.name if template else ""
 
 
 async def _touch(tx: Tx, now: datetime, agent_id: UUID) -> AgentPlace | None:

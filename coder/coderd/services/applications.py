@@ -21,6 +21,7 @@ from coder.coderd.store import workspace_proxies as proxy_store
 from coder.domain import scopes
 from coder.domain.app_addresses import AppRequest, HostPattern
 from coder.domain.app_headers import API_KEY_QUERY
+from coder.domain.policy import NIL
 
 if TYPE_CHECKING:
     from coder.coderd.services.authentication import Caller
@@ -65,7 +66,9 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     await ctx.db.run(key_store.insert_key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
-    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
+    # Our own scheme, whatever was asked for: the key must not cross the network in the clear.
+    scheme = urlsplit(ctx.access_url).scheme
+    return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
 
 
 async def _is_ours(ctx: Context, redirect_uri: str) -> bool:
@@ -125,10 +128,11 @@ def terminal_request(agent_id: UUID) -> AppRequest:
     return AppRequest("terminal", f"/api/v2/workspaceagents/{agent_id}/pty", "", "", str(agent_id), "")
 
 
-async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> bool:
-    """Does this ticket open this agent's terminal?"""
+async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
+    """Whose ticket for this agent's terminal this is; None if it is none."""
     try:
         found = await app_tokens.read_ticket_untrusted(ctx, token)
     except TokenRefused:
-        return False
-    return found.request == terminal_request(agent_id) and found.agent_id == agent_id
+        return None
+    fits = found.request == terminal_request(agent_id) and found.agent_id == agent_id
+    return found.user_id if fits and found.user_id != NIL else None

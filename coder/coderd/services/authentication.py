@@ -125,6 +125,17 @@ def hash_secret(secret: str) -> bytes:
 
 async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
     """The caller behind a user's token. Raises Unauthenticated; slides the session when it is time."""
+    key, user = await recognize(ctx, credentials)
+    now = ctx.clock.now()
+    if await _touch(ctx, key, user, credentials, now):
+        known: KnownCallers = ctx.part(KnownCallers)
+        known.forget(key.id)
+        user = replace(user, last_seen_at=now, status="active")
+    return Caller(subject_of(ctx, user, key), user, key, credentials)
+
+
+async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.KeyRow, key_store.KeyUser]:
+    """The key and its user, without its counting as use. Raises Unauthenticated."""
     if not credentials.token:
         raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
     key_id, secret = split_token(credentials.token)
@@ -135,17 +146,13 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
     key, user = found
     if not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
         raise refuse("API key secret is invalid.")
-    now = ctx.clock.now()
-    if key.expires_at < now:
+    if key.expires_at < ctx.clock.now():
         raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')
     if user.status == "suspended" or user.deleted:
         raise Unauthenticated(
             f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
         )
-    if await _touch(ctx, key, user, credentials, now):
-        known.forget(key_id)
-        user = replace(user, last_seen_at=now, status="active")
-    return Caller(subject_of(ctx, user, key), user, key, credentials)
+    return key, user
 
 
 def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> Subject:

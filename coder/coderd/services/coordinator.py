@@ -114,6 +114,11 @@ class Coordinator:
         """Whether the peer is here and said how it is reached."""
         return self.core.node_of(peer_id) is not None
 
+    def node_number(self, peer_id: UUID) -> int | None:
+        """The number a peer gave its node; None while it is away or said nothing."""
+        node = self.core.node_of(peer_id)
+        return None if node is None else tailnet_pb2.Node.FromString(node.body).id
+
     def latency_of(self, agent_id: UUID) -> Mapping[str, Any] | None:
         """Region name -> `{"preferred": bool, "latency_ms": float}`, as the agent measured; None while it is away."""
         node = self.core.node_of(agent_id)

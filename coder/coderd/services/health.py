@@ -20,17 +20,10 @@ from coder.api.enums import HealthCode, HealthSection, HealthSeverity
 from coder.api.health import (
     AccessURLReport,
     DatabaseReport,
-    DERPHealthReport,
-    DERPNodeReport,
-    DERPRegionReport,
     HealthcheckReport,
     HealthMessage,
-    NetcheckReport,
     ProvisionerDaemonsReport,
     ProvisionerDaemonsReportItem,
-    ServerInfoMessage,
-    STUNReport,
-    TailDERPNode,
     WebsocketReport,
     WorkspaceProxyReport,
 )
@@ -39,18 +32,18 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services import derp_map, provisioners, workspace_proxies
+from coder.coderd.services import provisioners, workspace_proxies
 from coder.coderd.services.applications import app_host
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Failed
+from coder.coderd.services.relay_health import check_relays, relays_report
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import site
 from coder.domain.policy import SYSTEM, Resource, Subject
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
-from coder.net.websocket import connect_upgrade, connect_websocket
-from coder.tailnet import derpmap
+from coder.net.websocket import connect_websocket
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -123,13 +116,13 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
         nursery.start_soon(check, "AccessURL", lambda: check_access_url(ctx))
         nursery.start_soon(check, "Websocket", lambda: check_websocket(ctx, token))
         nursery.start_soon(check, "Database", lambda: check_database(ctx))
-        nursery.start_soon(check, "DERP", lambda: check_derp(ctx))
+        nursery.start_soon(check, "DERP", lambda: check_relays(ctx))
         nursery.start_soon(check, "ProvisionerDaemons", lambda: check_daemons(ctx))
         nursery.start_soon(check, "WorkspaceProxy", lambda: check_proxies(ctx))
     found.setdefault("AccessURL", _unreachable(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
     found.setdefault("Websocket", _no_websocket("no answer in time"))
     found.setdefault("Database", _no_database(ctx, "no answer in time"))
-    found.setdefault("DERP", _derp_report({}, "no answer in time"))
+    found.setdefault("DERP", relays_report({}, {}, [], "no answer in time"))
     found.setdefault("ProvisionerDaemons", _daemons_report([], "no answer in time"))
     found.setdefault("WorkspaceProxy", _proxies_report({"regions": []}, "no answer in time"))
     for name, report in found.items():
@@ -263,117 +256,6 @@ def _no_database(ctx: Context, error: str) -> DatabaseReport:
         threshold_ms=int(ctx.config.health_check_threshold_database / timedelta(milliseconds=1)),
         warnings=[],
         error=error,
-    )
-
-
-# ---- relays
-
-
-async def check_derp(ctx: Context) -> DERPHealthReport:
-    """Can every relay of the map be reached?"""
-    described = derpmap.to_json(derp_map.current_map(ctx))
-    regions: dict[str, DERPRegionReport] = {}
-
-    async def look(key: str, region: dict[str, Any]) -> None:
-        regions[key] = await _check_region(region)
-
-    async with trio.open_nursery() as nursery:
-        for key, region in described.get("Regions", {}).items():
-            nursery.start_soon(look, str(key), region)
-    return _derp_report(dict(sorted(regions.items())))
-
-
-async def _check_region(region: dict[str, Any]) -> DERPRegionReport:
-    nodes = [await _check_node(node) for node in region.get("Nodes") or ()]
-    healthy = any(node.healthy for node in nodes)
-    return DERPRegionReport(
-        healthy=healthy,
-        severity="ok" if healthy else "error",
-        warnings=[],
-        region=cast("Any", region),
-        node_reports=nodes,
-    )
-
-
-async def _check_node(node: dict[str, Any]) -> DERPNodeReport:
-    report = DERPNodeReport(
-        healthy=True,
-        severity="ok",
-        warnings=[],
-        node=cast("TailDERPNode", node),
-        node_info=ServerInfoMessage(TokenBucketBytesPerSecond=0, TokenBucketBytesBurst=0),
-        can_exchange_messages=False,
-        round_trip_ping="0s",
-        round_trip_ping_ms=0,
-        uses_websocket=False,
-        client_logs=[],
-        client_errs=[],
-        stun=STUNReport(Enabled=node.get("STUNPort", 0) != -1, CanSTUN=False, Error=None),
-    )
-    if node.get("STUNOnly"):
-        return report
-    scheme = "http" if node.get("ForceHTTP") else "https"
-    host = f"[{node['HostName']}]" if ":" in node["HostName"] else node["HostName"]
-    url = f"{scheme}://{host}:{node.get('DERPPort') or (80 if scheme == 'http' else 443)}"
-    started = trio.current_time()
-    try:
-        stream, _ = (await connect_upgrade(DialPolicy(url=url), "/derp", "DERP"))[:2]
-        await stream.aclose()
-    except (CoderError, OSError, trio.BrokenResourceError) as error:
-        report.healthy, report.severity, report.error = False, "error", str(error)
-        report.client_errs = [[str(error)]]
-        return report
-    took = timedelta(seconds=trio.current_time() - started)
-    report.can_exchange_messages = True
-    report.round_trip_ping = format_duration(took)
-    report.round_trip_ping_ms = int(took / timedelta(milliseconds=1))
-    return report
-
-
-def _derp_report(regions: dict[str, DERPRegionReport], error: str = "") -> DERPHealthReport:
-    broken = [key for key, region in regions.items() if not region.healthy]
-    healthy = bool(regions) and len(broken) < len(regions)
-    severity: HealthSeverity = "ok" if healthy and not broken else "warning" if healthy else "error"
-    latency = {
-        key: node.round_trip_ping_ms * 1_000_000
-        for key, region in regions.items()
-        for node in region.node_reports[:1]
-        if node.can_exchange_messages
-    }
-    return DERPHealthReport(
-        dismissed=False,
-        healthy=healthy,
-        netcheck_logs=[],
-        regions=regions,
-        severity=severity,
-        warnings=[_message("EUNKNOWN", f"region {key} cannot be reached") for key in broken],
-        error=error or UNSET,
-        netcheck=_netcheck(latency),
-    )
-
-
-def _netcheck(latency: dict[str, int]) -> NetcheckReport:
-    """What was measured; what was not is null or false."""
-    return NetcheckReport(
-        UDP=False,
-        IPv6=False,
-        IPv4=bool(latency),
-        IPv6CanSend=False,
-        IPv4CanSend=False,
-        OSHasIPv6=False,
-        ICMPv4=False,
-        MappingVariesByDestIP=None,
-        HairPinning=None,
-        UPnP=None,
-        PMP=None,
-        PCP=None,
-        PreferredDERP=int(min(latency, key=lambda key: latency[key])) if latency else 0,
-        RegionLatency=latency,
-        RegionV4Latency=latency,
-        RegionV6Latency={},
-        GlobalV4="",
-        GlobalV6="",
-        CaptivePortal=None,
     )
 
 

@@ -17,6 +17,8 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.jobs import POSTED, tell
+from coder.coderd.services.metrics import Metrics
+from coder.coderd.store import builds as build_store
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store.database import RESYNC
 from coder.coderd.store.jobs import JobRow
@@ -95,7 +97,12 @@ class JobQueue:
 
     async def _tell(self, job: JobRow) -> None:
         try:
-            await self._ctx.db.run(tell, job)
+            reason, transition = await self._ctx.db.run(_told, job)
+            metrics: Metrics = self._ctx.part(Metrics)
+            metrics["coderd_provisioner_job_queue_wait_seconds"].observe(
+                max(((job.started_at or job.created_at) - job.created_at).total_seconds(), 0),
+                reason, job.type, job.provisioner, transition,
+            )  # fmt: skip
         except Exception as error:
             # The job's end is told, too; watchers only miss that it began.
             _log.warn("watchers were not told of a job's start", job=job.id, error=error)
@@ -116,6 +123,13 @@ class JobQueue:
                 continue
             group.posted.set()
             group.posted = trio.Event()
+
+
+async def _told(tx: Tx, job: JobRow) -> tuple[str, str]:
+    """Tells watchers that the job began; gives reason and transition of its build, if it is one's."""
+    await tell(tx, job)
+    build = await build_store.get_build_by_job(tx, job.id) if job.type == "workspace_build" else None
+    return (build.reason, build.transition) if build else ("", "")
 
 
 def _parse_notice(payload: str) -> tuple[UUID | None, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -143,10 +143,15 @@ async def load_places(tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict
 
 
 async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool) -> MatchedProvisioners:
-    """How many daemons could run a job, and how many of them are there."""
+    """How many daemons have a job's tags, and how many of them are there. Their kinds do not count (recorded)."""
     wanted = as_wanted(job)
     daemons = await daemon_store.list_daemons(tx, job.organization_id)
-    matching = [daemon for daemon in daemons if fits(wanted, as_offer(daemon), strict=strict)]
+    offers = [(daemon, as_offer(daemon)) for daemon in daemons]
+    matching = [
+        daemon
+        for daemon, offer in offers
+        if fits(wanted, replace(offer, provisioners=frozenset({wanted.provisioner})), strict=strict)
+    ]
     seen = [daemon.last_seen_at for daemon in matching if daemon.last_seen_at is not None]
     return MatchedProvisioners(
         count=len(matching),

@@ -73,13 +73,13 @@ def _random(length: int) -> str:
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
-    """The key a browser hands to a CLI: like a session, with the default lifetime of a token.
+    """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest.
 
     Raises Forbidden for a caller whose own key is limited: this one would not be.
     """
     require(subject, "create", key_resource(user.id))
     check_reach(subject, scopes.ALL)
-    lifetime = ctx.config.default_token_lifetime
+    lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
     await ctx.db.run(key_store.insert_key, row)
     return token
@@ -98,8 +98,9 @@ async def create_token(
 ) -> str:
     """A long-lived token. Raises Invalid, Conflict (name taken), NotFound."""
     require(subject, "create", key_resource(user.id))
-    lifetime = lifetime or ctx.config.default_token_lifetime
-    _check_lifetime(lifetime, max_lifetime(ctx, user))
+    longest = max_lifetime(ctx, user)
+    lifetime = lifetime or min(ctx.config.default_token_lifetime, longest)
+    _check_lifetime(lifetime, longest)
     for scope in names:
         if scopes.canonical(scope) not in scopes.known():
             raise Invalid("Failed to create API key.", f'invalid or unsupported API key scope: "{scope}"')

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import resource
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from coder.base.version import BUILD_VERSION
+from coder.coderd.services.coordinator import Coordinator
 from coder.coderd.services.metric_families import BUILDS, Family, Kind, exposition
 from coder.coderd.services.relay import Relay
 from coder.coderd.store import metrics as store
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 STATS_WINDOW = timedelta(minutes=1)
 _STARTED = time.time()
+UPGRADED = 101
+"""The status of an answer after which a connection belongs to whoever asked."""
 
 _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
     ("coderd_api_requests_processed_total", "counter", "code method path", "Requests that were answered."),
@@ -57,6 +63,19 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
         "Agents by the state of their connection.",
     ),
     ("coderd_agents_apps", "gauge", "agent_name app_name health username workspace_name", "Apps of agents."),
+    (
+        "coderd_agents_connection_latencies_seconds",
+        "gauge",
+        "agent_name derp_region preferred username workspace_name",
+        "How far agents are from relays.",
+    ),
+    (
+        "coderd_agents_first_connection_seconds",
+        "histogram",
+        "agent_name template_name",
+        "How long agents took to connect for the first time.",
+    ),
+    ("coderd_prometheusmetrics_agents_execution_seconds", "histogram", "", "How long asking for agents took."),
     ("coderd_build_info", "gauge", "revision version", "The version of this server."),
     ("coderd_provisionerd_num_daemons", "gauge", "", "Provisioner daemons heard of lately."),
     ("coderd_provisionerd_jobs_current", "gauge", "provisioner", "Jobs that run."),
@@ -73,6 +92,32 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
         "status template_name template_version workspace_name workspace_owner workspace_transition",
         "Builds that ended.",
     ),
+    (
+        "coderd_provisioner_job_queue_wait_seconds",
+        "histogram",
+        "build_reason job_type provisioner_type transition",
+        "How long jobs waited for a daemon.",
+    ),
+    (
+        "coderd_workspace_creation_total",
+        "counter",
+        "organization_name preset_name template_name",
+        "Workspaces that were created for somebody.",
+    ),
+    (
+        "coderd_workspace_creation_duration_seconds",
+        "histogram",
+        "organization_name preset_name template_name type",
+        "How long the first build of workspaces took, from its order to its end.",
+    ),
+    ("coderd_proxyhealth_health_check_duration_seconds", "histogram", "", "How long asking all proxies took."),
+    ("coder_pubsub_connected", "gauge", "", "Whether notices of the database arrive."),
+    ("coder_pubsub_current_events", "gauge", "", "Channels somebody listens on."),
+    ("coder_pubsub_current_subscribers", "gauge", "", "Listeners."),
+    ("coder_pubsub_disconnections_total", "counter", "", "Times the listening connection was lost."),
+    ("coder_pubsub_messages_total", "counter", "size", "Notices that arrived."),
+    ("coder_pubsub_received_bytes_total", "counter", "", "Bytes of notices that arrived."),
+    ("coder_pubsub_subscribes_total", "counter", "success", "Subscriptions."),
     ("coderd_lifecycle_autobuild_execution_duration_seconds", "histogram", "", "How long a turn of autobuild took."),
     (
         "coderd_notifications_dispatch_attempts_total",
@@ -101,9 +146,16 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
     ("coder_derp_server_packets_sent_total", "counter", "", "Packets the relay passed on."),
     ("coder_derp_server_bytes_received_total", "counter", "", "Bytes the relay was given."),
     ("coder_derp_server_bytes_sent_total", "counter", "", "Bytes the relay passed on."),
+    ("coder_derp_server_packets_forwarded_in_total", "counter", "", "Packets other replicas passed on to us."),
+    ("coder_derp_server_packets_forwarded_out_total", "counter", "", "Packets passed on to other replicas."),
+    ("coder_derp_server_packets_dropped_total", "counter", "", "Packets that reached nobody."),
+    ("coder_derp_server_packets_dropped_reason_total", "counter", "reason", "Packets that reached nobody, and why."),
     ("process_cpu_seconds_total", "counter", "", "CPU seconds of this process."),
     ("process_resident_memory_bytes", "gauge", "", "Memory of this process."),
     ("process_virtual_memory_bytes", "gauge", "", "Address space of this process."),
+    ("process_virtual_memory_max_bytes", "gauge", "", "Address space allowed."),
+    ("process_network_receive_bytes_total", "counter", "", "Bytes of IP packets received where this process runs."),
+    ("process_network_transmit_bytes_total", "counter", "", "Bytes of IP packets sent where this process runs."),
     ("process_open_fds", "gauge", "", "Open file descriptors."),
     ("process_max_fds", "gauge", "", "File descriptors allowed."),
     ("process_start_time_seconds", "gauge", "", "When this process started, in Unix seconds."),
@@ -135,6 +187,9 @@ class Metrics:
             for name in _STATS:
                 self._declare(f"coderd_agentstats_{name}", "gauge", _STATS_LABELS, "Reported by agents lately.")
         self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
+        self.at_scrape: list[Callable[[Metrics], None]] = []
+        """Asked for their gauges at each scrape."""
+        self.links = OpenLinks(self)
         self._lock = trio.Lock()
 
     def _declare(self, name: str, kind: Kind, labels: str, text: str) -> None:
@@ -146,14 +201,21 @@ class Metrics:
 
     async def exposition(self) -> str:
         """The text of one scrape."""
-        async with self._lock:
-            await self._collect()
-            self["promhttp_metric_handler_requests_total"].add("200")
-            return exposition(self.families.values())
+        in_flight = self["promhttp_metric_handler_requests_in_flight"]
+        in_flight.add()
+        try:
+            async with self._lock:
+                await self._collect()
+                self["promhttp_metric_handler_requests_total"].add("200")
+                return exposition(self.families.values())
+        finally:
+            in_flight.add(by=-1)
 
     async def _collect(self) -> None:
         now = self._ctx.clock.now()
         found = await self._ctx.db.read(_load, now)
+        for ask in self.at_scrape:
+            ask(self)
         self["coderd_api_total_user_count"].replace(found["users"])
         self["coderd_api_active_users_duration_hour"].set(found["active"])
         self["coderd_license_active_users"].set(sum(value for labels, value in found["users"] if labels == ("active",)))
@@ -165,7 +227,12 @@ class Metrics:
         self["coderd_agents_apps"].replace(found["apps"])
         self["coderd_provisionerd_num_daemons"].set(found["daemons"])
         self["coderd_provisionerd_jobs_current"].replace(found["jobs"])
+        began = self._ctx.clock.monotonic()
         self._set_agents(found["agents"])
+        self["coderd_prometheusmetrics_agents_execution_seconds"].observe(
+            found["agents_took"] + self._ctx.clock.monotonic() - began
+        )
+        self._set_notices()
         self._set_process()
         self._set_relay()
         if self._ctx.config.prometheus_collect_agent_stats:
@@ -177,8 +244,10 @@ class Metrics:
         now = self._ctx.clock.now()
         up: dict[tuple[str, ...], float] = {}
         connections: dict[tuple[str, ...], float] = {}
+        latencies: dict[tuple[str, ...], float] = {}
+        coordinator: Coordinator = self._ctx.part(Coordinator)
         for row in rows:
-            _, agent, user, workspace, template, version, lifecycle, first, last, gone, created, timeout = row
+            agent_id, agent, user, workspace, template, version, lifecycle, first, last, gone, created, timeout = row
             status = agent_status(
                 now,
                 created_at=created,
@@ -189,16 +258,39 @@ class Metrics:
             )
             place = (template, version, user, workspace)
             up[place] = up.get(place, 0) + 1
-            connections[agent, lifecycle, status, "unknown", user, workspace] = 1
+            node = coordinator.node_number(agent_id)
+            connections[agent, lifecycle, status, "unknown" if node is None else str(node), user, workspace] = 1
+            for region, measured in (coordinator.latency_of(agent_id) or {}).items():
+                preferred = str(measured["preferred"]).lower()
+                latencies[agent, region, preferred, user, workspace] = measured["latency_ms"] / 1000
         self["coderd_agents_up"].replace(up.items())
         self["coderd_agents_connections"].replace(connections.items())
+        self["coderd_agents_connection_latencies_seconds"].replace(latencies.items())
+
+    def _set_notices(self) -> None:
+        found = self._ctx.db.notices()
+        self["coder_pubsub_connected"].set(found.is_connected)
+        self["coder_pubsub_current_events"].set(found.channels)
+        self["coder_pubsub_current_subscribers"].set(found.subscribers)
+        self["coder_pubsub_disconnections_total"].set(found.counters.losses)
+        self["coder_pubsub_messages_total"].replace(
+            ((size,), float(count))
+            for size, count in (("normal", found.counters.small), ("colossal", found.counters.big))
+        )
+        self["coder_pubsub_received_bytes_total"].set(found.counters.received_bytes)
+        self["coder_pubsub_subscribes_total"].set(found.counters.subscribed, "true")
 
     def _set_process(self) -> None:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self["process_cpu_seconds_total"].set(usage.ru_utime + usage.ru_stime)
         self["process_start_time_seconds"].set(round(_STARTED, 2))
         self["process_max_fds"].set(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        self["process_virtual_memory_max_bytes"].set(2**64 - 1 if allowed == resource.RLIM_INFINITY else allowed)
         try:
+            received, sent = _network_bytes(Path("/proc/self/net/netstat").read_text())
+            self["process_network_receive_bytes_total"].set(received)
+            self["process_network_transmit_bytes_total"].set(sent)
             pages = Path("/proc/self/statm").read_text().split()
             self["process_open_fds"].set(sum(1 for _ in Path("/proc/self/fd").iterdir()))
         except OSError:  # only Linux says it there
@@ -218,19 +310,68 @@ class Metrics:
             ("connections", counters.current),
             ("packets_received_total", counters.received),
             ("packets_sent_total", counters.sent),
+            ("packets_forwarded_in_total", counters.forwarded_in),
+            ("packets_forwarded_out_total", counters.forwarded_out),
+            ("packets_dropped_total", counters.dropped_unknown + counters.dropped_queue),
             ("bytes_received_total", counters.bytes_received),
             ("bytes_sent_total", counters.bytes_sent),
         ):
             self[f"coder_derp_server_{name}"].set(value)
+        reasons = self["coder_derp_server_packets_dropped_reason_total"]
+        reasons.set(counters.dropped_unknown, "unknown_dest")
+        reasons.set(counters.dropped_queue, "queue_head")
+
+
+class OpenLinks:
+    """The connections of our own processes: agents, daemons, clients, proxies."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._open: Counter[str] = Counter()
+
+    def by_route(self) -> Mapping[str, int]:
+        return {route: count for route, count in self._open.items() if count}
+
+    @contextmanager
+    def counted(self, method: str, route: str) -> Iterator[Callable[[int], None]]:
+        """Surrounds one connection; gives what to call with the status of its answer. Refused ones never were open."""
+        answered = 0
+        began = time.perf_counter()
+
+        def answer(status: int) -> None:
+            nonlocal answered
+            answered = status
+            self._open[route] += status == UPGRADED
+            self._metrics["coderd_api_requests_processed_total"].add(str(status), method, route)
+
+        try:
+            yield answer
+        finally:
+            if answered == UPGRADED:
+                self._open[route] -= 1
+                self._metrics["coderd_api_websocket_durations_seconds"].observe(time.perf_counter() - began, route)
+
+
+def _network_bytes(netstat: str) -> tuple[int, int]:
+    """(received, sent) of Linux' `netstat` file: a line of names, then one of numbers, for each protocol."""
+    rows = [line.split() for line in netstat.splitlines()]
+    for names, numbers in zip(rows[::2], rows[1::2], strict=False):
+        if names and names[0] == "IpExt:":
+            found = dict(zip(names, numbers, strict=False))
+            return int(found.get("InOctets", 0)), int(found.get("OutOctets", 0))
+    return 0, 0
 
 
 async def _load(tx: Tx, now: Any) -> dict[str, Any]:
+    began = time.perf_counter()
+    agents = await store.list_agents(tx)
     return {
+        "agents": agents,
+        "agents_took": time.perf_counter() - began,
         "users": await store.users_by_status(tx),
         "active": await store.count_active(tx, now - timedelta(hours=1)),
         "builds": await store.latest_builds(tx),
         "apps": await store.apps(tx),
-        "agents": await store.list_agents(tx),
         "daemons": await store.count_daemons(tx, now - STALE_AFTER),
         "jobs": await store.running_jobs(tx),
     }

@@ -17,12 +17,15 @@ from coder.coderd.services.audit import Event, Origin
 from coder.coderd.services.metrics import Metrics
 from coder.coderd.services.notifications import Notice, Site
 from coder.coderd.store import audit as store
+from coder.coderd.store import builds as build_store
 from coder.coderd.store import jobs as job_store
 from coder.coderd.store import notifications as notification_store
+from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import template_versions as version_store
 from coder.coderd.store import templates as template_store
 from coder.coderd.store import users as user_store
 from coder.coderd.store.audit import BuildFacts, Snapshot
+from coder.coderd.store.site import PREBUILDS_USER_ID
 from coder.domain import notice_templates as notices
 
 if TYPE_CHECKING:
@@ -169,6 +172,18 @@ class _Counted:
     version: str
     status: str
     seconds: float
+    created: _Created | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Created:
+    """The first start of a workspace, when it went well."""
+
+    organization: str
+    preset: str
+    seconds: float
+    "From the order to the end."
+    is_prebuild: bool
 
 
 def _count_build(metrics: Metrics, build: _Counted) -> None:
@@ -179,6 +194,28 @@ def _count_build(metrics: Metrics, build: _Counted) -> None:
     metrics["coderd_provisionerd_job_timings_seconds"].observe(build.seconds, build.provisioner, build.status)
     metrics["coderd_provisionerd_workspace_build_timings_seconds"].observe(
         build.seconds, build.status, build.template, build.version, facts.transition.upper()
+    )
+    created = build.created
+    if created is None:
+        return
+    kind = "prebuild" if created.is_prebuild else "regular"
+    metrics["coderd_workspace_creation_duration_seconds"].observe(
+        created.seconds, created.organization, created.preset, build.template, kind
+    )
+    if not created.is_prebuild:
+        metrics["coderd_workspace_creation_total"].add(created.organization, created.preset, build.template)
+
+
+async def _created(tx: Tx, facts: BuildFacts, job: JobRow) -> _Created:
+    organization = await organization_store.get_organization(tx, facts.organization_id)
+    build = await build_store.get_build(tx, facts.build_id)
+    preset_id = build.template_version_preset_id if build else None
+    preset = await version_store.get_preset(tx, preset_id) if preset_id else None
+    return _Created(
+        organization.name if organization else "",
+        preset.name if preset else "",
+        ((job.completed_at or job.created_at) - job.created_at).total_seconds(),
+        facts.owner_id == PREBUILDS_USER_ID,
     )
 
 
@@ -193,6 +230,7 @@ async def _build_over(tx: Tx, job_id: UUID, site: Site, now: datetime) -> _Count
         await notifications.enqueue(tx, site, notice, now)
     template = await template_store.get_template(tx, facts.template_id)
     version = await version_store.get_version(tx, facts.template_version_id)
+    first = facts.build_number == 1 and facts.transition == "start" and not failed
     took = (job.completed_at - (job.started_at or job.completed_at)).total_seconds()
     return _Counted(
         facts,
@@ -201,6 +239,7 @@ async def _build_over(tx: Tx, job_id: UUID, site: Site, now: datetime) -> _Count
         version.name if version else "",
         "failed" if failed else "success",
         took,
+        await _created(tx, facts, job) if first else None,
     )
 
 

@@ -80,6 +80,8 @@ async def _attempt(ctx: Context, message: MessageRow) -> Outcome:
         max((ctx.clock.now() - message.created_at).total_seconds(), 0), message.method
     )
     started = ctx.clock.monotonic()
+    in_flight = metrics["coderd_notifications_inflight_dispatches"]
+    in_flight.add(message.method, str(message.template_id))
     try:
         with trio.fail_after(ctx.config.notifications_dispatch_timeout.total_seconds()):
             await _send(ctx, message)
@@ -90,6 +92,8 @@ async def _attempt(ctx: Context, message: MessageRow) -> Outcome:
     except Exception as error:
         # A message nothing can be made of is given up after its tries, like one nobody takes.
         reason = f"{type(error).__name__}: {error}"[:500]
+    finally:
+        in_flight.add(message.method, str(message.template_id), by=-1)
     now = ctx.clock.now()
     metrics["coderd_notifications_dispatcher_send_seconds"].observe(ctx.clock.monotonic() - started, message.method)
     metrics["coderd_notifications_dispatch_attempts_total"].add(

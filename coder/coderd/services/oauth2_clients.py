@@ -30,6 +30,9 @@ _METADATA = (
     "client_name", "client_uri", "contacts", "jwks", "jwks_uri", "logo_uri", "policy_uri", "redirect_uris", "scope",
     "software_id", "software_version", "tos_uri",
 )  # fmt: skip
+_LISTS = frozenset({"redirect_uris", "contacts", "grant_types", "response_types"})
+_MOST, _LONGEST = 50, 2048
+"""Ours: values in a list of metadata, and characters of one."""
 
 
 async def register(ctx: Context, asked: Mapping[str, Any]) -> tuple[AppRow, str, str]:
@@ -103,7 +106,7 @@ def _accepted(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata we keep, defaults filled in. Raises GrantError invalid_client_metadata."""
     metadata = {**_DEFAULTS, **{name: asked[name] for name in (*_METADATA, *_DEFAULTS) if asked.get(name)}}
     uris = metadata.get("redirect_uris")
-    problem = redirect_problem([str(uri) for uri in uris] if isinstance(uris, list) else [])
+    problem = redirect_problem([str(uri) for uri in uris] if isinstance(uris, list) else []) or _type_problem(metadata)
     if not problem and metadata["token_endpoint_auth_method"] not in _METHODS:
         problem = f"unsupported token_endpoint_auth_method: {metadata['token_endpoint_auth_method']}"
     for kind in metadata["grant_types"] if not problem else ():
@@ -114,3 +117,21 @@ def _accepted(asked: Mapping[str, Any]) -> dict[str, Any]:
     if problem:
         raise GrantError("invalid_client_metadata", problem)
     return metadata
+
+
+def _type_problem(metadata: Mapping[str, Any]) -> str:
+    """What is of another kind than RFC 7591 section 2 says, or too long: anybody may register."""
+    for name, value in metadata.items():
+        items = value if name in _LISTS and isinstance(value, list) else None
+        if name in _LISTS and items is None:
+            return f"{name} must be a list"
+        if name == "jwks":
+            if not isinstance(value, dict):
+                return "jwks must be an object"
+            continue
+        if items is not None and len(items) > _MOST:
+            return f"{name} holds more than {_MOST} values"
+        for text in items if items is not None else [value]:
+            if not isinstance(text, str) or "\x00" in text or len(text) > _LONGEST:
+                return f"{name} must be text of at most {_LONGEST} characters"
+    return ""

@@ -14,6 +14,7 @@ from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services import outgoing
 from coder.coderd.services.derp_map import RelayMap, proxy_region
+from coder.coderd.services.metrics import Metrics
 from coder.coderd.store import workspace_proxies as store
 
 if TYPE_CHECKING:
@@ -47,9 +48,12 @@ class ProxyHealth:
     async def look(self) -> None:
         """Asks every registered proxy at once."""
         rows = [row for row in await self._ctx.db.read(store.list_proxies) if row.url]
+        began = self._ctx.clock.monotonic()
         async with trio.open_nursery() as nursery:
             for row in rows:
                 nursery.start_soon(self.look_at, row)
+        metrics: Metrics = self._ctx.part(Metrics)
+        metrics["coderd_proxyhealth_health_check_duration_seconds"].observe(self._ctx.clock.monotonic() - began)
         numbers = await self._ctx.db.read(store.list_region_ids)
         self._ctx.part(RelayMap).proxies = {
             FIRST_REGION + numbers[row.id]: proxy_region(
@@ -73,7 +77,7 @@ class ProxyHealth:
             report.errors = [str(text) for text in found.get("errors") or []][:_MAX_WORDS]
             report.warnings = [str(text) for text in found.get("warnings") or []][:_MAX_WORDS]
             status = "unhealthy" if report.errors else "ok"
-        except (CoderError, OSError, ValueError, AttributeError, TypeError) as error:
+        except (CoderError, OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
             status = "unreachable"
             words = error.message if isinstance(error, CoderError) else str(error)
             report.errors = [f"request to proxy failed: {words}"]

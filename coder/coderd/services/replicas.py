@@ -81,8 +81,19 @@ class Replicas:
 
 
 async def _keep_linked(server: DerpServer, url: str, mesh_key: str, scope: trio.CancelScope) -> None:
-    dialer = RelayDialer(DialPolicy(url, Secret("")))
+    with scope:
+        while True:
+            try:
+                await _linked(server, url, mesh_key)
+            except Exception as error:
+                # What another replica calls its address must not end this one.
+                _log.warn("the relay of another replica cannot be linked", url=url, error=error)
+            await trio.sleep(RENEW)
+
+
+async def _linked(server: DerpServer, url: str, mesh_key: str) -> None:
     policy = DialPolicy(url, Secret(""))
+    dialer = RelayDialer(policy)
     node = DerpNode(
         name="replica", region_id=0, host_name=policy.origin.hostname or "",
         derp_port=policy.origin.port or (443 if policy.origin.scheme == "https" else 80),
@@ -93,8 +104,7 @@ async def _keep_linked(server: DerpServer, url: str, mesh_key: str, scope: trio.
     async def dial() -> DerpTransport:
         return await dialer(region, node)
 
-    with scope:
-        await keep_meshed(server, dial, mesh_key)
+    await keep_meshed(server, dial, mesh_key)
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -60,6 +60,11 @@ class Sealer:
         made._keys = keys
         return made
 
+    @property
+    def can_seal(self) -> bool:
+        """Whether there are keys: else texts stay open."""
+        return bool(self._keys)
+
     def seal(self, secret: Secret | str) -> str:
         """What to store of a secret."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

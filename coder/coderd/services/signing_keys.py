@@ -1,7 +1,8 @@
 """Keys this deployment signs its own short-lived tokens with: made on first use, kept in the database, replaced.
 
-One key per feature signs; the one before it still verifies for a while, so that tokens outlive the change. Not here:
-the tokens (`resume_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
+Whoever has one opens every application and terminal, so they are sealed where the site has encryption keys. One key
+per feature signs; the one before it still verifies for a while, so that tokens outlive the change. Not here: the
+tokens (`resume_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import hashlib
 import hmac
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from coder.coderd.services.sealing import Sealer
 from coder.coderd.store import site
 
 if TYPE_CHECKING:
@@ -86,43 +89,64 @@ class SigningKeys:
     async def describe(self, feature: str) -> list[DescribedKey]:
         """Every key of a feature with its times, the signing one first: for proxies, which check tokens themselves."""
         await self.get(feature)
+        sealer: Sealer = self._ctx.part(Sealer)
         stored = await self._ctx.db.read(site.get_config, _PREFIX + feature)
         value = json.loads(stored or "{}")
         now = self._ctx.clock.now()
         made_at = datetime.fromisoformat(value["made_at"]) if value.get("made_at") else now
-        found = [DescribedKey(SigningKey(value["id"], bytes.fromhex(value["secret"])), made_at)]
+        found = [DescribedKey(_opened(sealer, value), made_at)]
         previous = value.get("previous")
         if previous and datetime.fromisoformat(previous["until"]) > now:
             until = datetime.fromisoformat(previous["until"])
-            key = SigningKey(previous["id"], bytes.fromhex(previous["secret"]))
-            found.append(DescribedKey(key, made_at - LIFETIME, until))
+            found.append(DescribedKey(_opened(sealer, previous), made_at - LIFETIME, until))
         return found
 
     async def _read(self, feature: str) -> _KeySet:
         now = self._ctx.clock.now()
-        keys = await self._ctx.db.run(_ensure_keys, _PREFIX + feature, now)
+        keys = await self._ctx.db.run(_ensure_keys, _PREFIX + feature, now, self._ctx.part(Sealer))
         self._sets[feature] = found = _KeySet(keys, now)
         return found
 
 
-async def _ensure_keys(tx: Tx, name: str, now: datetime) -> tuple[SigningKey, ...]:
+async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tuple[SigningKey, ...]:
     stored = await site.get_config(tx, name)
     if stored is None:
-        stored = await site.ensure_config(tx, name, json.dumps(_new_key(name, "1", now)))
+        stored = await site.ensure_config(tx, name, json.dumps(_new_key(name, "1", now, sealer)))
+    elif _sealed_anew(sealer, stored) != stored:
+        await site.lock_keys(tx)  # the key may be replaced at this moment
+        stored = _sealed_anew(sealer, await site.get_config(tx, name) or stored)
+        await site.put_config(tx, name, stored)
     value = json.loads(stored)
     previous = value.get("previous")
-    found = [SigningKey(value["id"], bytes.fromhex(value["secret"]))]
+    found = [_opened(sealer, value)]
     if previous and datetime.fromisoformat(previous["until"]) > now:
-        found.append(SigningKey(previous["id"], bytes.fromhex(previous["secret"])))
+        found.append(_opened(sealer, previous))
     return tuple(found)
 
 
-def _new_key(name: str, key_id: str, now: datetime) -> dict[str, Any]:
+def _sealed_anew(sealer: Sealer, stored: str) -> str:
+    """The same with what was stored before the site had encryption keys sealed, too."""
+    value = json.loads(stored)
+    if not sealer.can_seal or all(
+        not sealer.is_plain(one["secret"]) for one in (value, value.get("previous") or value)
+    ):
+        return stored
+    for one in (value, value.get("previous") or {}):
+        if one and sealer.is_plain(one["secret"]):
+            one["secret"] = sealer.seal(one["secret"])
+    return json.dumps(value)
+
+
+def _opened(sealer: Sealer, value: Mapping[str, str]) -> SigningKey:
+    return SigningKey(value["id"], bytes.fromhex(sealer.open(value["secret"]).reveal()))
+
+
+def _new_key(name: str, key_id: str, now: datetime, sealer: Sealer) -> dict[str, Any]:
     size = _KEY_SIZES.get(name.removeprefix(_PREFIX), _KEY_SIZE)
-    return {"id": key_id, "secret": secrets.token_hex(size), "made_at": now.isoformat()}
+    return {"id": key_id, "secret": sealer.seal(secrets.token_hex(size)), "made_at": now.isoformat()}
 
 
-async def rotate(tx: Tx, now: datetime) -> list[str]:
+async def rotate(tx: Tx, now: datetime, sealer: Sealer) -> list[str]:
     """Replaces keys that are old; returns the features. Replicas wait for each other, and the second finds new keys."""
     changed = []
     await site.lock_keys(tx)
@@ -135,7 +159,7 @@ async def rotate(tx: Tx, now: datetime) -> list[str]:
         if now - datetime.fromisoformat(made_at) < LIFETIME:
             continue
         previous = {"id": value["id"], "secret": value["secret"], "until": (now + OVERLAP).isoformat()}
-        fresh = _new_key(name, str(int(value["id"]) + 1), now)
+        fresh = _new_key(name, str(int(value["id"]) + 1), now, sealer)
         await site.put_config(tx, name, json.dumps({**fresh, "previous": previous}))
         changed.append(name.removeprefix(_PREFIX))
     return changed

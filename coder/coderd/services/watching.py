@@ -30,7 +30,7 @@ from coder.coderd.services.authorization import may
 from coder.coderd.services.builds import strict_tags
 from coder.coderd.services.changes import Watch, WorkspaceChanges
 from coder.coderd.services.errors import Conflict, NotFound
-from coder.coderd.services.workspace_access import workspace_resource
+from coder.coderd.services.workspace_access import agent_resource, workspace_resource
 from coder.coderd.services.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store import agent_logs as log_store
 from coder.coderd.store import agents as agent_store
@@ -80,20 +80,26 @@ class Snapshots:
         self._ctx = ctx
         self._changes: WorkspaceChanges = ctx.part(WorkspaceChanges)
         self._kept: dict[UUID, Snapshot] = {}
-        self._reading: dict[UUID, trio.Lock] = {}
+        self._reading: dict[UUID, trio.Event] = {}
+        "Set when a reading that is under way has ended, however."
 
     async def get(self, workspace_id: UUID) -> Snapshot | None:
         """How the workspace looks now; the caller must be watching it. None for an unknown one."""
-        kept = self._fresh(workspace_id)
-        if kept is not None:
-            return kept
-        lock = self._reading.setdefault(workspace_id, trio.Lock())
+        while (kept := self._fresh(workspace_id)) is None:
+            ends = self._reading.get(workspace_id)
+            if ends is None:
+                return await self._read_for_all(workspace_id)
+            # An event, not a lock: five hundred who wait go on in one round, not one after the other.
+            await ends.wait()
+        return kept
+
+    async def _read_for_all(self, workspace_id: UUID) -> Snapshot | None:
+        ends = self._reading[workspace_id] = trio.Event()
         try:
-            async with lock:
-                return self._fresh(workspace_id) or await self._read(workspace_id)
+            return await self._read(workspace_id)
         finally:
-            if not lock.statistics().tasks_waiting and not lock.locked():
-                self._reading.pop(workspace_id, None)
+            del self._reading[workspace_id]
+            ends.set()
 
     def _fresh(self, workspace_id: UUID) -> Snapshot | None:
         kept = self._kept.get(workspace_id)
@@ -218,6 +224,9 @@ async def watch_metadata(
     await changes.wait_ready()
     with changes.watch(agent_id=agent_id) as watch:
         while not ctx.stopping.is_set():
+            place = await ctx.db.read(agent_store.get_agent_place, agent_id)
+            if place is not None and not may(subject, "read", agent_resource(place)):
+                return
             rows = await ctx.db.read(agent_store.list_metadata, agent_id)
             yield [_present_metadata(row, ctx.clock.now()) for row in rows]
             change = await _wait(watch, _PING_EVERY)
@@ -254,18 +263,21 @@ async def follow_logs(
 
     Raises NotFound before the first one.
     """
-    place = await load_agent(ctx, subject, agent_id)
+    workspace_id = (await load_agent(ctx, subject, agent_id)).workspace_id
     changes = ctx.part(WorkspaceChanges)
     await changes.wait_ready()
-    with changes.watch(agent_id=agent_id, workspace_id=place.workspace_id) as watch:
+    with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:
         while not ctx.stopping.is_set():
+            place = await ctx.db.read(agent_store.get_agent_place, agent_id)
+            if place is not None and not may(subject, "read", agent_resource(place)):
+                return
             rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, limit=_LOG_PAGE)
             if rows:
                 after = rows[-1].id
                 yield present_logs(rows)
             if len(rows) == _LOG_PAGE:
                 continue
-            if await ctx.db.read(agent_store.get_agent_place, agent_id) is None:
+            if place is None:  # looked at before the lines: those are the last
                 return
             if await _wait(watch, _PING_EVERY) is None:
                 yield None

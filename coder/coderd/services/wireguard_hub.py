@@ -259,6 +259,8 @@ async def _private_key(ctx: Context) -> PrivateKey:
     if stored is None:
         fresh = sealer.seal(PrivateKey.generate(secrets.token_bytes).reveal().hex())
         stored = await ctx.db.run(site.ensure_config, _KEY_NAME, fresh)
+    elif sealer.can_seal and sealer.is_plain(stored):  # of a time before the site had encryption keys
+        await ctx.db.run(site.put_config, _KEY_NAME, sealer.seal(stored))
     return PrivateKey(bytes.fromhex(sealer.open(stored).reveal()))
 
 

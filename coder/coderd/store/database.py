@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import asyncpg
@@ -37,6 +38,7 @@ Tx: TypeAlias = AsyncConnection
 
 RESYNC = "\x00resync"
 """Delivered on every listening channel after the listening connection came back: notices may have been missed."""
+_BIG_NOTICE = 7600
 
 _log = get_logger("database")
 _RETRYABLE = {"40001", "40P01"}  # serialization_failure, deadlock_detected
@@ -198,6 +200,10 @@ class Database:
         """Whether notices arrive at the moment."""
         return self._listeners is not None and self._listeners.is_connected
 
+    def notices(self) -> Notices:
+        """What listening is at, for metrics."""
+        return self._listeners.state() if self._listeners else Notices(False, 0, 0, NoticeCounters())
+
     async def read(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `run` for reads: every statement sees the latest commit, nothing is locked, no BEGIN is paid."""
 
@@ -271,6 +277,29 @@ async def open_database(url: str, *, pool_size: int = 10) -> AsyncIterator[Datab
         await database._close()
 
 
+@dataclass(slots=True)
+class NoticeCounters:
+    """What came through the listening connection since the start."""
+
+    small: int = 0
+    big: int = 0
+    "Nearly as long as Postgres allows (upstream draws the line at 7600 bytes)."
+    received_bytes: int = 0
+    losses: int = 0
+    subscribed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """The state of listening."""
+
+    is_connected: bool
+    channels: int
+    "Somebody listens on them."
+    subscribers: int
+    counters: NoticeCounters
+
+
 class Subscription:
     """One reader of some channels."""
 
@@ -307,6 +336,7 @@ class Listeners:
         self._lost = trio.Event()
         self._lock = trio.Lock()
         self._running = False
+        self.counters = NoticeCounters()
         self._listening: set[str] = set()
         "Channels the current connection listens on."
 
@@ -316,6 +346,7 @@ class Listeners:
 
     async def subscribe(self, channels: tuple[str, ...]) -> Subscription:
         subscription = Subscription(channels)
+        self.counters.subscribed += 1
         if not self._running:
             self._running = True
             self._nursery.start_soon(self._keep_connected)
@@ -340,6 +371,11 @@ class Listeners:
         subscription.send.close()
         subscription.receive.close()
 
+    def state(self) -> Notices:
+        readers = [found for found in self._by_channel.values() if found]
+        distinct = {id(reader) for found in readers for reader in found}
+        return Notices(self.is_connected, len(readers), len(distinct), self.counters)
+
     async def _listen(self, channel: str) -> None:
         async with self._lock:
             connection = self._connection
@@ -357,9 +393,18 @@ class Listeners:
 
         def notice(channel: str, payload: str) -> None:
             with contextlib.suppress(trio.RunFinishedError):
-                token.run_sync_soon(self._dispatch, channel, payload)
+                token.run_sync_soon(self._on_payload, channel, payload)
 
         return notice
+
+    def _on_payload(self, channel: str, payload: str) -> None:
+        counters, size = self.counters, len(payload)
+        counters.received_bytes += size
+        if size < _BIG_NOTICE:
+            counters.small += 1
+        else:
+            counters.big += 1
+        self._dispatch(channel, payload)
 
     def _dispatch(self, channel: str, payload: str) -> None:
         for subscription in tuple(self._by_channel.get(channel, ())):
@@ -381,6 +426,7 @@ class Listeners:
                 backoff.reset()
                 await self._lost.wait()
                 self._connection = None
+                self.counters.losses += 1
                 _log.warn("the listening connection was lost, connecting again")
         finally:
             connection, self._connection = self._connection, None

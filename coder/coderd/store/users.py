@@ -116,6 +116,19 @@ async def lock_first_user(tx: Tx) -> None:
     await tx.execute(text("SELECT pg_advisory_xact_lock(7302)"))
 
 
+async def has_other_owner(tx: Tx, user_id: UUID) -> bool:
+    """Whether somebody else may do everything, too. Held until the transaction ends: two may not leave at once."""
+    await tx.execute(text("SELECT pg_advisory_xact_lock(7304)"))
+    others = select(users.c.id).where(
+        users.c.id != user_id,
+        users.c.rbac_roles.contains(["owner"]),
+        users.c.status != "suspended",
+        ~users.c.deleted,
+        ~users.c.is_system,
+    )
+    return (await tx.execute(others.limit(1))).first() is not None
+
+
 async def list_users(tx: Tx, wanted: UserFilter) -> tuple[list[UserRow], int]:
     """A page in the order of names, and how many there are in all (0 when the page is empty)."""
     statement = select(*USER_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*_conditions(wanted))

@@ -19,12 +19,14 @@ from coder.domain.hcl.values import (
     EvaluationError,
     SetValue,
     Value,
+    has_unknown,
     is_unknown,
     number,
     to_bool,
     to_number,
     to_text,
     type_name,
+    unify,
 )
 
 Function = Callable[..., Value]
@@ -190,6 +192,10 @@ def _same(left: Value, right: Value) -> bool:
     return bool(left == right)
 
 
+_MAX_BITS = 8192
+"Ours: larger numbers are no numbers anybody needs, but cost a server time."
+
+
 def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
     if sign in {"/", "%"} and right == 0:
         raise EvaluationError("Division by zero")
@@ -199,9 +205,14 @@ def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
         return left // right if isinstance(left, int) and isinstance(right, int) and left % right == 0 else left / right
     operate = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
     if isinstance(left, int) and isinstance(right, int):
+        if left.bit_length() + right.bit_length() > _MAX_BITS:
+            raise EvaluationError("the number is out of range")
         return number(operate(left, right))
-    # In decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3.
+    # In decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3. What a division cut off is not: there
+    # the rounding of floats makes 1 / 3 * 3 the 1 it is with more digits.
     try:
+        if max(len(repr(one).lstrip("-0.").replace(".", "")) for one in (left, right) if isinstance(one, float)) > 15:
+            return number(float(operate(left, right)))
         return number(float(operate(Decimal(repr(left)), Decimal(repr(right)))))
     except ArithmeticError as error:
         raise EvaluationError("the number is out of range") from error
@@ -211,7 +222,19 @@ def _conditional(expression: tree.Conditional, scope: Scope) -> Value:
     condition = evaluate(expression.condition, scope)
     if is_unknown(condition):
         return UNKNOWN
-    return evaluate(expression.yes if to_bool(condition) else expression.no, scope)
+    chosen, other = (expression.yes, expression.no) if to_bool(condition) else (expression.no, expression.yes)
+    value = evaluate(chosen, scope)
+    # Text stays what it is, so the other side need not be looked at.
+    return _of_common_type(value, other, scope) if isinstance(value, bool | int | float | list | dict) else value
+
+
+def _of_common_type(value: Value, other: tree.Expression, scope: Scope) -> Value:
+    """Both sides of a conditional have one type: beside text a number is text. A side that fails says nothing."""
+    try:
+        instead = evaluate(other, scope)
+    except EvaluationError:
+        return value
+    return value if has_unknown(value) or has_unknown(instead) else unify([value, instead])[0]
 
 
 def _call(expression: tree.Call, scope: Scope) -> Value:

@@ -3,53 +3,81 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from coder.domain.hcl.values import EvaluationError, Value, number, to_bool, to_json, to_number, to_text
 
 _MAX_WIDTH = 10_000
-_VERB = re.compile(r"%(?:\[(\d+)\])?([-+ 0#]*)(\d+)?(?:\.(\d+))?([vtbdoxXeEfgGsq%])")
+_VERB = re.compile(r"%(?:\[(\d+)\])?([-+ 0#]*)(\d+)?(?:\.(\d+))?(?:\[(\d+)\])?(.?)", re.DOTALL)
 
 
 def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
-    """Raises EvaluationError for too few arguments and for values that do not fit their verb."""
+    """Raises EvaluationError for too few or too many arguments and for values that do not fit their verb."""
     used = 0
+    most = 0
+    by_position = False
 
     def one(match: re.Match[str]) -> str:
-        nonlocal used
-        position, flags, width, precision, verb = match.groups()
+        nonlocal used, most, by_position
+        first, flags, width, precision, second, verb = match.groups()
         if verb == "%":
             return "%"
+        if not verb or verb not in "vtbdoxXeEfgGsq":
+            raise EvaluationError(f"unsupported format verb {match.group(0)!r}")
+        position = second or first
+        by_position |= bool(position)
         used = int(position) if position else used + 1
+        most = max(most, used)
         if not 1 <= used <= len(arguments):
             raise EvaluationError(f"not enough arguments for {match.group(0)!r}")
         text = _verb(verb, arguments[used - 1], flags, precision)
-        return _padded(text, flags, min(int(width or 0), _MAX_WIDTH), verb)
+        return _padded(text, flags, min(int(width or 0), _MAX_WIDTH))
 
-    return _VERB.sub(one, pattern)
+    text = _VERB.sub(one, pattern)
+    if not by_position and most < len(arguments):
+        raise EvaluationError("too many arguments")
+    return text
 
 
 def _verb(verb: str, value: Value, flags: str, precision: str | None) -> str:
     if verb == "v":
-        return "null" if value is None else to_json(value) if isinstance(value, list | dict) else to_text(value)
+        if "#" in flags:
+            return to_json(value)
+        if value is None or isinstance(value, list | dict):
+            return to_json(value)
+        return to_text(value) if isinstance(value, bool | str) else _signed(_shortest(to_number(value)), flags)
     if verb == "t":
         return "true" if to_bool(value) else "false"
     if verb in "sq":
         text = to_text(value) if precision is None else to_text(value)[: int(precision)]
         return to_json(text) if verb == "q" else text
-    return _signed(_number(verb, to_number(value), precision), flags)
+    return _signed(_number(verb, to_number(value), flags, precision), flags)
 
 
-def _number(verb: str, value: int | float, precision: str | None) -> str:
+_PREFIXES = {"b": "0b", "o": "0", "x": "0x", "X": "0X"}
+
+
+def _number(verb: str, value: int | float, flags: str, precision: str | None) -> str:
     if verb in "bdoxX":
         whole = number(value)
         if not isinstance(whole, int):
             raise EvaluationError("an integer is required")
-        return format(whole, verb)
-    text = format(float(value), f".{precision}{verb}" if precision else verb)
+        text = format(abs(whole), verb)
+        prefix = _PREFIXES.get(verb, "") if "#" in flags else ""
+        return f"{'-' if whole < 0 else ''}{prefix}{text}"
     if verb in "gG" and precision is None:
-        small = 0 < abs(value) < 1e-4  # Go turns to exponents there, and writes them as Python does
-        text = repr(float(value)) if small else to_text(number(float(value)))
-    return text
+        return _shortest(value).upper() if verb == "G" else _shortest(value)
+    return format(float(value), f".{precision}{verb}" if precision else verb)
+
+
+def _shortest(value: int | float) -> str:
+    """All digits of a number; with an exponent when that is below -4 or above 5."""
+    exact = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
+    power = exact.adjusted()
+    if exact == 0 or -4 <= power < 6:
+        return to_text(value)
+    mantissa = format(exact.scaleb(-power).normalize(), "f")
+    return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
 def _signed(text: str, flags: str) -> str:
@@ -58,9 +86,7 @@ def _signed(text: str, flags: str) -> str:
     return ("+" if "+" in flags else " " if " " in flags else "") + text
 
 
-def _padded(text: str, flags: str, width: int, verb: str) -> str:
+def _padded(text: str, flags: str, width: int) -> str:
     if "-" in flags:
         return text.ljust(width)
-    if "0" in flags and verb not in "svq":
-        return text.zfill(width)
-    return text.rjust(width)
+    return text.zfill(width) if "0" in flags else text.rjust(width)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import fnmatch
 import gzip
 import hashlib
 import io
@@ -18,14 +17,16 @@ import json
 import math
 import posixpath
 import re
+import unicodedata
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from coder.domain.hcl import values as v
 from coder.domain.hcl.format import go_format
+from coder.domain.hcl.times import TIMES
 from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, SetValue, Value
 
 Function = Callable[..., Value]
@@ -36,7 +37,7 @@ _MAX_PRODUCT = 10_000
 
 def function_table(files: Mapping[str, bytes]) -> dict[str, Function]:
     """All functions; those that read files see `files`, paths relative to the template's root."""
-    table = {name: _strict(function) for name, function in {**_TEXT, **_NUMBERS, **_ENCODINGS, **_TIMES}.items()}
+    table = {name: _strict(function) for name, function in {**_TEXT, **_NUMBERS, **_ENCODINGS, **TIMES}.items()}
     table |= {name: _shallow(function, typed=name in _TYPED) for name, function in _COLLECTIONS.items()}
     table |= {name: _strict(function) for name, function in _file_functions(files).items()}
     for name in ("timestamp", "plantimestamp", "uuid", "bcrypt", "templatefile", "templatestring"):
@@ -81,15 +82,50 @@ def _upper(text: str) -> str:
     return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
 
 
+def _characters(text: str) -> list[str]:
+    """What a reader calls characters: marks, joiners and variation selectors belong to what they follow."""
+    if text.isascii():
+        return list(text)
+    found: list[str] = []
+    for char in text:
+        joined = found and (
+            unicodedata.combining(char)
+            or unicodedata.category(char) in {"Mn", "Me", "Mc"}
+            or char in "\u200d\ufe0f"
+            or 0x1F3FB <= ord(char) <= 0x1F3FF
+            or found[-1].endswith("\u200d")
+        )
+        if joined:
+            found[-1] += char
+        else:
+            found.append(char)
+    return found
+
+
 def _substr(text: str, start: int, length: int) -> str:
-    begin = max(0, len(text) + start) if start < 0 else start
-    return text[begin:] if length == -1 else text[begin : begin + length]
+    chars = _characters(text)
+    begin = max(0, len(chars) + start) if start < 0 else start
+    return "".join(chars[begin:] if length == -1 else chars[begin : begin + length])
 
 
 def _replace(text: str, search: str, by: str) -> str:
     if len(search) > 1 and search.startswith("/") and search.endswith("/"):
-        return str(_re2(search[1:-1]).sub(re.sub(r"\$\{?(\w+)\}?", r"\\\1", by), text))
+        return str(_re2(search[1:-1]).sub(lambda match: _expanded(match, by), text))
     return text.replace(search, by)
+
+
+def _expanded(match: Any, template: str) -> str:
+    """Go's templates: `$name`, `${name}` (the longest name there can be; none such: nothing) and `$$`."""
+
+    def group(reference: re.Match[str]) -> str:
+        name = reference[1] or reference[2]
+        if name is None:
+            return "$"
+        if name.isdigit():
+            return str(match.group(int(name)) or "") if int(name) <= match.re.groups else ""
+        return str(match.group(name) or "") if name in match.re.groupindex else ""
+
+    return re.sub(r"\$(?:(\w+)|\{(\w+)\}|\$)", group, template, flags=re.ASCII)
 
 
 def _re2(pattern: str) -> Any:
@@ -116,6 +152,10 @@ def _regex(pattern: str, text: str) -> Value:
     return _captured(match)
 
 
+def _basename(path: str) -> str:
+    return posixpath.basename(path.rstrip("/")) or ("/" if path else ".")
+
+
 def _indent(spaces: int, text: str) -> str:
     return text.replace("\n", "\n" + " " * int(spaces))
 
@@ -135,7 +175,7 @@ _TEXT: dict[str, Function] = {
     "split": lambda separator, s: _T(s).split(_T(separator)) if _T(separator) else list(_T(s)),
     "startswith": lambda s, prefix: _T(s).startswith(_T(prefix)),
     "strcontains": lambda s, part: _T(part) in _T(s),
-    "strrev": lambda s: _T(s)[::-1],
+    "strrev": lambda s: "".join(reversed(_characters(_T(s)))),
     "substr": lambda s, start, length: _substr(_T(s), int(start), int(length)),
     "title": lambda s: _title(_T(s)),
     "trim": lambda s, cut: _T(s).strip(_T(cut)),
@@ -143,7 +183,7 @@ _TEXT: dict[str, Function] = {
     "trimspace": lambda s: _T(s).strip(),
     "trimsuffix": lambda s, suffix: _T(s).removesuffix(_T(suffix)),
     "upper": lambda s: _upper(_T(s)),
-    "basename": lambda s: posixpath.basename(_T(s)),
+    "basename": lambda s: _basename(_T(s)),
     "dirname": lambda s: posixpath.dirname(_T(s)) or ".",
     "abspath": lambda s: posixpath.normpath(_T(s)) if _T(s).startswith("/") else _T(s),
     "pathexpand": _T,
@@ -175,6 +215,34 @@ def _log(value: Value, base: Value) -> Value:
     return v.number(math.log(v.to_number(value)) / math.log(v.to_number(base)))
 
 
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _parseint(text: str, base: int) -> int:
+    """Capitals are digits of their own above base 36."""
+    if not 2 <= base <= 62:
+        raise EvaluationError("base must be a whole number between 2 and 62 inclusive")
+    digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    values = [_DIGITS.find(char if base > 36 else char.lower()) for char in digits]
+    if not values or len(values) > _MAX_DIGITS or not all(0 <= one < base for one in values):
+        raise EvaluationError(f"cannot parse {text!r} as a base {base} integer")
+    total = 0
+    for one in values:
+        total = total * base + one
+    return -total if text.startswith("-") else total
+
+
+_MAX_DIGITS = 4000
+
+
+def _sum(numbers: list[int | float]) -> int | float:
+    if not numbers:
+        raise EvaluationError("cannot sum an empty list")
+    if all(isinstance(one, int) for one in numbers):
+        return sum(numbers)
+    return v.number(float(sum(Decimal(repr(one)) for one in numbers)))
+
+
 def _extreme(choose: Callable[[Iterable[Any]], Any], arguments: tuple[Value, ...]) -> Value:
     return choose([v.to_number(one) for one in arguments])
 
@@ -187,16 +255,16 @@ _NUMBERS: dict[str, Function] = {
     "log": _log,
     "max": lambda *n: _extreme(max, n),
     "min": lambda *n: _extreme(min, n),
-    "parseint": lambda s, base: int(_T(s), int(base)),
+    "parseint": lambda s, base: _parseint(_T(s), int(base)),
     "pow": lambda n, power: v.number(float(_N(n)) ** _N(power)),  # floats: no number that fills the memory
     "range": _range,
     "signum": lambda n: (_N(n) > 0) - (_N(n) < 0),
-    "sum": lambda items: v.number(sum(_N(one) for one in items)),
+    "sum": lambda items: _sum([_N(one) for one in items]),
     "tonumber": lambda x: None if x is None else _N(x),
     "tobool": lambda x: None if x is None else v.to_bool(x),
     "tostring": lambda x: None if x is None else _T(x),
     "cidrhost": lambda prefix, n: _cidrhost(_T(prefix), int(n)),
-    "cidrnetmask": lambda prefix: str(ipaddress.ip_network(_T(prefix), strict=False).netmask),
+    "cidrnetmask": lambda prefix: str(ipaddress.IPv4Network(_T(prefix), strict=False).netmask),
     "cidrsubnet": lambda prefix, bits, n: _cidrsubnet(_T(prefix), int(bits), int(n)),
     "cidrsubnets": lambda prefix, *bits: _cidrsubnets(_T(prefix), [int(one) for one in bits]),
 }
@@ -237,9 +305,9 @@ def _digest(name: str) -> Function:
 
 
 def _yaml(text: str) -> Value:
-    import yaml
+    from coder.domain.hcl.yaml_text import read_yaml_untrusted
 
-    return yaml.safe_load(text)
+    return read_yaml_untrusted(text)
 
 
 def _yaml_text(value: Value) -> str:
@@ -262,7 +330,18 @@ def _b64(data: bytes) -> str:
 
 
 def _csv(text: str) -> list[dict[str, str]]:
-    return [dict(row) for row in csv.DictReader(io.StringIO(text))]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text), strict=True) if row]
+    except csv.Error as problem:
+        raise EvaluationError("the text is not CSV") from problem
+    if not rows:
+        raise EvaluationError("missing header line")
+    header = rows[0]
+    if len(set(header)) < len(header):
+        raise EvaluationError("duplicate column name")
+    if any(len(row) != len(header) for row in rows):
+        raise EvaluationError("wrong number of fields")
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
 
 
 _SPACES: dict[str, uuid.UUID] = {
@@ -321,51 +400,6 @@ _ENCODINGS: dict[str, Function] = {
 }
 
 
-# --- times
-def _time(text: Value) -> datetime:
-    return datetime.fromisoformat(_T(text))
-
-
-def _timeadd(moment: Value, duration: Value) -> str:
-    from coder.base.duration import parse_duration
-
-    result = _time(moment) + parse_duration(_T(duration))
-    return result.isoformat().replace("+00:00", "Z")
-
-
-_DATE_PARTS = {
-    "YYYY": "%Y", "YY": "%y", "MMMM": "%B", "MMM": "%b", "MM": "%m", "DD": "%d", "EEEE": "%A", "EEE": "%a",
-    "hh": "%H", "HH": "%I", "mm": "%M", "ss": "%S", "AA": "%p",
-}  # fmt: skip
-
-
-def _formatdate(pattern: Value, moment: Value) -> str:
-    at = _time(moment)
-    found = re.split(r"('(?:[^']|'')*'|([A-Za-z])\2*)", _T(pattern))
-    out = []
-    for piece in found[0::3] if len(found) == 1 else (p for i, p in enumerate(found) if i % 3 != 2):
-        if piece.startswith("'"):
-            out.append(piece[1:-1].replace("''", "'"))
-        elif piece in _DATE_PARTS:
-            out.append(at.strftime(_DATE_PARTS[piece]))
-        elif piece in {"M", "D", "h", "m", "s"}:
-            out.append(str({"M": at.month, "D": at.day, "h": at.hour, "m": at.minute, "s": at.second}[piece]))
-        elif piece.startswith("Z"):
-            out.append("Z" if at.utcoffset() in {None, timedelta()} else at.strftime("%z"))
-        else:
-            out.append(piece)
-    return "".join(out)
-
-
-_TIMES: dict[str, Function] = {
-    "formatdate": _formatdate,
-    "timeadd": _timeadd,
-    "timecmp": lambda a, b: (
-        (_time(a).astimezone(UTC) > _time(b).astimezone(UTC)) - (_time(a).astimezone(UTC) < _time(b).astimezone(UTC))
-    ),
-}
-
-
 # --- collections
 def _flatten(items: list[Value]) -> list[Value]:
     return [x for one in items for x in (_flatten(one) if isinstance(one, list) else [one])]
@@ -374,7 +408,7 @@ def _flatten(items: list[Value]) -> list[Value]:
 def _coalesce(*items: Value) -> Value:
     for one in items:
         if one is not None and one != "":
-            return one
+            return v.unify([one, *items])[0]
     raise EvaluationError("no non-null, non-empty-string arguments")
 
 
@@ -388,6 +422,8 @@ def _coalescelist(*lists: Value) -> Value:
 def _element(items: list[Value], position: Value) -> Value:
     if not items:
         raise EvaluationError("cannot use element function with an empty list")
+    if v.to_number(position) < 0:
+        raise EvaluationError("cannot use element function with a negative index")
     return items[int(v.to_number(position)) % len(items)]
 
 
@@ -422,13 +458,14 @@ def _index(items: list[Value], value: Value) -> int:
 def _length(of: Value) -> int:
     if of is None:
         raise EvaluationError("argument must not be null")
-    return len(of)
+    return len(_characters(of) if isinstance(of, str) else of)
 
 
 def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tuple[Value, ...]) -> SetValue:
-    result = list(sets[0])
-    for one in sets[1:]:
-        result = combine(result, list(one))
+    members = iter(v.unify([item for one in sets for item in one]))
+    result, *others = [[next(members) for _ in one] for one in sets]
+    for one in others:
+        result = combine(result, one)
     return SetValue.of(result)
 
 
@@ -454,24 +491,40 @@ def _reversed(items: Value) -> list[Value]:
     return list(items)[::-1]
 
 
-def _same_type(items: Value) -> list[Value]:
-    """Lists hold one type: beside a string everything becomes one."""
-    found: list[Value] = list(items)
-    if any(isinstance(one, str) for one in found):
-        return [_T(one) if isinstance(one, int | float) else one for one in found]
+def _chunks(items: list[Value], size: int) -> list[list[Value]]:
+    return [items[i : i + size] for i in range(0, len(items), size)] if size else [items]
+
+
+def _distinct(items: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for one in v.unify(list(items)):
+        if one not in found:
+            found.append(one)
     return found
+
+
+def _slice(items: list[Value], start: int, end: int) -> list[Value]:
+    if not 0 <= start <= end <= len(items):
+        raise EvaluationError("start and end index must be within the list, in this order")
+    return items[start:end]
+
+
+def _map(of: Value) -> Value:
+    if not isinstance(of, dict):
+        return of
+    return dict(zip(of, v.unify(list(of.values())), strict=True))
 
 
 _COLLECTIONS: dict[str, Function] = {
     "alltrue": lambda items: all(v.to_bool(one) for one in items),
     "anytrue": lambda items: any(v.to_bool(one) for one in items),
-    "chunklist": lambda items, n: [items[i : i + int(n)] for i in range(0, len(items), int(n))],
+    "chunklist": lambda items, n: _chunks(items, int(n)),
     "coalesce": _coalesce,
     "coalescelist": _coalescelist,
     "compact": lambda items: [one for one in items if one not in (None, "")],
     "concat": lambda *lists: [x for one in lists for x in one],
     "contains": lambda items, value: value in list(items),
-    "distinct": lambda items: [one for i, one in enumerate(items) if one not in items[:i]],
+    "distinct": _distinct,
     "element": _element,
     "flatten": _flatten,
     "index": _index,
@@ -492,11 +545,11 @@ _COLLECTIONS: dict[str, Function] = {
     "setproduct": _setproduct,
     "setsubtract": lambda *s: _sets(lambda a, b: [x for x in a if x not in b], s),
     "setunion": lambda *s: _sets(lambda a, b: a + b, s),
-    "slice": lambda items, start, end: items[int(start) : int(end)],
+    "slice": lambda items, start, end: _slice(items, int(start), int(end)),
     "sort": lambda items: sorted(_T(one) for one in items),
-    "tolist": lambda items: None if items is None else _same_type(items),
-    "tomap": lambda of: of,
-    "toset": lambda items: None if items is None else SetValue.of(_same_type(items)),
+    "tolist": lambda items: None if items is None else v.unify(list(items)),
+    "tomap": _map,
+    "toset": lambda items: None if items is None else SetValue.of(v.unify(list(items))),
     "transpose": _transpose,
     "values": lambda of: [of[key] for key in sorted(of)],
     "zipmap": lambda keys, items: dict(zip((_T(key) for key in keys), items, strict=True)),
@@ -514,8 +567,8 @@ def _file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
     def fileset(folder: Value, pattern: Value) -> SetValue:
         base = posixpath.normpath(_T(folder))
         names = (posixpath.relpath(name, base) for name in files)
-        wanted = _T(pattern).replace("**/", "*")
-        return SetValue.of([name for name in names if not name.startswith("../") and fnmatch.fnmatch(name, wanted)])
+        wanted = _glob(_T(pattern))
+        return SetValue.of([name for name in names if not name.startswith("../") and wanted.fullmatch(name)])
 
     table: dict[str, Function] = {
         "file": lambda path: read(path).decode("utf-8", "replace"),
@@ -528,6 +581,25 @@ def _file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
     for name in ("md5", "sha1", "sha256", "sha512"):
         table[f"file{name}"] = _file_digest(name, read)
     return table
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    """`*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`."""
+    found = ""
+    for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]+\]|\\.|[{},]|[^*?\[{},\\]+|.", pattern, re.DOTALL):
+        if piece.startswith("[") and len(piece) > 1:
+            found += "[" + piece[1:].replace("[", "\\[")
+        elif piece.startswith("\\") and len(piece) > 1:
+            found += re.escape(piece[1])
+        else:
+            found += _GLOB.get(piece, re.escape(piece))
+    try:
+        return re.compile(found)
+    except re.error as problem:
+        raise EvaluationError("syntax error in pattern") from problem
+
+
+_GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")", ",": "|"}
 
 
 def _file_digest(name: str, read: Callable[[Value], bytes]) -> Function:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import unicodedata
+
 from coder.domain.hcl.lexer import HclError, Lexer, Token
 from coder.domain.hcl.tree import (
     Attribute,
@@ -26,6 +29,7 @@ from coder.domain.hcl.tree import (
     Unary,
     Variable,
 )
+from coder.domain.hcl.values import EvaluationError, read_number
 
 _PRECEDENCE = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
@@ -223,7 +227,7 @@ class _Parser:
         token = self.take()
         match token.kind:
             case "number":
-                return Literal(self.span(token), _number(token.text))
+                return Literal(self.span(token), self._number(token))
             case "string" | "heredoc":
                 return self._template(token)
             case "(":
@@ -238,6 +242,12 @@ class _Parser:
                 return self._word(token)
         self._at -= 1
         raise self.fail("Invalid expression")
+
+    def _number(self, token: Token) -> int | float:
+        try:
+            return read_number(token.text)
+        except EvaluationError:
+            return math.inf  # only what uses it has no value
 
     def _inside_parentheses(self) -> Expression:
         # Inside parentheses line breaks mean nothing, so operators may stand on lines of their own.
@@ -427,10 +437,6 @@ def _without_loose_newlines(tokens: list[Token]) -> list[Token]:
     return kept
 
 
-def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)
-
-
 _Strip = tuple[bool, bool]
 "Whether the text before and the text after lose the white space that touches."
 
@@ -475,9 +481,9 @@ def _dedented(pieces: list[str | Expression]) -> list[str | Expression]:
 
 
 def _joined(pieces: list[str | Expression]) -> list[str | Expression]:
-    """Neighbouring texts as one, empty ones gone."""
+    """Neighbouring texts as one, composed (NFC) as all of Terraform's texts are; empty ones gone."""
     found: list[str | Expression] = []
-    for piece in pieces:
+    for piece in (unicodedata.normalize("NFC", one) if isinstance(one, str) else one for one in pieces):
         last = found[-1] if found else None
         if isinstance(piece, str) and isinstance(last, str):
             found[-1] = last + piece

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from decimal import Decimal
 from typing import Any, Final
 
@@ -68,6 +69,52 @@ def has_unknown(value: Value) -> bool:
     return is_unknown(value)
 
 
+def unify(items: list[Value]) -> list[Value]:
+    """The items in the one type they have in common: beside text, numbers and bools are text. Nulls and unknown stay.
+
+    Raises EvaluationError when there is no such type.
+    """
+    known = [one for one in items if one is not None and not is_unknown(one)]
+    kinds = {_kind(one) for one in known}
+    if "dynamic" in kinds or (len(kinds) < 2 and not kinds & {"list", "object"}):
+        return items
+    if kinds == {"list"}:
+        return _unified_lists(items)
+    if kinds == {"object"}:
+        return _unified_objects(items)
+    if "string" in kinds and kinds <= {"string", "number", "bool"}:
+        return [one if one is None or is_unknown(one) else to_text(one) for one in items]
+    raise EvaluationError(f"values of different types: {', '.join(sorted(kinds))}")
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, list):
+        return "list"
+    return type_name(value)
+
+
+def _unified_lists(items: list[Value]) -> list[Value]:
+    lists = [one for one in items if isinstance(one, list)]
+    if len({len(one) for one in lists}) == 1 and not any(isinstance(one, SetValue) for one in lists):
+        columns = [unify(list(column)) for column in zip(*lists, strict=True)]
+        rows = iter([list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in lists])
+    else:
+        flat = iter(unify([item for one in lists for item in one]))
+        rows = iter([type(one)(next(flat) for _ in one) for one in lists])
+    return [next(rows) if isinstance(one, list) else one for one in items]
+
+
+def _unified_objects(items: list[Value]) -> list[Value]:
+    objects = [one for one in items if isinstance(one, dict)]
+    if len({frozenset(one) for one in objects}) == 1:
+        columns = {key: iter(unify([one[key] for one in objects])) for key in objects[0]}
+        rows = iter([{key: next(columns[key]) for key in one} for one in objects])
+    else:
+        flat = iter(unify([item for one in objects for item in one.values()]))
+        rows = iter([{key: next(flat) for key in one} for one in objects])
+    return [next(rows) if isinstance(one, dict) else one for one in items]
+
+
 def number(value: int | float) -> int | float:
     """Whole numbers are ints, whatever they were computed from."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -92,15 +139,28 @@ def to_number(value: Value) -> int | float:
         raise EvaluationError("a number is required, not bool")
     if isinstance(value, int | float):
         return value
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            try:
-                return number(float(value))
-            except (ValueError, OverflowError):
-                pass
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return read_number(value)
     raise EvaluationError(f"a number is required, not {type_name(value)}")
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_MAX_EXPONENT = 400
+"Ours: beyond it a number is not written out digit by digit."
+
+
+def read_number(text: str) -> int | float:
+    """A decimal number; whole ones are exact, however large. Raises EvaluationError for one out of range."""
+    try:
+        exact = Decimal(text)
+        if exact == exact.to_integral_value() and abs(exact.adjusted()) <= _MAX_EXPONENT:
+            return int(exact)
+        found = float(exact)
+    except (ArithmeticError, ValueError, OverflowError) as problem:
+        raise EvaluationError("the number is out of range") from problem
+    if not math.isfinite(found):
+        raise EvaluationError("the number is out of range")
+    return found
 
 
 def to_bool(value: Value) -> bool:

@@ -14,6 +14,7 @@ from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
 from coder.domain.hcl.evaluate import Budget, Scope, evaluate, pairs
 from coder.domain.hcl.functions import function_table
+from coder.domain.hcl.types import convert
 from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value
 from coder.domain.rendering.sources import Files, Located, Source, module_folder, read_source, variable_files
 
@@ -134,16 +135,26 @@ class World:
             raise EvaluationError(f'no variable "{name}"')
         body = located.block.body.attributes
         kind = body.get("type")
+        default: Value = self.evaluate(body["default"]) if "default" in body else UNKNOWN
+        value = self._given(name, kind, default)
+        if value is None and self.evaluate(body.get("nullable")) is False:
+            value = default
+        try:
+            return convert(value, kind, self.evaluate)
+        except EvaluationError:
+            return UNTYPED
+
+    def _given(self, name: str, kind: tree.Expression | None, default: Value) -> Value:
+        """What the caller, the request or the template's variable files say, in this order."""
         if self._arguments is not None:
-            given = self._arguments.get(name)
-            return self.evaluate(body.get("default")) if given is None else _converted(given, kind)
+            return self._arguments.get(name, default)
         if name in self.request.variables:
-            return _converted(self._parsed(self.request.variables[name], kind), kind)
-        value: Value = self.evaluate(body["default"]) if "default" in body else UNKNOWN
+            return self._parsed(self.request.variables[name], kind)
+        value = default
         for attributes in variable_files(self._files):
             if name in attributes:
                 value = self.evaluate(attributes[name])
-        return _converted(value, kind)
+        return value
 
     def _parsed(self, text: str, kind: tree.Expression | None) -> Value:
         """A value given as text: an expression for a structural type, itself for any other."""
@@ -306,6 +317,9 @@ class _LazyArguments(Mapping[str, Value]):
     def __getitem__(self, name: str) -> Value:
         return self._world.evaluate(self._attributes[name])
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._attributes
+
     def __iter__(self) -> Any:
         return iter(self._attributes)
 
@@ -324,14 +338,3 @@ def _children(expression: object) -> list[object]:
 def _by_path(files: Files) -> dict[str, bytes]:
     """Files under the names expressions use: from the root, which is where terraform runs."""
     return {posixpath.normpath(name): data for name, data in files.items()}
-
-
-def _converted(value: Value, kind: tree.Expression | None) -> Value:
-    """A variable's value in its declared primitive type."""
-    if value is None or v.is_unknown(value) or not isinstance(kind, tree.Variable):
-        return value
-    convert = {"string": v.to_text, "number": v.to_number, "bool": v.to_bool}.get(kind.name)
-    try:
-        return value if convert is None else convert(value)
-    except EvaluationError:
-        return UNTYPED

@@ -118,6 +118,8 @@ class _Connection:
         self.dropped = 0
         self.restart_in = 0.0
         self.heard = object()
+        self.answered = trio.Event()
+        """Whether anything came since `_stay_warm` asked last."""
         """Replaced whenever something arrives."""
         self.heard_at = self.said_at = 0.0
         self.is_goodbye = False
@@ -281,12 +283,13 @@ class _Connection:
             await trio.sleep_until(quiet_since + interval)
             if max(self.heard_at, self.said_at) > quiet_since:
                 continue
-            asked = self.heard
+            self.answered = trio.Event()
             self.put_control(derp.Ping(self.pool.random(8)).encode())
-            await trio.sleep(ANSWER_TIMEOUT)
-            if self.heard is asked:
-                self.unanswered = interval
-                raise RelayError("the relay did not answer")
+            with trio.move_on_after(ANSWER_TIMEOUT):
+                await self.answered.wait()
+                continue  # at once: the next silence may be punished sooner than an answer is given up
+            self.unanswered = interval
+            raise RelayError("the relay did not answer")
 
     async def _read(self, inbox: Inbox, shared: SharedBox) -> None:
         while True:
@@ -296,6 +299,7 @@ class _Connection:
                     return
             self.heard = object()
             self.heard_at = trio.current_time()
+            self.answered.set()
 
     def _digest(self, buffer: bytearray, shared: SharedBox) -> None:
         """Handle every whole frame, packets in runs of one peer."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 
 import trio
 
@@ -103,7 +103,7 @@ class UdpPort:
                 return datagram
             await self._waiting.park()
 
-    def send(self, payload: bytes, address: IPv6Address, port: int) -> None:
+    def send(self, payload: bytes, address: IPv6Address | IPv4Address, port: int) -> None:
         """Send a datagram; like all UDP it may get lost."""
         self._socket.send_nowait(payload, address.packed, port)
         self._kick()

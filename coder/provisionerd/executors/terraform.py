@@ -242,6 +242,10 @@ class _TerraformSession:
             error = await self._terraform_init(stage)
         else:
             stage.emit(pb.LogLevel.INFO, _NOTHING_TO_PREPARE)
+            # The plugins there are (ours, and those built in) are ready with the template: dashboards show the span.
+            stage.timings.add(
+                stage.started, datetime.now(UTC), "load", "", "provider plugins", pb.TimingState.COMPLETED
+            )
         complete = pb.InitComplete(error=error, timings=stage.finish(failed=bool(error)))
         if not error:
             self._describe_modules(complete, request, stage)

@@ -13,8 +13,11 @@ import os
 import platform
 import re
 import secrets
+import shutil
 import sys
+import tempfile
 import zipfile
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,6 +36,7 @@ _MAX_PROGRAM = 600 << 20
 _TIMEOUT = 600.0
 "Seconds for the archive, on a slow line."
 _POLL = 0.1
+_UNFINISHED = ".unfinished-"
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm"}
 
 _log = get_logger("provisionerd.terraform")
@@ -58,13 +62,16 @@ async def download(url: str, folder: Path, version: str = VERSION) -> Path:
         async with _exclusive(folder / "terraform.lock"):
             if not program.exists():
                 _log.info("terraform is not installed; fetching it", version=version, source=url)
-                _install(await _fetch(url, version), program)
+                archive, wanted = await _fetch(url, version)
+                # Hashing and unpacking take a second: in a server everybody else would wait for it.
+                await trio.to_thread.run_sync(_install, archive, wanted, program)
     except OSError as problem:
         raise DownloadFailed(f"{folder}: {problem.strerror or problem}") from problem
     return program
 
 
-async def _fetch(url: str, version: str) -> bytes:
+async def _fetch(url: str, version: str) -> tuple[bytes, str]:
+    """The archive and the digest it should have."""
     system = {"darwin": "darwin", "win32": "windows"}.get(sys.platform, "linux")
     machine = platform.machine().lower()
     architecture = _ARCHITECTURES.get(machine)
@@ -81,9 +88,7 @@ async def _fetch(url: str, version: str) -> bytes:
         raise DownloadFailed(f"{url}: {problem.message}") from problem
     if len(answer.body) > _MAX_ARCHIVE:
         raise DownloadFailed(f"{name} has {len(answer.body)} bytes, which is no terraform")
-    if not secrets.compare_digest(hashlib.sha256(answer.body).hexdigest(), wanted):
-        raise DownloadFailed(f"{name} is not what the release's list of checksums says")
-    return answer.body
+    return answer.body, wanted
 
 
 def _digest_of(listed: str, name: str) -> str:
@@ -94,19 +99,24 @@ def _digest_of(listed: str, name: str) -> str:
     raise DownloadFailed(f"the release's list of checksums has no {name}")
 
 
-def _install(archive: bytes, program: Path) -> None:
-    """Unpacks next to the final name and moves it there: nobody sees half a program."""
-    unfinished = program.with_suffix(f".{os.getpid()}")
+def _install(archive: bytes, wanted: str, program: Path) -> None:
+    """Unpacks next to the final name and moves it there: nobody sees half a program. Blocks."""
+    if not secrets.compare_digest(hashlib.sha256(archive).hexdigest(), wanted):
+        raise DownloadFailed("the archive is not what the release's list of checksums says")
+    for left in program.parent.glob(f"{_UNFINISHED}*"):
+        left.unlink(missing_ok=True)  # of a process that was killed here; the lock is ours
+    number, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=program.parent)
+    unfinished = Path(name)
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        with os.fdopen(number, "wb") as file, zipfile.ZipFile(io.BytesIO(archive)) as packed:
             member = next((one for one in packed.infolist() if one.filename in {"terraform", "terraform.exe"}), None)
             if member is None or member.file_size > _MAX_PROGRAM:
                 raise DownloadFailed("the archive has no terraform in it")
-            data = packed.read(member)
-        unfinished.write_bytes(data)
+            with packed.open(member) as source:
+                shutil.copyfileobj(source, file, 1 << 20)
         unfinished.chmod(0o755)
         unfinished.replace(program)
-    except (zipfile.BadZipFile, EOFError, RuntimeError) as problem:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as problem:
         raise DownloadFailed("the archive cannot be unpacked") from problem
     finally:
         unfinished.unlink(missing_ok=True)

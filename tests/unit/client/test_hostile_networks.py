@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,10 @@ import trio
 
 from coder.base.secret import Secret
 from coder.client.link import WorkspaceLink, open_link
+from coder.mesh.core.paths import keepalive
 from coder.mesh.drivers.pump import Pump
 from coder.net.policy import DialPolicy
+from coder.rpc import mux
 from tests.kit.agents import AgentWorld, workspace_world
 from tests.kit.certificates import Authority
 from tests.kit.hostile import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
@@ -30,19 +32,27 @@ NAME = "coder.test"
 async def shell_says(link: WorkspaceLink) -> str:
     """What a terminal in the workspace prints for a sum."""
     await link.wait_reachable(15)
-    stream = await link.connect(TERMINAL)
-    async with stream:
-        init = {"ID": str(uuid4()), "Height": 24, "Width": 80, "Command": "echo sum=$((40+2)); sleep 0.2",
-                "Container": "", "ContainerUser": "", "BackendType": ""}  # fmt: skip
-        raw = json.dumps(init).encode()
-        await stream.send_all(len(raw).to_bytes(2, "little") + raw)
-        said = b""
-        while b"sum=42" not in said:
-            data = await stream.receive_some()
-            if not data:
-                break
-            said += data
-    return said.decode()
+    async with await terminal(link, "echo sum=$((40+2)); sleep 0.2") as stream:
+        return (await hear(stream, b"sum=42")).decode()
+
+
+async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
+    """A terminal of the workspace with a command in it."""
+    stream: trio.abc.Stream = await link.connect(TERMINAL)
+    init = {"ID": str(uuid4()), "Height": 24, "Width": 80, "Command": command,
+            "Container": "", "ContainerUser": "", "BackendType": ""}  # fmt: skip
+    raw = json.dumps(init).encode()
+    await stream.send_all(len(raw).to_bytes(2, "little") + raw)
+    return stream
+
+
+async def hear(stream: trio.abc.Stream, words: bytes) -> bytes:
+    """What the terminal prints, until it says these words or ends."""
+    said = b""
+    while words not in said and (data := await stream.receive_some()):
+        said += data
+    assert words in said
+    return said
 
 
 @asynccontextmanager
@@ -103,6 +113,38 @@ async def test_a_shell_opens_behind_every_box(tmp_path: Path, monkeypatch: pytes
         port = await nursery.start(serve_box, IdleCutter(target, 1.5))
         said, _ = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
         assert "sum=42" in said
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.soak  # real seconds; in simulated ones: tests/unit/mesh/drivers/test_derp.py
+async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a fortieth of the time: the box's minute, and the intervals at which relay and RPC connections speak."""
+    monkeypatch.setattr(keepalive, "FIRST", keepalive.FIRST / 40)
+    monkeypatch.setattr(mux, "KEEPALIVE_INTERVAL", mux.KEEPALIVE_INTERVAL / 40)
+    lost: list[str] = []
+
+    def note(fact: str, fields: Mapping[str, object]) -> None:
+        if fact == "relay" and not fields["connected"]:
+            lost.append(str(fields))
+
+    async with scene_of(tmp_path) as (scene, target, folder), trio.open_nursery() as nursery:
+        box = IdleCutter(target, 60 / 40)
+        policy = DialPolicy(f"http://127.0.0.1:{await nursery.start(serve_box, box)}")
+        person = policy.with_token(Secret(scene.world.token))
+        with trio.fail_after(40):
+            async with (
+                running_agent(scene, policy, folder),
+                open_link(person, str(scene.agent_id), direct=False, trace=note) as link,
+            ):
+                await link.wait_reachable(15)
+                async with await terminal(link, "echo ready; read x; echo got:$x; sleep 0.2") as stream:
+                    await hear(stream, b"ready")
+                    await trio.sleep(150 / 40)
+                    await stream.send_all(b'{"data": "words\\r"}')
+                    await hear(stream, b"got:words")
+                assert not lost
         nursery.cancel_scope.cancel()
 
 

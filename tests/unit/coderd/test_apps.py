@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,8 +18,10 @@ import trio.testing
 
 from coder.base.secret import Secret
 from coder.coderd.services.app_usage import AppUsage
+from coder.coderd.services.app_visits import OpenVisits
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import insights
+from coder.domain import app_headers
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -111,6 +113,7 @@ async def test_path_application(tmp_path: Path) -> None:
         await _secure_port(s, tmp_path)
         await _terminal(s)
         await _use_is_counted(s)
+        await _who_may_stay(s)
         await _foreign_pages(s)
         await _passed_through(s)
         await _unwell(s)
@@ -292,6 +295,9 @@ async def _signing_in(s: Scene, token: str) -> None:
     assert back.status_code == 307, back.text
     place = urlsplit(back.headers["location"])
     assert place.netloc == "all--dev--admin.apps.test"
+    # whatever the address asked for says, the key travels as the server itself is reached
+    other = await s.get(path.replace("http%3A", "https%3A"), token=token)
+    assert urlsplit(other.headers["location"]).scheme == urlsplit(s.world.url).scheme == "http"
     landed = await s.host("all--dev--admin", f"{place.path}?{place.query}")
     assert (landed.status_code, landed.headers["location"]) == (303, "/deep?a=1")
     cookie = landed.headers["set-cookie"].partition(";")[0]
@@ -299,6 +305,11 @@ async def _signing_in(s: Scene, token: str) -> None:
     inside = await s.host("all--dev--admin", headers={"Cookie": f"{cookie}; k=v"})
     assert inside.status_code == 200
     assert _headers(inside)["cookie"] == "k=v"
+    for start in ("//evil.test/x", "/\\evil.test/x"):
+        raw = httpx.URL(s.world.url).copy_with(raw_path=f"{start}?{app_headers.API_KEY_QUERY}=no".encode())
+        headers = {"Host": "all--dev--admin.apps.test"}
+        back = await s.world.client.send(httpx.Request("GET", raw, headers=headers))
+        assert (back.status_code, back.headers["location"]) == (303, "/evil.test/x")
     key = cookie.partition("=")[2]
     assert (await s.get("/api/v2/users/me", token=key)).status_code in {403, 404}
     assert (await s.get(path, token=key)).status_code in {403, 404}
@@ -314,6 +325,43 @@ async def _websocket(s: Scene) -> None:
     await socket.send_message(bytes(200_000))
     assert await socket.receive_message() == bytes(200_000)
     await socket.aclose()
+
+
+async def _who_may_stay(s: Scene) -> None:
+    """What is open is judged anew while it lasts: a stream outlives neither session nor permission."""
+    world, visits = s.world, s.world.ctx.part(OpenVisits)
+    dana, token = await world.member("dana")
+    shared = f"/api/v2/workspaces/{s.agent.workspace['id']}/acl"
+    assert (await world.patch(shared, {"user_roles": {dana: "use"}})).status_code == 204
+    pty = f"/api/v2/workspaceagents/{s.agent.agent_id}/pty"
+    url = world.url.replace("http://", "ws://") + pty
+    body = {"url": url, "agentID": str(s.agent.agent_id)}
+    answer = await world.post("/api/v2/applications/reconnecting-pty-signed-token", body, token=token)
+    ticket = answer.json()["signed_token"]
+    plain, policy = DialPolicy(world.url), DialPolicy(world.url, token=Secret(token))
+    port = urlsplit(world.url).port
+    own = DialPolicy(f"http://web--dev--admin.apps.test:{port}", token=Secret(token), address="127.0.0.1")
+    query = f"reconnect={uuid4()}&command=sleep+60"
+    sockets = [
+        await connect_websocket(own, "/ws"),
+        await connect_websocket(policy, f"{pty}?{query}"),
+        await connect_websocket(plain, f"{pty}?{query}&coder_signed_app_token_23db1dde={ticket}"),
+    ]
+    await visits.look()
+    await sockets[0].send_message("still here")
+    assert await sockets[0].receive_message() == "still here"
+    assert (await world.patch(shared, {"user_roles": {dana: ""}})).status_code == 204
+    with trio.fail_after(10):
+        await visits.look()
+        for socket in sockets:
+            await _ended(socket)
+
+
+async def _ended(socket: Any) -> None:
+    with suppress(trio.BrokenResourceError):
+        while await socket.receive_message() is not None:
+            pass
+    await trio.aclose_forcefully(socket)
 
 
 async def _use_is_counted(s: Scene) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
+
+import pytest
 
 from tests.kit.agents import connected_agent
 from tests.kit.agents import workspace_world as agent_world
@@ -39,3 +42,20 @@ async def test_traffic_of_the_relay_is_that_of_its_connections() -> None:
         found = (await scene.world.get("/api/v2/debug/derp/traffic")).json()
         assert all(set(one) == {"Sent", "Recv", "Key"} and one["Key"].startswith("nodekey:") for one in found)
         assert found and found[0]["Recv"] >= 0  # the server's own node is connected
+
+
+async def test_the_command_line_is_shown_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = [
+        "coder",
+        "server",
+        "--postgres-url=postgres://u:hush@h/d",
+        "--oidc-client-secret",
+        "hush",
+        "--cache-dir",
+        "/c",
+    ]
+    monkeypatch.setattr(sys, "argv", line)
+    async with running_coderd(first_user=True) as world:
+        shown = (await world.get("/api/v2/debug/pprof/cmdline")).text
+        assert shown == "coder\0server\0--postgres-url=***\0--oidc-client-secret\0***\0--cache-dir\0/c"
+        assert "hush" not in (await world.get("/api/v2/debug/expvar")).text

@@ -9,10 +9,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import httpx
+import trio
 
+from coder.base.secret import Secret
 from coder.coderd.services.metric_families import Family, exposition
 from coder.coderd.services.metrics import Metrics
 from coder.coderd.services.metrics_server import MetricsDoor
+from coder.net.dial import DialPolicy
+from coder.net.websocket import connect_websocket
 from tests.kit.coderd import running_coderd
 from tests.kit.schema import check
 from tests.kit.workspaces import new_workspace, workspace_world
@@ -98,6 +102,44 @@ async def test_metrics_are_upstreams() -> None:
     assert 'coderd_api_total_user_count{status="active"} 1' in text
     assert 'method="POST",path="/api/v2/users/login"} 1' in text
     assert 'path="/api/v2/workspaces/{workspace}"' in text and "/api/v2/workspaces/0" not in text
+
+
+async def test_what_is_open_is_counted() -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world)
+        metrics: Metrics = world.ctx.part(Metrics)
+        policy = DialPolicy(world.url, token=Secret(world.token))
+        watching, coordinating = "/api/v2/workspaces/{workspace}/watch-ws", "/api/v2/tailnet"
+        async with (
+            await connect_websocket(policy, f"/api/v2/workspaces/{workspace['id']}/watch-ws") as watch,
+            await connect_websocket(policy, "/api/v2/tailnet?version=2.0"),
+        ):
+            await watch.receive_message()
+            text = await metrics.exposition()
+            for path in (watching, coordinating):
+                assert f'coderd_api_concurrent_websockets{{path="{path}"}} 1' in text
+                assert f'coderd_api_websocket_durations_seconds_count{{path="{path}"}}' not in text
+            shown = (await world.get("/api/v2/debug/metrics")).text
+            assert 'coderd_api_concurrent_requests{method="GET",path="/api/v2/debug/metrics"} 1' in shown
+            assert "promhttp_metric_handler_requests_in_flight 1" in shown
+        with trio.fail_after(10):
+            while {watching, coordinating} & set(metrics_open(text)):
+                await trio.sleep(0.02)
+                text = await metrics.exposition()
+        for path in (watching, coordinating):
+            assert f'coderd_api_websocket_durations_seconds_count{{path="{path}"}} 1' in text
+        assert (
+            'coderd_workspace_creation_total{organization_name="coder",preset_name="",template_name="full"} 1' in text
+        )
+        waited = 'build_reason="initiator",job_type="workspace_build",provisioner_type="echo",transition="start"'
+        assert f"coderd_provisioner_job_queue_wait_seconds_count{{{waited}}} 1" in text
+        for name in ("receive", "transmit"):
+            assert f"process_network_{name}_bytes_total" in text
+        assert "coder_pubsub_connected 1" in text and "coder_pubsub_current_subscribers 0" not in text
+
+
+def metrics_open(text: str) -> list[str]:
+    return re.findall(r'^coderd_api_concurrent_websockets\{path="([^"]+)"\}', text, re.MULTILINE)
 
 
 def test_the_text_form() -> None:

@@ -17,6 +17,8 @@ import httpx
 import pytest
 
 from coder.coderd.services import keys
+from coder.coderd.services.oauth2_clients import _accepted
+from coder.coderd.services.oauth2_grants import GrantError
 from coder.coderd.store import keys as key_store
 from coder.domain.oauth2 import redirect_problem, split_secret
 from tests.kit.coderd import World, running_coderd
@@ -218,3 +220,24 @@ def test_redirect_addresses(uri: str, fine: bool) -> None:
 @pytest.mark.parametrize("text", ["", "coder", "coder_a_b", "x_" + "a" * 10 + "_" + "b" * 40, "coder__"])
 def test_other_secrets_are_none(text: str) -> None:
     assert split_secret(text) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"grant_types": 5},
+        {"grant_types": [["authorization_code"]]},
+        {"client_name": {"a": 1}},
+        {"client_name": "a\x00b"},
+        {"client_name": "x" * 5000},
+        {"contacts": ["c"] * 1000},
+        {"redirect_uris": ["https://a.b/c", 5]},
+        {"jwks": "x"},
+        {"scope": 1},
+    ],
+)
+def test_metadata_of_another_kind_is_refused(wrong: dict[str, Any]) -> None:
+    """Anybody may register: neither errors of ours nor endless texts."""
+    with pytest.raises(GrantError) as refused:
+        _accepted({"redirect_uris": ["https://a.b/c"], **wrong})
+    assert refused.value.error == "invalid_client_metadata"

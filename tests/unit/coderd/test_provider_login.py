@@ -261,6 +261,27 @@ async def test_groups_roles_and_organizations_follow_the_claims() -> None:
         assert (await world.get("/api/v2/users/alice")).json()["roles"] == []
 
 
+async def test_claims_do_not_take_the_last_owner() -> None:
+    """Neither from the first visitor of an empty site nor later; of two owners one may go."""
+    settings = {"oidc_user_role_field": "roles", "oidc_user_role_mapping": '{"boss": ["owner"]}'}
+    with identity_provider() as idp:
+        idp.claims = {**ALICE, "roles": ["nobody"]}
+        options = {"oidc_issuer_url": idp.url, "oidc_client_id": CLIENT_ID, "oidc_client_secret": Secret("sec")}
+        async with running_coderd(**options, **settings) as world:
+
+            async def roles() -> list[str]:
+                token = token_of(await sign_in(world))
+                me = (await world.get("/api/v2/users/me", token=token)).json()
+                return [role["name"] for role in me["roles"]]
+
+            assert await roles() == ["owner"]
+            assert await roles() == ["owner"]
+            idp.claims = {"sub": "s-2", "email": "b@example.com", "email_verified": True, "roles": ["boss"]}
+            assert await roles() == ["owner"]
+            idp.claims = {**ALICE, "roles": ["nobody"]}
+            assert await roles() == []
+
+
 async def test_an_organization_the_claims_no_longer_name_is_left_with_its_groups() -> None:
     async with deployment() as (world, idp):
         organization = (await world.post("/api/v2/organizations", {"name": "science"})).json()["id"]

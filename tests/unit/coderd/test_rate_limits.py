@@ -9,6 +9,7 @@ import pytest
 
 from coder.base.clock import FakeClock
 from coder.coderd.config import ServerConfig
+from coder.coderd.http import rate_limits
 from coder.coderd.http.rate_limits import RateLimits
 from coder.coderd.services.errors import RateLimited
 from tests.kit.coderd import FIRST_USER, running_coderd
@@ -48,6 +49,24 @@ def test_a_slash_at_the_end_is_no_way_around() -> None:
         counted.count("ip", LOGIN + "/")
     with pytest.raises(RateLimited):
         counted.count("ip", LOGIN + "//")
+
+
+def test_made_up_paths_cost_neither_memory_nor_anybodys_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limits, "_MOST_KEYS", 100)
+    clock = FakeClock()
+    counted = limits(clock, api_rate_limit=50)
+    for _ in range(60):
+        counted.count("ip", LOGIN)
+    with pytest.raises(RateLimited):
+        for number in range(1000):
+            counted.count("ip", f"/api/v2/workspaces/{number}")
+    assert len(counted._counters) <= 102
+    with pytest.raises(RateLimited):
+        counted.count("ip", LOGIN)
+    counted.count("other", "/api/v2/users/me")
+    clock.advance(180)
+    counted.count("ip", "/api/v2/workspaces/a")
+    assert len(counted._counters) == 1
 
 
 def test_what_is_not_limited() -> None:

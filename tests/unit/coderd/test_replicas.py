@@ -6,14 +6,17 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 import trio
 
 from coder.base.secret import Secret
 from coder.client.link import open_link
 from coder.coderd.app import open_server
+from coder.coderd.services import replicas
 from coder.net.dial import DialPolicy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.coderd import World
@@ -131,3 +134,13 @@ async def test_a_right_taken_away_at_one_replica_is_gone_at_the_other() -> None:
 
         await eventually(gone)
         assert UUID(user_id)
+
+
+@pytest.mark.parametrize("address", ["http://a:b", "http://[::1", "nonsense"])
+async def test_an_address_that_is_none_ends_no_other_replica(address: str, autojump_clock: Any) -> None:
+    scope = trio.CancelScope()
+    async with trio.open_nursery() as nursery:
+        server: Any = None
+        nursery.start_soon(replicas._keep_linked, server, address, "key", scope)
+        await trio.sleep(60)
+        scope.cancel()

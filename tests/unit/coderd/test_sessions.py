@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import trio
 
 from coder.base.clock import FakeClock
@@ -99,3 +101,18 @@ async def test_cookie_changes_need_the_csrf_token() -> None:
         csrf = seen.headers["set-cookie"].split("csrf_token=")[1].split(";")[0]
         headers = {"Cookie": f"{cookie}; csrf_token={csrf}", "X-CSRF-TOKEN": csrf}
         assert (await world.post("/api/v2/users/me/keys", token="", headers=headers)).status_code == 201
+
+
+async def test_tokens_of_owners_live_shorter() -> None:
+    async with running_coderd(first_user=True, max_admin_token_lifetime=timedelta(hours=1)) as world:
+        _, token = await world.member("bob")
+        tokens = "/api/v2/users/me/keys/tokens"
+        for hours, by_owner, by_member in ((1, 201, 201), (2, 400, 201), (0, 201, 201)):
+            body = {"lifetime": hours * 3600 * 10**9}
+            assert (await world.post(tokens, body)).status_code == by_owner, hours
+            assert (await world.post(tokens, body, token=token)).status_code == by_member, hours
+        # bob's tokens are bob's, whoever makes them
+        assert (await world.post("/api/v2/users/bob/keys/tokens", {"lifetime": 2 * 3600 * 10**9})).status_code == 201
+        key = (await world.post("/api/v2/users/me/keys")).json()["key"]
+        found = (await world.get(f"/api/v2/users/me/keys/{key.partition('-')[0]}")).json()
+        assert found["lifetime_seconds"] == 3600

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
+
+import trio
 
 from coder.coderd.services.authentication import user_subject
 from coder.coderd.services.workspace_access import load_workspace, readers
@@ -113,3 +116,35 @@ async def test_ids_in_access_lists_are_kept_in_one_spelling() -> None:
         subject = await user_subject(world.ctx, UUID(world.user_id))
         assert subject is not None
         assert (await load_workspace(world.ctx, subject, UUID(workspace["id"]))).shared_with
+
+
+async def test_of_two_who_share_at_once_both_are_heard() -> None:
+    """And of sharing and switching it off, whichever comes second wins."""
+    async with workspace_world() as (world, _):
+        bob, _ = await world.member("bob")
+        group = (await world.post(f"{DEFAULT}/groups", {"name": "ops"})).json()["id"]
+        workspace = await new_workspace(world, "w")
+        path = f"/api/v2/workspaces/{workspace['id']}/acl"
+        off = f"{DEFAULT}/settings/workspace-sharing"
+
+        async def at_once(*changes: Awaitable[Any]) -> list[int]:
+            statuses: list[int] = []
+
+            async def send(change: Awaitable[Any]) -> None:
+                statuses.append((await change).status_code)
+
+            async with trio.open_nursery() as nursery:
+                for change in changes:
+                    nursery.start_soon(send, change)
+            return statuses
+
+        for role in ("use", "admin", "use"):
+            both = ({"user_roles": {bob: role}}, {"group_roles": {group: role}})
+            assert await at_once(*(world.patch(path, body) for body in both)) == [204, 204]
+            assert await _acl(world, workspace["id"]) == ({bob: role}, {group: role})
+        for _number in range(3):
+            assert (await world.patch(off, {"sharing_disabled": False})).status_code == 200
+            share = world.patch(path, {"user_roles": {bob: "use"}})
+            statuses = await at_once(share, world.patch(off, {"sharing_disabled": True}))
+            assert set(statuses) <= {200, 204, 403}
+            assert await _acl(world, workspace["id"]) == ({}, {})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,15 +17,16 @@ from coder.coderd.store import site
 from coder.coderd.store.database import Database, Tx, open_database
 from tests.kit.coderd import fresh_database, running_coderd
 
+SEALER = Sealer.of_keys({})
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 async def _signing(tx: Tx) -> object:
-    return await signing_keys._ensure_keys(tx, "signing_key:x", NOW)
+    return await signing_keys._ensure_keys(tx, "signing_key:x", NOW, SEALER)
 
 
 async def _push_keys(tx: Tx) -> object:
-    return await web_push._stored_pair(tx, Sealer.of_keys({}))
+    return await web_push._stored_pair(tx, SEALER)
 
 
 @pytest.mark.parametrize("make", [relay._ensure_keys, _push_keys, _signing])
@@ -74,3 +77,47 @@ async def test_the_hubs_key_is_sealed_and_an_older_one_still_opens() -> None:
         plain = ctx.part(Sealer).open(stored).reveal()
         await ctx.db.run(site.put_config, wireguard_hub._KEY_NAME, plain)
         assert await wireguard_hub.public_key(ctx) == first
+        stored = await ctx.db.read(site.get_config, wireguard_hub._KEY_NAME)
+        assert stored and stored.startswith("sealed:1:")
+
+
+async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both look, both make one, one is kept."""
+    meet, really_ensure = _Meeting(2), site.ensure_config
+
+    async def ensure(tx: Tx, key: str, value: str) -> str:
+        await meet.arrive()
+        return await really_ensure(tx, key, value)
+
+    found: list[bytes] = []
+
+    async def replica(url: str) -> None:
+        async with open_database(url) as database:
+            ctx: Any = SimpleNamespace(db=database, part=lambda _kind: SEALER)
+            found.append(await wireguard_hub.public_key(ctx))
+
+    monkeypatch.setattr(site, "ensure_config", ensure)
+    async with fresh_database() as url:
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(replica, url)
+                nursery.start_soon(replica, url)
+    assert len(found) == 2 and found[0] == found[1]
+
+
+async def test_signing_keys_are_sealed_and_older_ones_become_so() -> None:
+    keys = (base64.b64encode(b"k" * 32).decode(),)
+    async with running_coderd(external_token_encryption_keys=keys) as world:
+        ctx, name = world.ctx, "signing_key:x"
+        secrets = {"secret": "61" * 64, "previous": {"id": "1", "secret": "62" * 64, "until": "2099-01-01T00:00:00Z"}}
+        plain = {"id": "2", "made_at": ctx.clock.now().isoformat(), **secrets}
+        await ctx.db.run(site.put_config, name, json.dumps(plain))
+        signing: signing_keys.SigningKeys = ctx.part(signing_keys.SigningKeys)
+        assert (await signing.get("x")).secret == b"a" * 64
+        assert (await signing.find("x", "1")).secret == b"b" * 64
+        stored = await ctx.db.read(site.get_config, name)
+        assert stored and "6161" not in stored and "6262" not in stored
+        assert [one.key.secret for one in await signing.describe("x")] == [b"a" * 64, b"b" * 64]
+        later = ctx.clock.now() + signing_keys.LIFETIME * 2
+        assert await ctx.db.run(signing_keys.rotate, later, ctx.part(Sealer)) == ["x"]
+        assert (await ctx.db.read(site.list_configs, name))[name].count("sealed:1:") == 2

@@ -1,7 +1,8 @@
 """Watchers share their reading, hear of changes soon, and of what only time changes."""
 
 from contextlib import aclosing
-from uuid import UUID
+from functools import partial
+from uuid import UUID, uuid4
 
 import pytest
 import trio
@@ -12,7 +13,8 @@ from coder.base.clock import FakeClock
 from coder.coderd.services.authentication import user_subject
 from coder.coderd.services.changes import Watch, WorkspaceChanges
 from coder.coderd.services.errors import NotFound
-from coder.coderd.services.watching import Snapshots, watch_workspace
+from coder.coderd.services.watching import Snapshots, follow_logs, watch_metadata, watch_workspace
+from coder.coderd.store.agent_logs import NewAgentLog, append_logs
 from coder.coderd.store.changes import Change, parse_change
 from tests.kit.workspaces import new_workspace, workspace_world
 
@@ -76,6 +78,20 @@ async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more():
                 assert _seen(await anext(stream)).name == "w"
                 assert (await world.delete(path)).status_code == 204
                 assert await anext(stream, None) is None
+        # what the agent says ends for a late stranger, too
+        build = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
+        agent = UUID(next(one["agents"][0]["id"] for one in build["resources"] if one.get("agents")))
+        changes = world.ctx.part(WorkspaceChanges)
+        for watch in (follow_logs, watch_metadata):
+            assert (await world.patch(path, {"user_roles": {user_id: "use"}})).status_code == 204
+            line = NewAgentLog(world.ctx.clock.now(), "a line", "info")
+            await world.ctx.db.run(partial(append_logs, max_length=1 << 20), agent, uuid4(), [line])
+            with trio.fail_after(10):
+                async with aclosing(watch(world.ctx, subject, agent)) as stream:
+                    assert await anext(stream) is not None
+                    assert (await world.delete(path)).status_code == 204
+                    changes._tell_everybody(Change("resync"))
+                    assert await anext(stream, None) is None
 
 
 async def test_a_timeout_nobody_writes_is_seen():

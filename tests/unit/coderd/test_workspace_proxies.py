@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 import trio
 
+from coder.base.clock import SystemClock
 from coder.base.secret import Secret
 from coder.coderd.loops import proxy_health
+from coder.coderd.services import outgoing
 from coder.coderd.services.derp_map import current_map
+from coder.coderd.services.outgoing import Reply
+from coder.coderd.services.proxy_health import ProxyHealth
 from coder.coderd.store import workspace_proxies as store
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -177,3 +182,15 @@ async def _its_coordination(world: World, headers: dict[str, str]) -> None:
     ):
         await stream.send(pb.StreamDERPMapsRequest())
         assert (await stream.receive()).regions
+
+
+@pytest.mark.parametrize("said", [b"[" * 200_000, b"[]", b"1", b'{"errors": 5}', b"\xff"])
+async def test_a_proxy_that_talks_nonsense_harms_only_itself(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fetch(_method: str, _url: str) -> Reply:
+        return Reply(200, said)
+
+    monkeypatch.setattr(outgoing, "fetch", fetch)
+    health = ProxyHealth(cast("Any", SimpleNamespace(clock=SystemClock())))
+    row = cast("Any", SimpleNamespace(id=uuid4(), url="http://p.test", version=""))
+    await health.look_at(row)
+    assert health.of(row).status == "unreachable"

@@ -130,6 +130,7 @@ def test_nothing_of_ours_reaches_an_application() -> None:
             (b"host", b"x"),
             (b"cookie", b"a=1; coder_session_token=t; coder_signed_app_token=j; csrf_token=c"),
             (b"cookie", b"coder_subdomain_app_session_token_ff=k; oauth_state=s; b=2"),
+            (b"cookie", b"oauth_pkce_verifier=v; coder_oauth_convert_jwt=j"),
             (b"coder-session-token", b"t"),
             (b"authorization", b"Bearer tok-en"),
             (b"connection", b"keep-alive, x-private"),
@@ -164,6 +165,7 @@ def test_upgrades_keep_their_headers_in_the_usual_spelling() -> None:
         (b"a=1; path=/@u/w/apps/s/in", b"a=1; Path=/@u/w/apps/s/in", b"a=1; path=/@u/w/apps/s/in"),
         (b"coder_session_token=x; Path=/", None, None),
         (b"csrf_token=x", None, b"csrf_token=x"),
+        (b"=coder_session_token=x; Path=/", None, None),
     ],
 )
 def test_cookies_stay_with_their_application(given: bytes, by_path: bytes | None, by_host: bytes | None) -> None:
@@ -188,5 +190,6 @@ def test_answers_speak_for_themselves_only() -> None:
 def test_queries_lose_only_what_is_ours() -> None:
     assert app_headers.stripped_query("a=%20b&c") == "a=%20b&c"
     assert app_headers.stripped_query("a=1&coder_session_token=t") == "a=1"
+    assert app_headers.stripped_query("a=1&coder%5Fsession_token=t&acc%65ss_token=tok-en", "tok-en") == "a=1"
     assert app_headers.stripped_query("access_token=mine") == "access_token=mine"
     assert app_headers.stripped_query("access_token=tok-en&b=2", "tok-en") == "b=2"

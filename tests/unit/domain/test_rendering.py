@@ -74,7 +74,7 @@ _ONE = 'data "coder_parameter" "p" {\n  name    = "p"\n  default = %s\n}\n'
         _ONE % 'join("", [for i in range(1000) : join("", [for j in range(1000) : "x"])])',
         _ONE % "pow(10, 100000)",
         _ONE % "setproduct(range(1000), range(1000), range(1000))",
-        _ONE % "1e400 * 10",
+        _ONE % "1e4000 * 10",
         _ONE % "1 % 0",
         _ONE % "keys(null)",
         _ONE % "local.a0"
@@ -141,3 +141,61 @@ def test_a_template_in_json() -> None:
     assert found["street"]["value"]["value"] == "in GRAZ"
     assert render_tags(rendered)[0] == {"city": "graz", "kind": "of ${values}"}
     assert "street" not in {one["name"] for one in render(files, Request({}, {}, {}, lambda: "id")).parameters}
+
+
+VARIABLES = """
+variable "list"   { type = list(string)
+                    default = [1, true, "x"] }
+variable "set"    { type = set(string)
+                    default = ["b", "a", "b"] }
+variable "map"    { type = map(string)
+                    default = { x = 1, y = true } }
+variable "tuple"  { type = tuple([string, number])
+                    default = [1, "2"] }
+variable "object" {
+  type = object({
+    a = number, b = optional(string), c = optional(bool, true), d = optional(object({ e = optional(string, "E") }), {})
+  })
+  default = { a = "5", dropped = 1 }
+}
+variable "whole"  { nullable = false
+                    default  = "default" }
+variable "misfit" { type = object({ a = number })
+                    default = { b = 1 } }
+locals { given = [var.list, var.set, var.map, var.tuple, var.object, var.whole] }
+data "coder_parameter" "all" {
+  name    = "all"
+  default = jsonencode(local.given)
+}
+data "coder_parameter" "misfit" {
+  name    = "misfit"
+  default = jsonencode(var.misfit)
+}
+module "m" {
+  source = "./m"
+  none   = null
+}
+"""
+MODULE = """
+variable "none"  { default = "default" }
+variable "other" { default = "default" }
+data "coder_parameter" "module" {
+  name    = "module"
+  default = "${coalesce(var.none, "null")} ${var.other}"
+}
+"""
+
+
+def test_variables_have_the_type_they_were_declared_with() -> None:
+    files = {"main.tf": VARIABLES.encode(), "terraform.tfvars": b"whole = null\n", "m/main.tf": MODULE.encode()}
+    values = {one["name"]: one["value"] for one in render(files, Request()).parameters}
+    assert json.loads(values["all"]["value"]) == [
+        ["1", "true", "x"],
+        ["a", "b"],
+        {"x": "1", "y": "true"},
+        ["1", 2],
+        {"a": 5, "b": None, "c": True, "d": {"e": "E"}},
+        "default",
+    ]
+    assert not values["misfit"]["valid"]
+    assert values["module"]["value"] == "null default"

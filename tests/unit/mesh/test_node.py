@@ -3,26 +3,28 @@
 import hashlib
 import os
 from collections.abc import Mapping
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 import trio
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.stack.errors import StackError
+from coder.mesh.description import OverlayAddress
+from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.overlay import UdpFlow
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.errors import UnknownPeerError, UnreachableError
 from coder.mesh.node import Node, NodeConfig, PeerConfig, TcpStream, open_node
-from tests.kit.mesh import REGION, Pair, address, dial_bare, node_pair, one_region
+from tests.kit.mesh import REGION, Pair, address, dial_bare, introduce, node_pair, one_region
 
 BIG = 10_000_000
 
 
-async def connect(pair: Pair, port: int) -> tuple[TcpStream, TcpStream]:
+async def connect(pair: Pair, port: int, to: OverlayAddress | None = None) -> tuple[TcpStream, TcpStream]:
     """(one's end, two's end) of a connection from one to two."""
     listener = pair.two.tcp_listen(port)
-    ours = await pair.one.tcp_connect(pair.addresses[1], port)
+    ours = await pair.one.tcp_connect(to or pair.addresses[1], port)
     theirs = await listener.accept()
     await listener.aclose()
     return ours, theirs
@@ -86,6 +88,40 @@ async def test_ten_megabytes_each_way_over_the_direct_path() -> None:
             assert status.path == "direct"
             assert status.direct_bytes > BIG
             assert status.relayed_bytes < 1_000_000
+
+
+async def test_ipv4_in_the_overlay() -> None:
+    """Nodes with an address of both families, dialled, pinged and written to by the shorter one."""
+    mine, theirs = IPv4Address("100.64.0.1"), IPv4Address("100.64.0.2")
+    relay = DerpServer(PrivateKey(bytes([9]) * 32))
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            dial = relay.in_memory_dialer(nursery)
+            async with (
+                open_node(NodeConfig((address(1), mine), one_region(), dial, direct=False)) as one,
+                open_node(NodeConfig((theirs,), one_region(), dial, direct=False)) as two,
+            ):
+                while not (one.self_info.preferred_derp and two.self_info.preferred_derp):
+                    await trio.testing.wait_all_tasks_blocked()
+                introduce(one, two)
+                introduce(two, one)
+                assert await one.wait_reachable(theirs) < 5
+                assert await two.wait_reachable(mine) < 5
+                assert one.status().peers[0].addresses == (theirs,)
+                assert two.status().peers[0].addresses == (address(1), mine)
+                ours, others = await connect(Pair(one, two, relay), 80, theirs)
+                await transfer(ours, others, 300_000)
+                await transfer(others, ours, 300_000)
+                inbox, outbox = two.udp_bind(53), one.udp_bind()
+                outbox.send(b"question", theirs, 53)
+                question = await inbox.receive()
+                assert question.payload == b"question"
+                inbox.send(b"answer", mine, question.source_port)
+                assert (await outbox.receive()).payload == b"answer"
+                key = two.self_info.public_key
+                for wrong in ("100.64.0.0/24", "fd7a::/64", "nonsense"):
+                    assert not one.set_peer(PeerConfig(key, key, (wrong,)))
+            nursery.cancel_scope.cancel()
 
 
 async def test_reachability_and_who_is_who() -> None:

@@ -111,6 +111,17 @@ async def test_what_is_not_as_it_should_be(tmp_path: Path, pages: dict[str, byte
     assert not (tmp_path / f"terraform-{VERSION}").exists()
 
 
+async def test_processes_of_any_number_leave_a_whole_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In containers numbers of processes are small, as those of releases are; and some are killed half-way."""
+    monkeypatch.setattr("os.getpid", lambda: int(VERSION.rpartition(".")[2]))
+    (tmp_path / ".unfinished-left").write_bytes(b"half")
+    async with site({ARCHIVE: packed(), SUMS: sums(packed())}) as (url, _):
+        program = await download(url, tmp_path)
+    assert program.read_text() == PROGRAM
+    assert program.stat().st_mode & 0o777 == 0o755
+    assert sorted(path.name for path in tmp_path.iterdir()) == [program.name, "terraform.lock"]
+
+
 async def test_open_tofu(tmp_path: Path) -> None:
     """It answers `version -json` with terraform's key; its own version counts as terraform's of that number."""
     tofu = tmp_path / "tofu"

@@ -81,5 +81,15 @@ function Leave({ to }: { to: string }) {
 
 // Only addresses of this site: a link must not be able to send somebody elsewhere after signing in.
 function safeTarget(redirect: string | null): string {
-  return redirect !== null && redirect.startsWith("/") && !redirect.startsWith("//") && !redirect.includes("\\") ? redirect : "/workspaces";
+  if (redirect?.startsWith("/")) {
+    try {
+      // As the browser will read it: it drops tabs and line breaks, and takes backslashes for slashes.
+      const place = new URL(redirect, window.location.origin);
+      const path = place.pathname + place.search + place.hash;
+      if (place.origin === window.location.origin && !path.startsWith("//")) return path;
+    } catch {
+      // no address at all
+    }
+  }
+  return "/workspaces";
 }

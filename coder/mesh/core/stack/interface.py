@@ -467,7 +467,7 @@ class Stack:
 
     def tsmp_ping(self, destination: bytes, token: bytes, source: bytes | None = None) -> None:
         """Ask whether the peer is reachable; the answer is a TsmpPong notice with the same 8-byte token."""
-        own = source or self.addresses[0]
+        own = source or self._own_address(destination)
         self.send_control(destination, tsmp.Ping(token).encode(own, destination))
 
     def icmp_echo(

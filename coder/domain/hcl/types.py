@@ -1,0 +1,80 @@
+"""Type constraints of variables: a value in the type its declaration asks for, with defaults of optional attributes.
+
+The constraint is read from the expression as it stands; `any` and what is no constraint change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coder.domain.hcl import tree
+from coder.domain.hcl.values import (
+    EvaluationError,
+    SetValue,
+    Value,
+    is_unknown,
+    to_bool,
+    to_number,
+    to_text,
+    type_name,
+    unify,
+)
+
+Evaluate = Callable[[tree.Expression], Value]
+_PRIMITIVES: dict[str, Callable[[Value], Value]] = {"string": to_text, "number": to_number, "bool": to_bool}
+_BARE = frozenset({"list", "set", "map"})
+"Also written without the type of their elements, for any."
+
+
+def convert(value: Value, kind: tree.Expression | None, evaluate: Evaluate) -> Value:
+    """The value in a type; `evaluate` gives defaults their value. Raises EvaluationError for one that does not fit."""
+    if value is None or is_unknown(value) or hasattr(value, "member"):
+        return value
+    match kind:
+        case tree.Variable(name=name) if name in _PRIMITIVES:
+            return _PRIMITIVES[name](value)
+        case tree.Variable(name=name) if name in _BARE:
+            return _collection(name, value, None, evaluate)
+        case tree.Call(name=name, arguments=(element,)) if name in _BARE:
+            return _collection(name, value, element, evaluate)
+        case tree.Call(name="object", arguments=(tree.Object() as shape,)):
+            return _object(value, shape, evaluate)
+        case tree.Call(name="tuple", arguments=(tree.Tuple(items=kinds),)):
+            if not isinstance(value, list) or len(value) != len(kinds):
+                raise EvaluationError(f"a tuple of {len(kinds)} elements is required")
+            return [convert(item, one, evaluate) for item, one in zip(value, kinds, strict=True)]
+    return value
+
+
+def _collection(name: str, value: Value, element: tree.Expression | None, evaluate: Evaluate) -> Value:
+    if not isinstance(value, dict if name == "map" else list):
+        raise EvaluationError(f"a {name} is required, not {type_name(value)}")
+    items = list(value.values() if isinstance(value, dict) else value)
+    items = [convert(item, element, evaluate) for item in items]
+    if element is None or element == tree.Variable(element.span, "any"):
+        items = unify(items)
+    if name == "map":
+        return dict(zip(value, items, strict=True))
+    return SetValue.of(items) if name == "set" else items
+
+
+def _object(value: Value, shape: tree.Object, evaluate: Evaluate) -> Value:
+    if not isinstance(value, dict):
+        raise EvaluationError(f"an object is required, not {type_name(value)}")
+    found: dict[str, Value] = {}
+    for key, kind in shape.items:
+        name = key.name if isinstance(key, tree.Variable) else to_text(evaluate(key))
+        optional = isinstance(kind, tree.Call) and kind.name == "optional"
+        inner, default = _optional(kind) if isinstance(kind, tree.Call) and optional else (kind, None)
+        given = value.get(name)
+        if name not in value and not optional:
+            raise EvaluationError(f'attribute "{name}" is required')
+        if given is None and default is not None:
+            given = evaluate(default)
+        found[name] = convert(given, inner, evaluate)
+    return found
+
+
+def _optional(call: tree.Call) -> tuple[tree.Expression | None, tree.Expression | None]:
+    kind, default = (*call.arguments, None, None)[:2]
+    return kind, default
