@@ -17,10 +17,12 @@ import trio
 import trio.testing
 
 from coder.base.secret import Secret
+from coder.coderd.services import app_tokens
 from coder.coderd.services.app_usage import AppUsage
 from coder.coderd.services.app_visits import OpenVisits
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import insights
+from coder.coderd.store import keys as key_store
 from coder.domain import app_headers
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -313,6 +315,16 @@ async def _signing_in(s: Scene, token: str) -> None:
     key = cookie.partition("=")[2]
     assert (await s.get("/api/v2/users/me", token=key)).status_code in {403, 404}
     assert (await s.get(path, token=key)).status_code in {403, 404}
+    # a script of that host may have read the address with the key: it opens this workspace and nothing else
+    row = await s.world.ctx.db.read(key_store.get_key, key.partition("-")[0])
+    assert row is not None and list(row.allow_list) == [f"workspace:{s.agent.workspace['id']}"]
+    nowhere = await s.get(path.replace("all--dev--admin", "all--gone--admin"), token=token)
+    sealed = parse_qs(urlsplit(nowhere.headers["location"]).query)[app_headers.API_KEY_QUERY][0]
+    useless = await app_tokens.open_key_untrusted(s.world.ctx, sealed)
+    row = await s.world.ctx.db.read(key_store.get_key, useless.partition("-")[0])
+    assert row is not None and list(row.allow_list) == [f"workspace:{UUID(int=0)}"]
+    assert (await s.host("all--dev--admin", token=useless)).status_code != 200
+    assert (await s.get(path.replace("http%3A%2F%2F", "http%3A%2F%2F%3Ax%40"), token=token)).status_code == 400
     bad = path.replace("all--dev--admin.apps.test", "evil.test")
     assert (await s.get(bad, token=token)).status_code == 400
 
