@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import trio
 
@@ -40,19 +40,21 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
         async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
             nursery.start_soon(link.keep_pinging, session)
             nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
-            nursery.start_soon(_leave_when_revoked, ctx, token, nursery.cancel_scope)
-            await session.serve(TailnetService(ctx, TailnetPeer(uuid4(), FullAccess())).handlers())
+            peer = TailnetPeer(uuid4(), FullAccess())
+            nursery.start_soon(_leave_when_revoked, ctx, token, peer.id, nursery.cancel_scope)
+            await session.serve(TailnetService(ctx, peer).handlers())
             nursery.cancel_scope.cancel()
             await websocket.close(link.code, link.reason)
 
 
-async def _leave_when_revoked(ctx: Context, token: str, scope: trio.CancelScope) -> None:
+async def _leave_when_revoked(ctx: Context, token: str, peer_id: UUID, scope: trio.CancelScope) -> None:
     """A proxy that was deleted, or given another token, reaches no agent any more."""
     while True:
         await trio.sleep(LOOK_EVERY)
         try:
             await authenticate_proxy(ctx, token)
         except Unauthenticated:
+            ctx.coordinator.cut(peer_id)
             scope.cancel()
         except Exception as error:
             # A database that is away for a moment ends nothing.
