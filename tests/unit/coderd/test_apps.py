@@ -30,6 +30,7 @@ from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.certificates import Authority
+from tests.kit.coderd import FIRST_USER
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
 
@@ -354,6 +355,11 @@ async def _who_may_stay(s: Scene) -> None:
     port = urlsplit(world.url).port
     own = DialPolicy(f"http://web--dev--admin.apps.test:{port}", token=Secret(token), address="127.0.0.1")
     query = f"reconnect={uuid4()}&command=sleep+60"
+    second = await world.login("dana@b.c", FIRST_USER["password"])
+    brief = await connect_websocket(replace(own, token=Secret(second)), "/ws")
+    assert (await world.post("/api/v2/users/logout", token=second)).status_code == 200
+    with trio.fail_after(10):
+        await _ended(brief)  # at once: nobody looked
     sockets = [
         await connect_websocket(own, "/ws"),
         await connect_websocket(policy, f"{pty}?{query}"),
