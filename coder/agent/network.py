@@ -1,18 +1,20 @@
 """The agent in the overlay: one mesh node for the whole process, its services on fixed ports, its coordination.
 
 The node is opened with the first manifest and lives through every reconnect to the server, so that running SSH
-sessions do not notice one.
+sessions do not notice one. Its code is loaded then, too: the server counts an agent as connected, and its log begins,
+a good deal earlier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
 
-from coder.agent import forward
 from coder.agent.config import AgentConfig
 from coder.agent.http_api import HttpApi
 from coder.agent.reconnecting_pty import PtyService
@@ -21,13 +23,14 @@ from coder.agent.ssh.door import SshDoor
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.mesh.errors import MeshError
-from coder.mesh.node import Node, NodeConfig, open_node
 from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session
-from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address, node_id, service_address
-from coder.tailnet.controller import Controller, open_controller
-from coder.tailnet.relay import RelayDialer
+
+if TYPE_CHECKING:
+    from coder.mesh.node import Node
+    from coder.tailnet.controller import Controller
+    from coder.tailnet.relay import RelayDialer
 
 log = get_logger("agent.network")
 
@@ -35,6 +38,12 @@ SSH_PORTS = (1, 22)
 PTY_PORT, SPEEDTEST_PORT, HTTP_PORT = 2, 3, 4
 
 Serve = Callable[[trio.abc.HalfCloseableStream], Awaitable[None]]
+
+
+def _load() -> None:
+    """Loads what a node needs; in a thread, so that the connection to the server goes on meanwhile."""
+    for name in ("coder.mesh.node", "coder.tailnet.controller", "coder.tailnet.relay"):
+        import_module(name)
 
 
 class Traffic:
@@ -63,17 +72,20 @@ class Network:
         self._config, self._state, self._ssh, self._nursery = config, state, ssh, nursery
         self._node: Node | None = None
         self._controller: Controller | None = None
-        self._relay = RelayDialer(config.policy)
+        self._relay: RelayDialer | None = None
         self._listening = trio.CancelScope()
         self._connections = 0
         self.traffic = Traffic()
 
     async def update(self, manifest: agent_pb2.Manifest) -> None:
         """Opens the node at the first manifest; later ones change its relays and whether direct paths are used."""
-        self._relay.force_websockets(manifest.derp_force_websockets)
-        if self._controller is None:
+        if self._controller is None or self._relay is None:
+            await trio.to_thread.run_sync(_load)
             await self._nursery.start(self._run, manifest)
             return
+        from coder.tailnet import derpmap
+
+        self._relay.force_websockets(manifest.derp_force_websockets)
         self._controller.set_direct(not manifest.disable_direct_connections)
         self._controller.set_derp_map(derpmap.from_proto(manifest.derp_map))
 
@@ -86,14 +98,22 @@ class Network:
     async def _run(
         self, manifest: agent_pb2.Manifest, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
+        from coder.agent import forward
+        from coder.mesh.node import NodeConfig, open_node
+        from coder.tailnet import derpmap
+        from coder.tailnet.controller import open_controller
+        from coder.tailnet.relay import RelayDialer
+
         ident = UUID(bytes=manifest.agent_id)
+        self._relay = relay = RelayDialer(self._config.policy)
+        relay.force_websockets(manifest.derp_force_websockets)
         url = self._config.policy.url
         direct = not manifest.disable_direct_connections
         config = NodeConfig(
             addresses=(agent_address(ident), service_address(ident)),
             derp_map=derpmap.with_embedded(derpmap.from_proto(manifest.derp_map), url),
-            derp_dialer=self._relay,
-            latency_probe=self._relay.probe,
+            derp_dialer=relay,
+            latency_probe=relay.probe,
             direct=direct,
             listen_port=self._config.listen_port,
         )

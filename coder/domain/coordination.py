@@ -289,6 +289,11 @@ class Coordination:
         connection = self._peers[peer].connection
         return [Delivery(connection, error=OVERWRITTEN, end=True), *self.lose(connection)]
 
+    def cut(self, peer: UUID) -> list[Delivery]:
+        """The peer may not be here any more: unlike one that is lost, the others end their tunnels with it at once."""
+        found = self._peers.get(peer)
+        return self._leave(found, Kind.DISCONNECTED, "no longer allowed") if found is not None else []
+
     def overflow(self, connection: int) -> list[Delivery]:
         """The peer does not read what it is sent."""
         told = [Delivery(connection, error=OVERFLOW, end=True)] if connection in self._connections else []

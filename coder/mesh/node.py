@@ -30,6 +30,7 @@ from coder.mesh.core.wire.address import Endpoint as UdpAddress
 from coder.mesh.core.wire.address import parse_endpoint_untrusted
 from coder.mesh.description import NodeConfig, NodeStatus, OverlayAddress, PeerConfig, PeerStatus, PingResult, SelfInfo
 from coder.mesh.drivers.derp_client import RelayPool, RelayStatus
+from coder.mesh.drivers.memory import keep_freed_memory
 from coder.mesh.drivers.netcheck import Netcheck
 from coder.mesh.drivers.overlay import Forward, Overlay, TcpListener, UdpFlow, UdpForward, UdpPort
 from coder.mesh.drivers.pump import Pump
@@ -427,6 +428,7 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
     """
     failure: BaseException | None = None
     node: Node | None = None
+    keep_freed_memory()
     try:
         async with trio.open_nursery() as nursery:
             node = Node(config, nursery)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import trio
 
 from coder.base.child_env import child_env
@@ -69,6 +71,7 @@ async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
         idp = stack.enter_context(identity_provider()) if area in {"oidc", "external_auth"} else None
         settings: dict[str, Any] = dict(server_settings(area, idp.url if idp else ""))
         if area in {*BUILDS, "external_auth", "deployment"}:
+            _terraform_settings(stack, folder)
             settings |= {"provisioner": builtin_daemons, "provisioner_daemons": 3, "cache_dir": folder}
         if area == "deployment":
             # The health report is of a quiet machine.
@@ -82,6 +85,16 @@ async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
             found = RecordedArea(area, world, {"idp_url": idp.url} if idp else {})
             found.before = _beside(area, world, idp, stack, folder)
             yield found
+
+
+def _terraform_settings(stack: contextlib.ExitStack, folder: Path) -> None:
+    """The recorded server's terraform was told of a file by its environment; logs have that line."""
+    if os.environ.get("TF_CLI_CONFIG_FILE"):
+        return
+    (folder / "terraform.rc").touch()
+    patch = pytest.MonkeyPatch()
+    stack.callback(patch.undo)
+    patch.setenv("TF_CLI_CONFIG_FILE", str(folder / "terraform.rc"))
 
 
 def _beside(

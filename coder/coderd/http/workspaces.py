@@ -26,6 +26,7 @@ from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.http.streams import events_over_websocket, needs_upgrade, over_websocket, sse
 from coder.coderd.services import builds, external_agents, quotas, users, watching, workspace_settings, workspaces
 from coder.coderd.services.errors import Invalid, NotFound
+from coder.coderd.services.organizations import resolve_organization
 from coder.coderd.store import names as name_store
 from coder.coderd.store.workspaces import PortShareRow
 from coder.domain.search import parse_rfc3339
@@ -273,7 +274,8 @@ async def get_quota(user: str) -> Response:
 @blueprint.get("/organizations/<organization>/members/<user>/workspace-quota")
 @authenticated
 async def get_member_quota(organization: str, user: str) -> Response:
-    found = await quotas.quota_of(context(), subject(), organization, user)
+    row = await resolve_organization(context(), subject(), organization)
+    found = await quotas.quota_of(context(), subject(), str(row.id), user)
     return reply(WorkspaceQuota(credits_consumed=found.consumed, budget=found.budget))
 
 

@@ -15,9 +15,9 @@ from coder.base.log import get_logger
 from coder.coderd.links.door import LinkTable
 from coder.coderd.links.versions import agent_api_version
 from coder.coderd.services import resume_tokens
-from coder.coderd.services.authentication import Caller, authenticate
+from coder.coderd.services.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.authorization import may
-from coder.coderd.services.errors import Failed, NotFound
+from coder.coderd.services.errors import Failed, NotFound, Unauthenticated
 from coder.coderd.services.open_sessions import (
     CLOSE_CODE,
     CLOSE_REASON,
@@ -36,6 +36,8 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from coder.coderd.links.door import LinkRequest, Upgrade
     from coder.coderd.services.context import Context
     from coder.net.websocket import WebSocketStream
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 PING_INTERVAL = 15.0
 PING_TIMEOUT = 15.0
 "Liveness of client links by WebSocket pings (rpc-framing section 1)."
+LOOK_EVERY = 15.0
+"Seconds between looks at whether a client may still enter what it has tunnels to."
 
 _NO_AGENT = "Agent doesn't exist with that id, or you do not have access to it."
 _log = get_logger("links")
@@ -64,7 +68,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     agent_api_version(request, "1.0")
     peer_id = await _peer_id(ctx, request)
     peer = TailnetPeer(peer_id, ClientAccess(agent_id), resumable=True)
-    await _serve(ctx, upgrade, peer, caller)
+    await _serve(ctx, upgrade, peer, caller, {agent_id})
 
 
 async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
@@ -74,9 +78,11 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     caller = await authenticate(ctx, request.credentials)
     agent_api_version(request, "2.0")
     peer_id = await _peer_id(ctx, request)
+    reached: set[UUID] = set()
 
     async def check_tunnel(agent_id: UUID) -> str:
         if await may_ssh(ctx, caller.subject, agent_id):
+            reached.add(agent_id)
             return ""
         return f"unauthorized to create tunnel to agent {agent_id}"
 
@@ -84,7 +90,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
         await serve_workspace_updates(ctx, caller.subject, message, send)
 
     peer = TailnetPeer(peer_id, ClientAccess(), check_tunnel=check_tunnel, resumable=True, workspace_updates=updates)
-    await _serve(ctx, upgrade, peer, caller)
+    await _serve(ctx, upgrade, peer, caller, reached)
 
 
 async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
@@ -114,20 +120,45 @@ async def _peer_id(ctx: Context, request: LinkRequest) -> UUID:
     return resumed or uuid4()
 
 
-async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Caller) -> None:
-    """Serves one client until it leaves, falls silent, is signed out or the server stops."""
+async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Caller, reached: set[UUID]) -> None:
+    """Serves one client until it leaves, falls silent, is signed out or shut out, or the server stops.
+
+    `reached` are the agents it may have tunnels to.
+    """
     sessions: OpenSessions = ctx.part(OpenSessions)
     with sessions.opened(caller) as opened:
         await sessions.confirm(opened)
-        await _serve_open(ctx, await upgrade.accept_websocket(binary_only=True), peer, opened)
+        websocket = await upgrade.accept_websocket(binary_only=True)
+        await _serve_open(ctx, websocket, peer, opened, lambda: _is_shut_out(ctx, caller, reached))
 
 
-async def _serve_open(ctx: Context, websocket: WebSocketStream, peer: TailnetPeer, opened: OpenSession) -> None:
-    link = ClientLink(websocket)
+async def _is_shut_out(ctx: Context, caller: Caller, reached: set[UUID]) -> bool:
+    """May the caller no longer enter one of these agents? Those of older builds have no say."""
+    try:
+        key, user = await recognize(ctx, caller.credentials)
+    except Unauthenticated:
+        return False  # the session tells
+    subject = subject_of(ctx, user, key)
+    for agent_id in list(reached):
+        place = await ctx.db.read(get_agent_place, agent_id)
+        if place is not None and not may(subject, "ssh", agent_resource(place)):
+            return True
+    return False
+
+
+async def _serve_open(
+    ctx: Context,
+    websocket: WebSocketStream,
+    peer: TailnetPeer,
+    opened: OpenSession,
+    is_shut_out: Callable[[], Awaitable[bool]],
+) -> None:
+    link = ClientLink(websocket, lambda: ctx.coordinator.cut(peer.id))
     with single_failure():
         async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
             nursery.start_soon(link.keep_pinging, session)
             nursery.start_soon(link.leave_when_signed_out, session, opened)
+            nursery.start_soon(link.leave_when_shut_out, session, is_shut_out)
             nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
             await session.serve(TailnetService(ctx, peer).handlers())
             nursery.cancel_scope.cancel()
@@ -138,8 +169,9 @@ async def _serve_open(ctx: Context, websocket: WebSocketStream, peer: TailnetPee
 class ClientLink:
     """How one client's WebSocket ends: the close code says why."""
 
-    def __init__(self, websocket: WebSocketStream) -> None:
+    def __init__(self, websocket: WebSocketStream, cut: Callable[[], None] = lambda: None) -> None:
         self._websocket = websocket
+        self._cut = cut
         self.code = 1000
         self.reason = ""
 
@@ -155,10 +187,28 @@ class ClientLink:
         try:
             await opened.run(trio.sleep_forever)
         except SessionEndedError:
-            self.code, self.reason = CLOSE_CODE, CLOSE_REASON
-            # First the WebSocket: ending the session alone would close it as if all were well.
-            await self._websocket.close(self.code, self.reason)
-            session.close(self.reason)
+            await self._shut_out(session, CLOSE_REASON)
+
+    async def leave_when_shut_out(self, session: Session, is_shut_out: Callable[[], Awaitable[bool]]) -> None:
+        """Sharing ends, roles are taken: a tunnel that is open already must not go on."""
+        while True:
+            await trio.sleep(LOOK_EVERY)
+            try:
+                if not await is_shut_out():
+                    continue
+            except Exception as error:
+                # A database that is away for a moment ends nothing.
+                _log.warn("a client's permissions could not be looked at", error=error)
+                continue
+            await self._shut_out(session, "no longer allowed")
+
+    async def _shut_out(self, session: Session, reason: str) -> None:
+        # A client that is merely lost keeps its tunnels for as long as it uses them.
+        self._cut()
+        self.code, self.reason = CLOSE_CODE, reason
+        # First the WebSocket: ending the session alone would close it as if all were well.
+        await self._websocket.close(self.code, self.reason)
+        session.close(self.reason)
 
     async def leave_on_stop(self, session: Session, stopping: trio.Event) -> None:
         await stopping.wait()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import trio
 
 from coder.base.groups import single_failure
 from coder.coderd.links.coordination import ClientLink
 from coder.coderd.links.versions import agent_api_version
+from coder.coderd.services.errors import Unauthenticated
 from coder.coderd.services.proxy_calls import TOKEN_HEADER, authenticate_proxy
 from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.coordination import FullAccess
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from coder.coderd.links.door import LinkTable, Upgrade
     from coder.coderd.services.context import Context
 
+LOOK_EVERY = 15.0
+"""Seconds between looks at the token a proxy is connected with."""
+
 
 def register(table: LinkTable) -> None:
     table.add("/api/v2/workspaceproxies/me/coordinate", coordinate)
@@ -27,7 +31,8 @@ def register(table: LinkTable) -> None:
 async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/workspaceproxies/me/coordinate`."""
     request = upgrade.request
-    await authenticate_proxy(ctx, request.headers.get(TOKEN_HEADER.lower(), ""))
+    token = request.headers.get(TOKEN_HEADER.lower(), "")
+    await authenticate_proxy(ctx, token)
     agent_api_version(request, "2.0")
     websocket = await upgrade.accept_websocket(binary_only=True)
     link = ClientLink(websocket)
@@ -35,6 +40,22 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
         async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
             nursery.start_soon(link.keep_pinging, session)
             nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
-            await session.serve(TailnetService(ctx, TailnetPeer(uuid4(), FullAccess())).handlers())
+            peer = TailnetPeer(uuid4(), FullAccess())
+            nursery.start_soon(_leave_when_revoked, ctx, token, peer.id, nursery.cancel_scope)
+            await session.serve(TailnetService(ctx, peer).handlers())
             nursery.cancel_scope.cancel()
             await websocket.close(link.code, link.reason)
+
+
+async def _leave_when_revoked(ctx: Context, token: str, peer_id: UUID, scope: trio.CancelScope) -> None:
+    """A proxy that was deleted, or given another token, reaches no agent any more."""
+    while True:
+        await trio.sleep(LOOK_EVERY)
+        try:
+            await authenticate_proxy(ctx, token)
+        except Unauthenticated:
+            ctx.coordinator.cut(peer_id)
+            scope.cancel()
+        except Exception as error:
+            # A database that is away for a moment ends nothing.
+            ctx.log.warn("the token of a workspace proxy could not be checked", error=error)

@@ -146,6 +146,12 @@ async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
     return await workspace_store.get_view_by_name(tx, owner_id, request.workspace_name_or_id)
 
 
+async def workspace_named(ctx: Context, request: AppRequest) -> UUID | None:
+    """The living workspace an address names; says nothing about who may know of it."""
+    view = await ctx.db.read(_find_workspace, request)
+    return view.workspace.id if view else None
+
+
 def _narrower(level: str, limit: str) -> str:
     """The template's limit may have become smaller since a port was shared."""
     return min(level, limit, key=SHARE_LEVELS.index)

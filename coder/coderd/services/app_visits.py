@@ -1,7 +1,8 @@
 """Streams of applications and terminals that outlast the ticket they began with: who may come in is asked again.
 
 A ticket is good for a minute, whatever happens meanwhile; so is what it opened. Once a minute everything that is still
-open is judged as if it came in now: whoever is signed out or suspended, or may not enter any more, is cut off. Tickets
+open is judged as if it came in now, and when a session ends what it opened is judged at once: whoever is signed out or
+suspended, or may not enter any more, is cut off. Tickets
 themselves are `app_tokens.py`, who may enter `app_access.py`.
 """
 
@@ -21,7 +22,9 @@ from coder.coderd.services.app_access import AppRefusedError, open_app
 from coder.coderd.services.app_tokens import TICKET_LIFETIME, Ticket
 from coder.coderd.services.authentication import Credentials, recognize, subject_of
 from coder.coderd.services.errors import Forbidden, NotFound, Unauthenticated
+from coder.coderd.services.known_callers import KnownCallers
 from coder.coderd.store import keys as key_store
+from coder.coderd.store.keys import ENDED
 from coder.domain.policy import NIL, Subject
 
 if TYPE_CHECKING:
@@ -50,8 +53,9 @@ class OpenVisits:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._open: dict[trio.CancelScope, tuple[float, Hashable, MayStay]] = {}
+        self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], MayStay]] = {}
         ctx.nursery.start_soon(self._keep_looking)
+        ctx.nursery.start_soon(self._hear_of_ends)
 
     def in_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
         """A context for a stream of an application; its scope is cancelled when the visitor may stay no longer."""
@@ -62,7 +66,7 @@ class OpenVisits:
         return self._held((visitor, agent_id), lambda: self._may_type(visitor, agent_id))
 
     @contextmanager
-    def _held(self, what: Hashable, may_stay: MayStay) -> Iterator[trio.CancelScope]:
+    def _held(self, what: tuple[Visitor, Hashable], may_stay: MayStay) -> Iterator[trio.CancelScope]:
         with trio.CancelScope() as scope:
             self._open[scope] = (trio.current_time(), what, may_stay)
             try:
@@ -70,11 +74,11 @@ class OpenVisits:
             finally:
                 del self._open[scope]
 
-    async def look(self, older_than: float = 0.0) -> None:
-        """Judges everything that has been open for so many seconds."""
+    async def look(self, older_than: float = 0.0, concerned: Callable[[Visitor], bool] = lambda _: True) -> None:
+        """Judges what has been open for so many seconds, of the visitors named."""
         since, judged = trio.current_time() - older_than, dict[Hashable, bool]()
         for scope, (began, what, may_stay) in list(self._open.items()):
-            if began > since:
+            if began > since or not concerned(what[0]):
                 continue
             try:
                 if what not in judged:
@@ -90,6 +94,22 @@ class OpenVisits:
         while True:
             await trio.sleep(EVERY)
             await self.look(EVERY)
+
+    async def _hear_of_ends(self) -> None:
+        """Sessions that end take their streams along at once, on every replica; a missed notice costs a minute."""
+        known: KnownCallers = self._ctx.part(KnownCallers)
+        async with self._ctx.db.listen(ENDED) as notices:
+            async for _channel, payload in notices:
+                kind, _, identity = payload.partition(" ")
+
+                def is_concerned(visitor: Visitor, kind: str = kind, identity: str = identity) -> bool:
+                    key_id = visitor.shown.token.partition("-")[0]
+                    concerned = {"key": key_id, "user": str(visitor.user_id)}.get(kind, identity) == identity
+                    if concerned:
+                        known.forget(key_id)  # it may be remembered from before
+                    return concerned
+
+                await self.look(concerned=is_concerned)
 
     async def _may_be_in(self, visitor: Visitor, ticket: Ticket) -> bool:
         try:

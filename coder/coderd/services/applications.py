@@ -12,6 +12,7 @@ from uuid import UUID
 
 from coder.coderd.services import app_tokens, keys
 from coder.coderd.services.agents import load_agent
+from coder.coderd.services.app_access import workspace_named
 from coder.coderd.services.app_tokens import Ticket
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Invalid
@@ -19,11 +20,13 @@ from coder.coderd.services.signing_keys import TokenRefused
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import workspace_proxies as proxy_store
 from coder.domain import scopes
-from coder.domain.app_addresses import AppRequest, HostPattern
+from coder.domain.app_addresses import AppRequest, HostPattern, parse_app_label
 from coder.domain.app_headers import API_KEY_QUERY
 from coder.domain.policy import NIL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from coder.coderd.services.authentication import Caller
     from coder.coderd.services.context import Context
     from coder.domain.policy import Subject
@@ -43,15 +46,19 @@ def app_host(ctx: Context) -> str:
 async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     """Where to send the browser: back to the application's host, with a sealed key of its own.
 
-    The key reaches applications only, so that a host which lost it has not lost the account. Raises Invalid,
-    Forbidden.
+    The key reaches applications only, and only those of the workspace it is for: a script of that host may read the
+    address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden.
     """
     parts = urlsplit(redirect_uri)
     if not await _is_ours(ctx, redirect_uri):
         raise Invalid("Invalid redirect_uri.", _NOT_OURS)
     require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
     # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
-    allow = caller.key.allow_list or keys.ANY
+    request = await _request_of(ctx, parts.netloc)
+    if request is None:  # a proxy's own address, under which all workspaces are
+        allow: Sequence[str] = caller.key.allow_list or keys.ANY
+    else:
+        allow = (f"workspace:{await workspace_named(ctx, request) or NIL}",)
     keys.check_reach(caller.subject, scopes.combined([SCOPE], allow))
     row, token = keys.new_key(
         caller.user.id,
@@ -78,7 +85,7 @@ async def _is_ours(ctx: Context, redirect_uri: str) -> bool:
         port = parts.port
     except ValueError:
         return False
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or "\\" in redirect_uri:
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or "\\" in redirect_uri:
         return False
     host = f"{parts.hostname}:{port}" if port else parts.hostname
     if _below(ctx.config.wildcard_access_url, host):
@@ -89,6 +96,15 @@ async def _is_ours(ctx: Context, redirect_uri: str) -> bool:
         if proxy.url and urlsplit(proxy.url).netloc.lower() == parts.netloc.lower():
             return True
     return False
+
+
+async def _request_of(ctx: Context, host: str) -> AppRequest | None:
+    """The application one of our hosts names."""
+    patterns = [ctx.config.wildcard_access_url]
+    patterns += [proxy.wildcard_hostname for proxy in await ctx.db.read(proxy_store.list_proxies)]
+    labels = [HostPattern(pattern).label_of(host) for pattern in patterns if pattern]
+    label = next((found for found in labels if found and "--" in found), None)
+    return (parse_app_label(label) or AppRequest("subdomain", "/", "", "", "", "")) if label else None
 
 
 def _below(pattern: str, host: str) -> bool:

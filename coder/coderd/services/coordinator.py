@@ -106,6 +106,10 @@ class Coordinator:
             except trio.BrokenResourceError:
                 pass  # its stream is ending
 
+    def cut(self, peer_id: UUID) -> None:
+        """Ends the tunnels of a peer that lost its session or its permission, here and at other replicas."""
+        self.hand_out(self.core.cut(peer_id))
+
     def close(self) -> None:
         """Tells every peer that the server stops."""
         self.hand_out(self.core.close())

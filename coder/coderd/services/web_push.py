@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 MAX_SUBSCRIPTIONS = 20
 """A user. Ours: more browsers than people have; the oldest goes when another comes."""
+MOST_AT_ONCE = 32
+"""Connections to push services. Ours: a message to everybody must not take all our sockets."""
 _KEYS = "vapid_keys"
 _TTL = 24 * 3600
 # Seconds a push service keeps a message for a browser that is away.
@@ -71,9 +73,14 @@ class PushServices:
         self.permits: Callable[[str], bool] = is_public
         "May this address be dialled? Changed by tests, whose push service is on loopback."
         self.ca_file = ""
+        self._together = trio.Semaphore(MOST_AT_ONCE)
 
     async def post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:
         """The status a push service answers with. Raises PushRefused."""
+        async with self._together:
+            return await self._post(endpoint, headers, body)
+
+    async def _post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:
         parts = urlsplit(endpoint)
         address = await self._address(parts.hostname or "", _port(endpoint))
         policy = DialPolicy(f"https://{parts.netloc}", ca_file=self.ca_file, address=address)

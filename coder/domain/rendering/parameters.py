@@ -66,7 +66,7 @@ def _label(located: Located) -> tuple[str, ...]:
 def _missing_modules(world: World) -> Iterator[Json]:
     for located in world.source.of("module"):
         name = located.block.labels[0] if located.block.labels else ""
-        if world.child(name) is None:
+        if world.children(name) is None:
             where = f"{located.file}:{located.block.span.line},1-{len(f'module {chr(34)}{name}{chr(34)}') + 1}"
             yield diagnostic(
                 "Module not loaded. Did you run `terraform init`?",

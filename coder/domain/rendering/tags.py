@@ -6,9 +6,25 @@ from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
 from coder.domain.rendering.parameters import Json, Rendered
 from coder.domain.rendering.presets import refused
+from coder.domain.rendering.world import Instance
 
 _UNKNOWN = "Tag value is not known, it likely refers to a variable that is not set or has no default.; "
 _INVALID = "Tag value is not valid, it must be a non-null string value.; "
+
+
+def _pairs(instance: Instance) -> list[tuple[v.Value, v.Value]]:
+    """Names and values. Those of an object written out are looked at one by one: one may be unknown, others not."""
+    world, expression = instance.world, instance.attribute("tags")
+    if not isinstance(expression, tree.Object):
+        whole = world.evaluate(expression, instance.scope)
+        return list(whole.items()) if isinstance(whole, dict) else []
+    return [
+        (
+            key.name if isinstance(key, tree.Variable) else world.evaluate(key, instance.scope),
+            world.evaluate(value, instance.scope),
+        )
+        for key, value in expression.items
+    ]
 
 
 def render_tags(rendered: Rendered) -> tuple[dict[str, str], Json | None]:
@@ -18,12 +34,7 @@ def render_tags(rendered: Rendered) -> tuple[dict[str, str], Json | None]:
     for world in rendered.world.walk():
         for located in world.source.of("data", "coder_workspace_tags"):
             for instance in world.expand(located):
-                expression = instance.attribute("tags")
-                if not isinstance(expression, tree.Object):
-                    continue
-                for key, value_expression in expression.items:
-                    name = key.name if isinstance(key, tree.Variable) else world.evaluate(key, instance.scope)
-                    value = world.evaluate(value_expression, instance.scope)
+                for name, value in _pairs(instance):
                     if not isinstance(name, str) or value is None:
                         continue
                     if v.is_unknown(value):

@@ -15,7 +15,7 @@ from coder.domain.hcl import values as v
 from coder.domain.hcl.evaluate import Budget, Scope, evaluate, pairs
 from coder.domain.hcl.functions import function_table
 from coder.domain.hcl.types import convert
-from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value
+from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value, to_json
 from coder.domain.rendering.sources import Files, Located, Source, module_folder, read_source, variable_files
 
 
@@ -76,8 +76,10 @@ class World:
         address: str = "",
         arguments: Mapping[str, Value] | None = None,
         budget: Budget | None = None,
+        path: tuple[str, ...] = (),
     ) -> None:
         self.address = address
+        self._path = path
         self.source = source
         self.request = request
         self._files = files
@@ -85,7 +87,7 @@ class World:
         self._memory: dict[tuple[str, ...], Value] = {}
         self._running: set[tuple[str, ...]] = set()
         self._expanding = 0
-        self._children: dict[str, World | None] = {}
+        self._children: dict[str, dict[Value, World] | None] = {}
         self.scope = Scope(self._names(), function_table(_by_path(files)), budget or Budget())
 
     # --- names
@@ -189,32 +191,48 @@ class World:
 
     # --- modules
     def _module(self, name: str) -> Value:
-        child = self.child(name)
-        if child is None:
-            if next(self.source.of("module", name), None) is None:
-                raise EvaluationError(f'no module "{name}"')
+        located = next(self.source.of("module", name), None)
+        if located is None:
+            raise EvaluationError(f'no module "{name}"')
+        children = self.children(name)
+        if children is None:
             return UNTYPED
-        return _Namespace(child.output)
+        found = {key: _Namespace(child.output) for key, child in children.items()}
+        attributes = located.block.body.attributes
+        if "for_each" in attributes:
+            return {str(key): value for key, value in found.items()}
+        return list(found.values()) if "count" in attributes else found.get(None, UNTYPED)
 
-    def child(self, name: str) -> World | None:
-        """The module called `name`, None when its files are not there."""
+    def children(self, name: str) -> dict[Value, World] | None:
+        """The instances of the module called `name` by their keys, None when its files are not there."""
         if name not in self._children:
-            self._children[name] = self._load_child(name)
+            self._children[name] = {}  # one that needs itself has none
+            self._children[name] = self._load_children(name)
         return self._children[name]
 
-    def _load_child(self, name: str) -> World | None:
+    def _load_children(self, name: str) -> dict[Value, World] | None:
         located = next(self.source.of("module", name), None)
-        if located is None or self.address.count("module.") > 20:
+        if located is None or len(self._path) > _MAX_DEPTH:
             return None
         attributes = located.block.body.attributes
         wanted = self.evaluate(attributes.get("source"))
-        key = (self.address + "module." + name).replace("module.", "")
+        path = (*self._path, name)
+        key = ".".join(path)
         folder = module_folder(self._files, self.source.folder, wanted, key) if isinstance(wanted, str) else None
         if folder is None:
             return None
-        arguments = _LazyArguments(self, attributes)
         source = read_source(self._files, folder)
-        return World(self._files, source, self.request, f"{self.address}module.{name}.", arguments, self.scope.budget)
+        found: dict[Value, World] = {}
+        for instance in self.expand(located):
+            try:
+                self.scope.budget.spend(_COST_OF_MODULE)
+            except EvaluationError:
+                break
+            index = "" if instance.key is None else f"[{to_json(instance.key)}]"
+            arguments = _LazyArguments(self, attributes, instance.scope)
+            address = f"{self.address}module.{name}{index}."
+            found[instance.key] = World(self._files, source, self.request, address, arguments, self.scope.budget, path)
+        return found
 
     def output(self, name: str) -> Value:
         located = next(self.source.of("output", name), None)
@@ -275,6 +293,8 @@ class World:
         attributes = located.block.body.attributes
         if "count" in attributes:
             count = self.evaluate(attributes["count"])
+            if v.is_unknown(count):
+                count = 1  # start_count, most of the time
             if not isinstance(count, int | float | bool | str):
                 return []
             try:
@@ -299,10 +319,13 @@ class World:
     def walk(self) -> list[World]:
         """This module and all below it."""
         names = [one.block.labels[0] for one in self.source.of("module") if one.block.labels]
-        children = [child for child in (self.child(name) for name in names) if child is not None]
+        children = [child for name in names for child in (self.children(name) or {}).values()]
         return [self, *(inner for child in children for inner in child.walk())]
 
 
+_MAX_DEPTH = 20
+_COST_OF_MODULE = 1000
+"Ours, of the budget of a rendering: a thousand module instances are a mistake, or an attack."
 _MAX_INSTANCES = 1000
 "Ours: a form with more fields is a mistake, or an attack."
 
@@ -310,12 +333,13 @@ _MAX_INSTANCES = 1000
 class _LazyArguments(Mapping[str, Value]):
     """What a module is called with, evaluated in the caller when the module asks."""
 
-    def __init__(self, world: World, attributes: Mapping[str, tree.Expression]) -> None:
+    def __init__(self, world: World, attributes: Mapping[str, tree.Expression], scope: Scope) -> None:
         self._world = world
         self._attributes = attributes
+        self._scope = scope
 
     def __getitem__(self, name: str) -> Value:
-        return self._world.evaluate(self._attributes[name])
+        return self._world.evaluate(self._attributes[name], self._scope)
 
     def __contains__(self, name: object) -> bool:
         return name in self._attributes

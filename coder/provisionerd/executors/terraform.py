@@ -199,6 +199,8 @@ class _TerraformSession:
     async def _run(self, stage: _Stage, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         """Runs one command into the log; returns what is wrong, or ""."""
         assert self._runner is not None  # noqa: S101 - init made it
+        for line in env_of.explain(self._executor.environment):
+            stage.emit(pb.LogLevel.WARN, line)
         try:
             status = await self._runner.run(arguments, environment, stage.on_stdout, stage.on_stderr)
         except ProcessError as problem:

@@ -17,6 +17,12 @@ _TRANSITIONS = {
     pb.WorkspaceTransition.DESTROY: "destroy",
 }
 
+_HARMLESS = frozenset(
+    {"TF_CLI_CONFIG_FILE", "TF_IGNORE", "TF_IN_AUTOMATION", "TF_LOG", "TF_LOG_CORE", "TF_LOG_PATH", "TF_LOG_PROVIDER",
+     "TF_PLUGIN_CACHE_DIR", "TF_REGISTRY_CLIENT_TIMEOUT", "TF_REGISTRY_DISCOVERY_RETRY"}
+)  # fmt: skip
+"""Variables whose values hold paths and numbers."""
+
 
 def inherited(environment: Mapping[str, str]) -> dict[str, str]:
     """What terraform gets of the daemon's own environment: nothing of ours, and no broken configuration file.
@@ -31,6 +37,18 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
         kept.pop(name, None)  # these would change what our commands mean
     kept["CHECKPOINT_DISABLE"] = "1"
     return kept
+
+
+def explain(environment: Mapping[str, str]) -> list[str]:
+    """What a log says of variables an administrator set for terraform: they change what it does.
+
+    Values of variables and tokens (`TF_VAR_…`, `TF_TOKEN_…`) may be secret and stay out.
+    """
+    return [
+        f"terraform environment variable: {name}={value if name in _HARMLESS else '<value redacted>'}"
+        for name, value in sorted(environment.items())
+        if name.startswith("TF_")
+    ]
 
 
 def job_variables(

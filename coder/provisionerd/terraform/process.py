@@ -18,6 +18,7 @@ from pathlib import Path
 
 import trio
 
+from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 
@@ -144,6 +145,7 @@ async def _guard(process: trio.Process) -> None:
         guard = await trio.lowlevel.open_process(
             ["/bin/sh", "-c", _GUARD, "sh", str(process.pid)],
             cwd="/",
+            env={"PATH": child_env().get("PATH", os.defpath)},  # it needs no secrets of the daemon's
             stdin=subprocess.PIPE,
             stdout=process.stdout.fileno(),
             stderr=process.stderr.fileno(),

@@ -17,10 +17,12 @@ import trio
 import trio.testing
 
 from coder.base.secret import Secret
+from coder.coderd.services import app_tokens
 from coder.coderd.services.app_usage import AppUsage
 from coder.coderd.services.app_visits import OpenVisits
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import insights
+from coder.coderd.store import keys as key_store
 from coder.domain import app_headers
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -28,6 +30,7 @@ from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.certificates import Authority
+from tests.kit.coderd import FIRST_USER
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
 
@@ -313,6 +316,16 @@ async def _signing_in(s: Scene, token: str) -> None:
     key = cookie.partition("=")[2]
     assert (await s.get("/api/v2/users/me", token=key)).status_code in {403, 404}
     assert (await s.get(path, token=key)).status_code in {403, 404}
+    # a script of that host may have read the address with the key: it opens this workspace and nothing else
+    row = await s.world.ctx.db.read(key_store.get_key, key.partition("-")[0])
+    assert row is not None and list(row.allow_list) == [f"workspace:{s.agent.workspace['id']}"]
+    nowhere = await s.get(path.replace("all--dev--admin", "all--gone--admin"), token=token)
+    sealed = parse_qs(urlsplit(nowhere.headers["location"]).query)[app_headers.API_KEY_QUERY][0]
+    useless = await app_tokens.open_key_untrusted(s.world.ctx, sealed)
+    row = await s.world.ctx.db.read(key_store.get_key, useless.partition("-")[0])
+    assert row is not None and list(row.allow_list) == [f"workspace:{UUID(int=0)}"]
+    assert (await s.host("all--dev--admin", token=useless)).status_code != 200
+    assert (await s.get(path.replace("http%3A%2F%2F", "http%3A%2F%2F%3Ax%40"), token=token)).status_code == 400
     bad = path.replace("all--dev--admin.apps.test", "evil.test")
     assert (await s.get(bad, token=token)).status_code == 400
 
@@ -342,6 +355,11 @@ async def _who_may_stay(s: Scene) -> None:
     port = urlsplit(world.url).port
     own = DialPolicy(f"http://web--dev--admin.apps.test:{port}", token=Secret(token), address="127.0.0.1")
     query = f"reconnect={uuid4()}&command=sleep+60"
+    second = await world.login("dana@b.c", FIRST_USER["password"])
+    brief = await connect_websocket(replace(own, token=Secret(second)), "/ws")
+    assert (await world.post("/api/v2/users/logout", token=second)).status_code == 200
+    with trio.fail_after(10):
+        await _ended(brief)  # at once: nobody looked
     sockets = [
         await connect_websocket(own, "/ws"),
         await connect_websocket(policy, f"{pty}?{query}"),

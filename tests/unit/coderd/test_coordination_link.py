@@ -9,13 +9,14 @@ import trio
 
 from coder.base.secret import Secret
 from coder.client.link import open_link
+from coder.coderd.links import coordination
 from coder.coderd.services import resume_tokens
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
 from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN
-from tests.kit.agents import dial_link, workspace_world
+from tests.kit.agents import dial_link, eventually, workspace_world
 from tests.kit.overlay import exchange, running_agent
 
 Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
@@ -32,6 +33,33 @@ async def test_server_and_client_reach_an_agent():
                 await exchange(await link.connect(7))
         shown = (await scene.agent())["latency"]
         assert shown["Coder Embedded Relay"]["preferred"]
+
+
+@pytest.mark.parametrize("how", ["unshared", "suspended"])
+async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: pytest.MonkeyPatch):
+    """Keys that were exchanged would go on by themselves: the agent is told to forget the client."""
+    monkeypatch.setattr(coordination, "LOOK_EVERY", 0.05)
+    async with workspace_world() as scene, running_agent(scene) as agent:
+        world = scene.world
+        bob, token = await world.member("bob")
+        acl = f"/api/v2/workspaces/{scene.workspace['id']}/acl"
+        assert (await world.patch(acl, {"user_roles": {bob: "use"}})).status_code == 204
+        policy = DialPolicy(world.url, token=Secret(token))
+        async with open_link(policy, str(scene.agent_id), direct=False) as link:
+            with trio.fail_after(15):
+                await link.wait_reachable()
+                await exchange(await link.connect(7))
+            key = link.node.self_info.public_key
+            assert key in agent._node.peers()
+            if how == "unshared":
+                assert (await world.patch(acl, {"user_roles": {bob: ""}})).status_code == 204
+            else:
+                assert (await world.put(f"/api/v2/users/{bob}/status/suspend")).status_code == 200
+
+            async def forgotten() -> bool:
+                return key not in agent._node.peers()
+
+            await eventually(forgotten)
 
 
 async def test_refusals_of_the_coordinate_link():

@@ -210,6 +210,18 @@ async def test_sync_settings_are_kept_and_mappings_change_pair_by_pair() -> None
         assert (await world.get(site)).json() == {"field": "o", "mapping": {}, "organization_assign_default": False}
 
 
+async def test_quotas_of_an_organization_are_not_shown_to_administrators_of_another() -> None:
+    async with running_coderd(first_user=True) as world:
+        elsewhere = f"/api/v2/organizations/{(await _organization(world))['id']}/members"
+        user_id, token = await world.member()
+        await world.post(f"{elsewhere}/{user_id}")
+        await world.put(f"{elsewhere}/{user_id}/roles", {"roles": ["organization-admin"]})
+        await world.delete(f"{DEFAULT}/members/{user_id}")
+        quota = "members/admin/workspace-quota"
+        assert (await world.get(f"{DEFAULT}/{quota}", token=token)).status_code == 404
+        assert (await world.get(f"{DEFAULT}/{quota}")).status_code == 200
+
+
 async def test_a_quota_refuses_what_costs_too_much() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         template = await new_template(world)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import msgspec
+import pytest
 
-from coder.coderd.services.replica_coordination import Bridge
+from coder.coderd.services.replica_coordination import Bridge, Notice
 from coder.domain.coordination import Coordination, Delivery, FullAccess, Kind, Node, Request, Update
 
 AGENT, CLIENT = UUID(int=1), UUID(int=2)
@@ -158,3 +160,30 @@ def test_alone_nothing_is_said() -> None:
     alone.ask(number, CLIENT, Request(add_tunnel=AGENT))
     alone.leave(number, CLIENT)
     assert alone.bridge._waiting == []
+
+
+@pytest.mark.parametrize("deaf", [0, 1])
+def test_what_was_said_in_a_gap_is_said_anew(deaf: int) -> None:
+    """The listening connection of either was lost for a moment, and came back."""
+    first, second, agent, client = joined()
+    first.ask(agent, AGENT, Request(node=Node(b"agent elsewhere")))
+    second.ask(client, CLIENT, Request(node=Node(b"client elsewhere")))
+    for one in (first, second):
+        one.bridge._waiting.clear()  # nobody heard
+    (first, second)[deaf].bridge.announce()
+    exchange(first, second)
+    assert second.told[CLIENT][-1].node == Node(b"agent elsewhere")
+    assert first.told[AGENT][-1].node == Node(b"client elsewhere")
+
+
+async def test_a_node_too_large_for_a_notice_stays_untold() -> None:
+    """And those beside it are told."""
+    published: list[str] = []
+
+    async def run(_publish: object, texts: list[str]) -> None:
+        published.extend(texts)
+
+    bridge = Bridge(SimpleNamespace(db=SimpleNamespace(run=run)), Replica(), uuid4())  # type: ignore[arg-type]
+    large = Notice(uuid4(), 1, "update", peer=AGENT, other=CLIENT, node="x" * 8000)
+    await bridge._publish([large, Notice(uuid4(), 2, "here", peer=CLIENT)])
+    assert [json.loads(text)["word"] for text in published] == ["here"]

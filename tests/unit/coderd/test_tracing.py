@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from coder.coderd.store.database import Tx
 from tests.kit.coderd import running_coderd
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -44,6 +45,8 @@ async def test_a_request_is_a_span_on_its_callers_trace(collector: list[ExportTr
         headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
         assert (await world.get("/api/v2/users/me?secret=hidden", headers=headers)).status_code == 200
         assert (await world.get("/api/v2/workspaces/none-such", headers=headers)).status_code == 400
+        with pytest.raises(ValueError, match="hush"):
+            await world.ctx.db.run(_refuse)
         token = world.token
     spans = [
         span
@@ -52,6 +55,9 @@ async def test_a_request_is_a_span_on_its_callers_trace(collector: list[ExportTr
         for scope in resource.scope_spans
         for span in scope.spans
     ]
+    failed = next(span for span in spans if span.name == "db _refuse")
+    assert [(item.key, item.value.string_value) for item in failed.attributes][-1] == ("error.type", "ValueError")
+    assert "hush" not in str(spans)
     ours = {span.name: span for span in spans if span.trace_id.hex() == TRACE}
     me = ours["GET /api/v2/users/{user}"]
     assert me.parent_span_id.hex() == "b7ad6b7169203331"
@@ -65,6 +71,10 @@ async def test_a_request_is_a_span_on_its_callers_trace(collector: list[ExportTr
     everything = b"".join(request.SerializeToString() for request in collector)
     assert b"hidden" not in everything and token.encode() not in everything
     assert collector[0].resource_spans[0].resource.attributes[0].value.string_value == "coderd"
+
+
+async def _refuse(_tx: Tx) -> None:
+    raise ValueError("this value cannot be stored: hush")
 
 
 async def test_nothing_is_imported_or_sent_unless_asked(collector: list[ExportTraceServiceRequest]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jwt
 import pytest
+import trio
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from coder.base.secret import Secret
@@ -146,3 +147,25 @@ async def _stored_keys(url: str, keys: tuple[str, ...]) -> dict[str, str]:
     assert stored is not None
     found: dict[str, str] = json.loads(stored)
     return found
+
+
+async def test_a_message_to_everybody_opens_a_bounded_number_of_connections(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    now = most = 0
+
+    async def post(*_: Any) -> int:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await trio.sleep(1)
+        now -= 1
+        return 201
+
+    ctx: Any = None
+    services = web_push.PushServices(ctx)
+    monkeypatch.setattr(services, "_post", post)
+    async with trio.open_nursery() as nursery:
+        for _number in range(200):
+            nursery.start_soon(services.post, "https://push.test/x", [], b"")
+    assert most == web_push.MOST_AT_ONCE

@@ -11,6 +11,7 @@ import trio
 
 from coder.base.clock import SystemClock
 from coder.base.secret import Secret
+from coder.coderd.links import proxies
 from coder.coderd.loops import proxy_health
 from coder.coderd.services import outgoing
 from coder.coderd.services.derp_map import current_map
@@ -20,6 +21,7 @@ from coder.coderd.store import workspace_proxies as store
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
+from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
 from tests.kit.coderd import World, running_coderd
@@ -91,7 +93,8 @@ def _registration(**changes: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_proxy_registers_and_is_looked_after() -> None:
+async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
     async with running_coderd(first_user=True) as world:
         made = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
         headers = {"Coder-External-Proxy-Token": made["proxy_token"]}
@@ -182,6 +185,14 @@ async def _its_coordination(world: World, headers: dict[str, str]) -> None:
     ):
         await stream.send(pb.StreamDERPMapsRequest())
         assert (await stream.receive()).regions
+        # a new token ends what the old one opened
+        proxy = (await world.get(f"{PATH}/sydney")).json()
+        change = {"id": proxy["id"], "name": "sydney", "display_name": "", "icon": "", "regenerate_token": True}
+        changed = await world.patch(f"{PATH}/sydney", change)
+        assert changed.status_code == 200, changed.text
+        with trio.fail_after(10), pytest.raises((RpcClosed, RpcError)):
+            while True:
+                await stream.receive()
 
 
 @pytest.mark.parametrize("said", [b"[" * 200_000, b"[]", b"1", b'{"errors": 5}', b"\xff"])

@@ -199,3 +199,55 @@ def test_variables_have_the_type_they_were_declared_with() -> None:
     ]
     assert not values["misfit"]["valid"]
     assert values["module"]["value"] == "null default"
+
+
+MODULES = """
+data "coder_parameter" "ide" {
+  name    = "ide"
+  default = "a"
+}
+data "coder_workspace" "me" {}
+module "a" {
+  count  = data.coder_parameter.ide.value == "a" ? 1 : 0
+  source = "./m"
+  name   = "a"
+}
+module "always" {
+  count  = data.coder_workspace.me.start_count
+  source = "./m"
+  name   = "started"
+}
+module "each" {
+  for_each = { x = "ex", y = "ey" }
+  source   = "./m"
+  name     = "${each.key}-${each.value}"
+}
+data "coder_parameter" "out" {
+  name    = "out"
+  default = "${join(",", module.a[*].value)}|${module.each["x"].value}|${join(",", [for k, m in module.each : k])}"
+}
+data "coder_workspace_tags" "tags" {
+  tags = merge({ base = 1 }, { for k, m in module.each : k => m.value })
+}
+"""
+
+
+def test_modules_are_expanded() -> None:
+    module = b'variable "name" {}\ndata "coder_parameter" "p" {\n  name    = var.name\n  default = "v-${var.name}"\n}\n'
+    files = {
+        "main.tf": MODULES.encode(),
+        "m/main.tf": module + b'output "value" {\n  value = data.coder_parameter.p.value\n}\n',
+    }
+    rendered = render(files, Request())
+    values = {one["name"]: one["value"]["value"] for one in rendered.parameters}
+    assert rendered.diagnostics == []
+    assert set(values) == {"ide", "a", "started", "x-ex", "y-ey", "out"}
+    assert values["out"] == "v-a|v-x-ex|x,y"
+    assert render_tags(rendered) == ({"base": "1", "x": "v-x-ex", "y": "v-y-ey"}, None)
+    without = render(files, Request(inputs={"ide": "b", "x-ex": "given"}))
+    assert {one["name"]: one["value"]["value"] for one in without.parameters}["out"] == "|given|x,y"
+
+
+def test_modules_within_modules_end() -> None:
+    text = b'module "m" {\n  count  = 1000\n  source = "./"\n}\ndata "coder_parameter" "p" {\n  name = "p"\n}\n'
+    assert len(render({"main.tf": text}, Request()).parameters) < 2000

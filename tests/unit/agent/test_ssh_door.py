@@ -1,0 +1,37 @@
+"""Streams that come before the SSH service is loaded are served once it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import trio
+import trio_asyncio
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+
+from coder.agent import environment
+from coder.agent.ssh.door import SshDoor
+from coder.agent.state import AgentState
+
+
+def _state() -> AgentState:
+    return AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
+
+
+async def test_early_streams_wait() -> None:
+    door = SshDoor(_state(), max_timeout=60)
+    door.terminate_all()  # nothing there yet, nothing to end
+    near, far = memory_stream_pair()
+    async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
+        nursery.start_soon(door.serve, far)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(door.open)
+        with trio.fail_after(20):
+            assert (await near.receive_some()).startswith(b"SSH-2.0-")
+        await near.aclose()
+        nursery.cancel_scope.cancel()
+
+
+def test_an_agent_starts_without_what_it_needs_later() -> None:
+    code = "import sys, coder.agent.agent; print([n for n in ('asyncssh', 'coder.mesh.node') if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"

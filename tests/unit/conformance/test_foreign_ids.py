@@ -1,0 +1,71 @@
+"""An administrator of one organization asks everything that takes an id with ids of another organization.
+
+No answer may be a success, and none may say more of the objects than the question did. The walk of
+`tests/conformance` asks the same as a plain member; here is somebody who may do all of it at home.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.conformance.world import Populated, populated
+from tests.kit.described_world import SETTINGS, Described, described
+from tests.kit.openapi import operations
+from tests.kit.strange_requests import fill
+
+OPEN = frozenset(
+    {
+        "GET /derp/streams/{ident}",  # whoever has the number, which nobody guesses
+        # Who manages an organization may see everybody, to add them (recorded, as the release we follow has it).
+        "GET /api/v2/users/{user}",
+        "GET /api/v2/users/{user}/keys/tokens",
+        "GET /api/v2/users/{user}/keys/tokens/tokenconfig",
+        "GET /api/v2/users/{user}/organizations",
+        "GET /api/v2/workspace-quota/{user}",
+    }
+)
+OF_THE_SITE = (
+    "/.well-known/", "/scim/", "/api/v2/external-auth/", "/external-auth/", "/gitauth/", "/api/v2/workspaceproxies/",
+    "/api/v2/provisionerkeys/", "/api/v2/oauth2-provider/", "/oauth2/clients/", "/api/v2/workspaceagents/me/", "/bin/",
+    "/api/v2/init-script/", "/swagger", "/icons/",
+)  # fmt: skip
+"""Objects of no organization, or doors with another kind of key."""
+
+
+async def _administrator_elsewhere(world: Populated) -> str:
+    token = await world.token("stranger")
+    mine = (await world.world.get("/api/v2/users/me/organizations", token=token)).json()
+    user = (await world.world.get("/api/v2/users/me", token=token)).json()
+    path = f"/api/v2/organizations/{mine[0]['id']}/members/{user['id']}/roles"
+    answer = await world.world.put(path, {"roles": ["organization-admin"]})
+    assert answer.status_code == 200, answer.text
+    return token
+
+
+async def _ask(world: Populated, item: Described, token: str) -> str:
+    path = fill(item.path, {name: quote(value, safe="") for name, value in item.values.items()})
+    answer = await world.ask(item.method, path, token, item.body)
+    said = {value for (who, _), value in world.things.items() if who in {"victim", "site"} and len(value) > 8}
+    asked = path + str(item.body)
+    leaks = [value for value in said if value not in asked and value in answer.text]
+    if answer.status_code < 400:
+        return f"{item.name}: {answer.status_code} {answer.text[:200]}"
+    return f"{item.name}: {answer.status_code} says {leaks}: {answer.text[:200]}" if leaks else ""
+
+
+@pytest.mark.soak
+async def test_ids_of_other_organizations_open_nothing() -> None:
+    names = {
+        f"{method} {path}"
+        for method, path, _ in operations()
+        if "{" in path and not path.startswith(OF_THE_SITE) and f"{method} {path}" not in OPEN
+    }
+    wrong = []
+    async with populated(**SETTINGS) as world:
+        token = await _administrator_elsewhere(world)
+        async for item in described(world, names.__contains__):
+            found = await _ask(world, item, token)
+            wrong += [found] * bool(found)
+    assert not wrong, "\n".join(wrong)

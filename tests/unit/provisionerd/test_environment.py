@@ -1,0 +1,14 @@
+"""What terraform processes inherit, and what a log says of it."""
+
+from __future__ import annotations
+
+from coder.provisionerd.terraform.environment import explain
+
+
+def test_variables_of_terraform_are_named_and_secrets_are_not_shown() -> None:
+    given = {"PATH": "/bin", "TF_CLI_CONFIG_FILE": "/etc/rc", "TF_VAR_password": "hidden", "TF_TOKEN_x_y": "hidden"}
+    assert explain(given) == [
+        "terraform environment variable: TF_CLI_CONFIG_FILE=/etc/rc",
+        "terraform environment variable: TF_TOKEN_x_y=<value redacted>",
+        "terraform environment variable: TF_VAR_password=<value redacted>",
+    ]
