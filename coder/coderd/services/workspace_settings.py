@@ -27,6 +27,7 @@ from coder.coderd.store import templates as template_store
 from coder.coderd.store import users as user_store
 from coder.coderd.store import workspaces as workspace_store
 from coder.coderd.store.changes import Kind, notify_change
+from coder.coderd.store.keys import notify_shared_less
 from coder.coderd.store.workspaces import PortShareRow, WorkspaceRow, WorkspaceView
 from coder.domain.parameters import resolve_parameters
 from coder.domain.policy import Subject
@@ -286,6 +287,7 @@ async def update_acl(
         await _check_actors(tx, user_roles, group_roles)
         user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
         await workspace_store.update_workspace(tx, row.id, user_acl=user_acl, group_acl=group_acl)
+        await notify_shared_less(tx)
         await _tell(tx, row)
 
     await ctx.db.run(update)
@@ -297,6 +299,7 @@ async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
     async def clear(tx: Tx) -> None:
         row = await _lock_shareable(ctx, tx, subject, view.workspace)
         await workspace_store.update_workspace(tx, row.id, user_acl={}, group_acl={})
+        await notify_shared_less(tx)
         await _tell(tx, row)
 
     await ctx.db.run(clear)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Text, func, literal, select, update
 
+from coder.coderd.store.keys import notify_shared_less
 from coder.coderd.store.names import as_uuid
 from coder.coderd.store.tables.identity import (
     group_members,
@@ -122,10 +123,12 @@ async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bo
         accounts = select(users.c.id).where(users.c.is_service_account)
         statement = statement.where(workspaces.c.owner_id.not_in(accounts))
     await tx.execute(statement.values(user_acl={}, group_acl={}))
+    await notify_shared_less(tx)
 
 
 async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     """Takes a person out of every access list of an organization."""
+    await notify_shared_less(tx)
     for table in (workspaces, templates):
         lists, key = table.c.user_acl, literal(str(user_id), Text)
         mine = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))

@@ -183,12 +183,18 @@ async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | N
 
 
 ENDED = "sessions_ended"
-"""The channel that says which keys are good no longer: `key ID`, or `user UUID` for all of somebody's."""
+"""The channel that says which keys are good no longer: `key ID`, or `user UUID` for all of somebody's; `sharing` says
+that somebody's access to workspaces was taken back."""
 
 
 async def notify_user_out(tx: Tx, user_id: UUID) -> None:
     """Cuts what somebody holds open, on every replica."""
     await notify(tx, ENDED, f"user {user_id}")
+
+
+async def notify_shared_less(tx: Tx) -> None:
+    """Has every open stream of an application judged anew, on every replica."""
+    await notify(tx, ENDED, "sharing")
 
 
 async def delete_key(tx: Tx, key_id: str) -> bool:

@@ -370,7 +370,6 @@ async def _who_may_stay(s: Scene) -> None:
     assert await sockets[0].receive_message() == "still here"
     assert (await world.patch(shared, {"user_roles": {dana: ""}})).status_code == 204
     with trio.fail_after(10):
-        await visits.look()
         for socket in sockets:
             await _ended(socket)
 
