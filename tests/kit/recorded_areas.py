@@ -89,7 +89,7 @@ async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
 
 def _terraform_settings(stack: contextlib.ExitStack, folder: Path) -> None:
     """The recorded server's terraform was told of a file by its environment; logs have that line."""
-    if os.environ.get("TF_CLI_CONFIG_FILE"):
+    if Path(os.environ.get("TF_CLI_CONFIG_FILE") or folder / "none").is_file():
         return
     (folder / "terraform.rc").touch()
     patch = pytest.MonkeyPatch()
