@@ -86,7 +86,7 @@ class ServerConfig:
     terraform_path: str = "terraform"
     terraform_provider: str = "builtin"
     job_hang_detector_interval: timedelta = timedelta(minutes=1)
-    metrics_cache_refresh_interval: timedelta = timedelta(minutes=4)
+    metrics_cache_refresh_interval: timedelta = timedelta(hours=4)
     autobuild_poll_interval: timedelta = timedelta(minutes=1)
     notifications_method: str = "smtp"
     notifications_webhook_endpoint: str = ""
@@ -101,6 +101,9 @@ class ServerConfig:
     email_tls_starttls: bool = False
     email_tls_skip_verify: bool = False
     email_tls_ca_cert_file: str = ""
+    email_tls_server_name: str = ""
+    email_tls_cert_file: str = ""
+    email_tls_cert_key_file: str = ""
     email_auth_username: str = ""
     email_auth_password: Secret = field(default_factory=lambda: Secret(""))
     email_auth_password_file: str = ""
@@ -145,6 +148,7 @@ class ServerConfig:
     web_terminal_renderer: str = "canvas"
     oidc_sign_in_text: str = "OpenID Connect"
     oidc_icon_url: str = ""
+    oidc_redirect_url: str = ""
     oidc_client_id: str = ""
     oidc_client_secret: Secret = field(default_factory=lambda: Secret(""))
     oidc_issuer_url: str = ""
@@ -195,13 +199,20 @@ ONLY_SHOWN = frozenset(
     }
 )
 """Attributes that nothing acts on yet; a test compares this with the code."""
-_HARMLESS = frozenset({"telemetry"})
+_HARMLESS = frozenset({"telemetry", "telemetry_enable", "telemetry_url"})
 "Settings whose effect would be to do less than we do anyway."
+
+
+_FORMER = {"address": "http_address"} | {
+    f"notifications_{option.name}": option.name for option in OPTIONS if option.name.startswith("email_")
+}
+"""Deprecated names of settings; what is given under one of them counts, as upstream has it."""
 
 
 def ignored_settings(resolved: Resolved) -> list[str]:
     """Flags of settings that somebody gave and nothing acts on, so that a server can say so at its start."""
     acted_on = {item.name for item in fields(ServerConfig)} - ONLY_SHOWN | _HARMLESS
+    acted_on |= {former for former, name in _FORMER.items() if name in acted_on}
     return [
         f"--{option.flag}"
         for option in OPTIONS
@@ -230,10 +241,11 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     resolved = resolve(OPTIONS, inputs)
     names = {item.name for item in fields(ServerConfig)} - {"data_dir", "resolved"}
     values: dict[str, Any] = {}
+    former = {name: old for old, name in _FORMER.items() if resolved.sources[old] != "default"}
     for option in OPTIONS:
         if option.name not in names:
             continue
-        value = resolved[option.name]
+        value = resolved[former.get(option.name, option.name)]
         if option.name == "cache_dir":
             value = Path(value)
         elif option.name in SECRETS:

@@ -38,7 +38,7 @@ default-oauth-refresh-lifetime | duration | 720h | defaultOAuthRefreshLifetime |
 proxy-health-interval | duration | 1m | proxyHealthInterval | How often workspace proxies are checked.
 additional-csp-policy | list | | additionalCSPPolicy | Directives added to the Content-Security-Policy.
 api-rate-limit | int | 512 | apiRateLimit | Requests a minute per user or address; a negative number turns it off. | hidden
-dangerous-disable-rate-limits | bool | | disableAll | Turn all rate limits off. | hidden env=CODER_RATE_LIMIT_DISABLE_ALL
+dangerous-disable-rate-limits | bool | | disableAll | Turn all rate limits off. | hidden
 dangerous-allow-cors-requests | bool | | dangerousAllowCORSRequests | Answer cross-origin requests. | hidden
 dangerous-allow-path-app-sharing | bool | | dangerousAllowPathAppSharing | Let path applications be shared.
 dangerous-allow-path-app-site-owner-access | bool | | dangerousAllowPathAppSiteOwnerAccess | Let site owners open others' path applications.
@@ -57,6 +57,9 @@ tls-allow-insecure-ciphers | bool | false | tlsAllowInsecureCiphers | Allow ciph
 tls-redirect-http-to-https | bool | true | redirectHTTP | Redirect HTTP to HTTPS when TLS is on. | hidden
 strict-transport-security | int | 0 | strictTransportSecurity | max-age of the HSTS header; 0 sends none.
 strict-transport-security-options | list | | strictTransportSecurityOptions | Further directives of the HSTS header.
+address | string | | | Deprecated: http-address or tls-address. | hidden short=a
+## Networking / Cluster | networking.cluster
+cluster-host | string | | clusterHost | Without effect: replicas find each other by the database.
 ## Networking / DERP | networking.derp
 derp-server-enable | bool | true | enable | Serve the embedded relay.
 derp-server-region-id | int | 999 | regionID | Region id of the embedded relay. | hidden
@@ -91,6 +94,7 @@ prometheus-aggregate-agent-stats-by | list | agent_name,template_name,username,w
 ## Introspection / Tracing | introspection.tracing
 trace | bool | | enable | Send traces by OpenTelemetry. | env=CODER_TRACE_ENABLE
 trace-logs | bool | | captureLogs | Add log lines to traces.
+trace-datadog | bool | false | dataDog | Without effect: that is about Go's runtime. | hidden
 trace-honeycomb-api-key | string | | | Send traces to Honeycomb with this key. | secret
 ## Introspection / pprof | introspection.pprof
 pprof-enable | bool | | enable | Serve debug endpoints.
@@ -136,6 +140,11 @@ oidc-organization-assign-default | bool | true | organizationAssignDefault | Put
 oidc-sign-in-text | string | OpenID Connect | signInText | Text of the login button.
 oidc-icon-url | url | | iconURL | Icon of the login button.
 oidc-signups-disabled-text | string | | signupsDisabledText | Shown when signups are off.
+oidc-redirect-url | url | | oidc-redirect-url | Where the provider sends people back to, when not the access URL. | hidden
+oidc-redirect-allowed-hosts | list | | oidcRedirectAllowedHosts | Without effect: people come back to the access URL. | hidden
+oidc-repair-links | bool | true | oidc-repair-links | Without effect: links are by issuer and subject. | hidden
+oidc-access-token-claims | bool | false | accessTokenClaims | Take claims from the access token. | hidden
+dangerous-oidc-email-fallback | bool | | dangerousOidcEmailFallback | Find users by e-mail address when nothing links them. | hidden
 dangerous-oidc-skip-issuer-checks | bool | | dangerousSkipIssuerChecks | Do not compare the issuer.
 ## Provisioning | provisioning
 provisioner-daemons | int | 3 | daemons | Built-in provisioner daemons.
@@ -150,11 +159,15 @@ terraform-path | string | terraform | terraformPath | terraform or tofu the buil
 terraform-provider | string | builtin | terraformProvider | "upstream" lets terraform install the coder/coder provider.
 ## Workspace Prebuilds | workspace_prebuilds
 workspace-prebuilds-reconciliation-interval | duration | 1m | reconciliation_interval | How often prebuilt workspaces are counted.
+workspace-prebuilds-reconciliation-backoff-interval | duration | 1m | reconciliation_backoff_interval | How long to wait after failures. | hidden
+workspace-prebuilds-reconciliation-backoff-lookback-period | duration | 1h | reconciliation_backoff_lookback_period | Which failures count. | hidden
+workspace-prebuilds-failure-hard-limit | int | 3 | failure_hard_limit | A preset that failed this often is left alone. | hidden
 ## Retention | retention
 audit-logs-retention | duration | 0 | audit_logs | Audit entries older than this are deleted; 0 keeps them.
 connection-logs-retention | duration | 0 | connection_logs | Connection entries older than this are deleted; 0 keeps them.
 api-keys-retention | duration | 7d | api_keys | Expired keys are kept this long.
 workspace-agent-logs-retention | duration | 7d | workspace_agent_logs | Agent logs are kept this long.
+boundary-log-retention | duration | 0 | boundary_logs | Without effect: there are no boundary logs.
 ## User Quiet Hours Schedule | userQuietHoursSchedule
 default-quiet-hours-schedule | string | CRON_TZ=UTC 0 0 * * * | defaultQuietHoursSchedule | When workspaces may be stopped for a template's requirement. | env=CODER_QUIET_HOURS_DEFAULT_SCHEDULE
 allow-custom-quiet-hours | bool | true | allowCustomQuietHours | Let users choose theirs.
@@ -163,6 +176,7 @@ ssh-hostname-prefix | string | coder. | sshHostnamePrefix | Prefix of host names
 workspace-hostname-suffix | string | coder | workspaceHostnameSuffix | Suffix of host names in SSH configurations.
 ssh-config-options | list | | sshConfigOptions | Options written to users' SSH configurations (key=value).
 web-terminal-renderer | string | canvas | webTerminalRenderer | How the web terminal draws (canvas, webgl, dom).
+hide-ai-tasks | bool | false | hideAITasks | Leave tasks out of the dashboard.
 cli-upgrade-message | string | | cliUpgradeMessage | Shown by clients of another version.
 ## Notifications | notifications
 notifications-method | string | smtp | method | How messages go out (smtp, webhook).
@@ -179,11 +193,41 @@ email-auth-username | string | | email.emailAuth.username | User at the mail ser
 email-auth-password | string | | | Password at the mail server. | secret
 email-auth-password-file | string | | email.emailAuth.passwordFile | File with that password.
 email-tls-starttls | bool | | email.emailTLS.startTLS | Turn to TLS once connected to the mail server.
-email-tls-skip-verify | bool | | email.emailTLS.insecureSkipVerify | Accept any certificate of the mail server.
-email-tls-ca-cert-file | string | | email.emailTLS.caCertFile | CA file the mail server is checked against.
+email-tls-skip-verify | bool | | email.emailTLS.insecureSkipVerify | Accept any certificate of the mail server. | env=CODER_EMAIL_TLS_SKIPVERIFY
+email-tls-ca-cert-file | string | | email.emailTLS.caCertFile | CA file the mail server is checked against. | env=CODER_EMAIL_TLS_CACERTFILE
+email-tls-server-name | string | | email.emailTLS.serverName | Name the mail server's certificate must have. | env=CODER_EMAIL_TLS_SERVERNAME
+email-tls-cert-file | string | | email.emailTLS.certFile | Certificate shown to the mail server. | env=CODER_EMAIL_TLS_CERTFILE
+email-tls-cert-key-file | string | | email.emailTLS.certKeyFile | Its private key. | env=CODER_EMAIL_TLS_CERTKEYFILE
+email-auth-identity | string | | email.emailAuth.identity | Identity for PLAIN authentication.
+notifications-store-sync-interval | duration | 2s | storeSyncInterval | Without effect: results are written at once. | hidden
+notifications-store-sync-buffer-size | int | 50 | storeSyncBufferSize | Without effect: results are written at once. | hidden
+notifications-lease-period | duration | 2m | leasePeriod | Without effect: a message is leased for as long as it may take. | hidden
+notifications-lease-count | int | 20 | leaseCount | Without effect: messages are leased one at a time. | hidden
+notifications-fetch-interval | duration | 15s | fetchInterval | Without effect: senders are woken. | hidden
+## Notifications / Email | notifications.email
+notifications-email-from | string | | from | Deprecated: email-from. | hidden
+notifications-email-smarthost | string | | smarthost | Deprecated: email-smarthost. | hidden
+notifications-email-hello | string | localhost | hello | Deprecated: email-hello. | hidden
+notifications-email-force-tls | bool | false | forceTLS | Deprecated: email-force-tls. | hidden
+notifications-email-auth-identity | string | | emailAuth.identity | Deprecated: email-auth-identity. | hidden
+notifications-email-auth-username | string | | emailAuth.username | Deprecated: email-auth-username. | hidden
+notifications-email-auth-password | string | | | Deprecated: email-auth-password. | secret hidden
+notifications-email-auth-password-file | string | | emailAuth.passwordFile | Deprecated: email-auth-password-file. | hidden
+notifications-email-tls-starttls | bool | | emailTLS.startTLS | Deprecated: email-tls-starttls. | hidden
+notifications-email-tls-server-name | string | | emailTLS.serverName | Deprecated: email-tls-server-name. | hidden env=CODER_NOTIFICATIONS_EMAIL_TLS_SERVERNAME
+notifications-email-tls-skip-verify | bool | | emailTLS.insecureSkipVerify | Deprecated: email-tls-skip-verify. | hidden env=CODER_NOTIFICATIONS_EMAIL_TLS_SKIPVERIFY
+notifications-email-tls-ca-cert-file | string | | emailTLS.caCertFile | Deprecated: email-tls-ca-cert-file. | hidden env=CODER_NOTIFICATIONS_EMAIL_TLS_CACERTFILE
+notifications-email-tls-cert-file | string | | emailTLS.certFile | Deprecated: email-tls-cert-file. | hidden env=CODER_NOTIFICATIONS_EMAIL_TLS_CERTFILE
+notifications-email-tls-cert-key-file | string | | emailTLS.certKeyFile | Deprecated: email-tls-cert-key-file. | hidden env=CODER_NOTIFICATIONS_EMAIL_TLS_CERTKEYFILE
 ## Telemetry | telemetry
 telemetry | bool | false | enable | Accepted for compatibility; nothing is ever sent. | env=CODER_TELEMETRY_ENABLE
+telemetry-enable | bool | | | Deprecated: telemetry. | env=CODER_TELEMETRY hidden
+telemetry-url | url | https://telemetry.coder.com | url | Accepted for compatibility; nothing is ever sent. | hidden
 ## General |
+external-auth-github-default-provider-enable | bool | true | externalAuthGithubDefaultProviderEnable | Without effect: there is no default application.
+enable-authz-recordings | bool | false | | Without effect. | hidden
+wg-tunnel-host | string | | wgtunnelHost | Without effect: there are no public tunnels. | hidden env=WGTUNNEL_HOST
+scim-use-legacy | bool | true | scimUseLegacy | Without effect: there is one SCIM API.
 cache-dir | string | ~/.cache/coder | cacheDir | Folder for files that can be made again. | env=CODER_CACHE_DIRECTORY
 postgres-url | string | | | URL of a PostgreSQL database; empty starts a built-in one. | env=CODER_PG_CONNECTION_URL secret
 postgres-auth | string | password | pgAuth | How to authenticate (password). | env=CODER_PG_AUTH
@@ -209,7 +253,7 @@ agent-fallback-troubleshooting-url | url | https://coder.com/docs/@v2.34.0/admin
 agent-stats-refresh-interval | duration | 30s | agentStatRefreshInterval | How often agents report. | hidden
 autobuild-poll-interval | duration | 1m | autobuildPollInterval | How often schedules are looked at. | hidden
 job-hang-detector-interval | duration | 1m | jobHangDetectorInterval | How often hanging jobs are looked for. | hidden
-metrics-cache-refresh-interval | duration | 4m | metricsCacheRefreshInterval | How often deployment figures are counted. | hidden
+metrics-cache-refresh-interval | duration | 4h | metricsCacheRefreshInterval | How often deployment figures are counted. | hidden
 """
 
 _KINDS: dict[str, Kind] = {

@@ -30,7 +30,7 @@ redirect_to_access_url redirect_to_access_url ?
 http_address http_address
 autobuild_poll_interval autobuild_poll_interval
 job_hang_detector_interval job_hang_detector_interval
-cluster.host =""
+cluster.host cluster_host
 derp.server.enable derp_server_enable
 derp.server.region_id derp_server_region_id
 derp.server.region_code derp_server_region_code
@@ -78,7 +78,7 @@ oidc.name_field oidc_name_field
 oidc.email_field oidc_email_field
 oidc.auth_url_params oidc_auth_url_params
 oidc.ignore_user_info oidc_ignore_userinfo
-oidc.source_user_info_from_access_token =false
+oidc.source_user_info_from_access_token oidc_access_token_claims
 oidc.organization_field oidc_organization_field
 oidc.organization_mapping oidc_organization_mapping
 oidc.organization_assign_default oidc_organization_assign_default
@@ -94,13 +94,13 @@ oidc.sign_in_text oidc_sign_in_text
 oidc.icon_url oidc_icon_url
 oidc.signups_disabled_text oidc_signups_disabled_text
 oidc.skip_issuer_checks dangerous_oidc_skip_issuer_checks
-oidc.redirect_url =""
-oidc.auto_repair_links =true
-oidc.email_fallback =false
-oidc.redirect_allowed_hosts =null
+oidc.redirect_url oidc_redirect_url
+oidc.auto_repair_links oidc_repair_links
+oidc.email_fallback dangerous_oidc_email_fallback
+oidc.redirect_allowed_hosts oidc_redirect_allowed_hosts
 telemetry.enable telemetry
 telemetry.trace =false
-telemetry.url =""
+telemetry.url telemetry_url
 tls.enable tls_enable
 tls.address tls_address
 tls.redirect_http tls_redirect_http_to_https
@@ -116,7 +116,7 @@ tls.allow_insecure_ciphers tls_allow_insecure_ciphers
 trace.enable trace
 trace.honeycomb_api_key trace_honeycomb_api_key
 trace.capture_logs trace_logs
-trace.data_dog =false
+trace.data_dog trace_datadog
 http_cookies.secure_auth_cookie secure_auth_cookie ?
 http_cookies.same_site samesite_auth_cookie
 http_cookies.host_prefix host_prefix_cookie ?
@@ -127,7 +127,7 @@ metrics_cache_refresh_interval metrics_cache_refresh_interval
 agent_stat_refresh_interval agent_stats_refresh_interval
 agent_fallback_troubleshooting_url agent_fallback_troubleshooting_url
 browser_only browser_only ?
-scim_use_legacy =true
+scim_use_legacy scim_use_legacy
 provisioner.daemons provisioner_daemons
 provisioner.daemon_types provisioner_types
 provisioner.daemon_poll_interval provisioner_daemon_poll_interval
@@ -172,42 +172,42 @@ retention.audit_logs audit_logs_retention
 retention.connection_logs connection_logs_retention
 retention.api_keys api_keys_retention
 retention.workspace_agent_logs workspace_agent_logs_retention
-retention.boundary_logs =0
+retention.boundary_logs boundary_log_retention
 cli_upgrade_message cli_upgrade_message ?
 terms_of_service_url terms_of_service_url ?
 notifications.max_send_attempts notifications_max_send_attempts
 notifications.retry_interval notifications_retry_interval
-notifications.sync_interval =2000000000
-notifications.sync_buffer_size =50
-notifications.lease_period =120000000000
-notifications.lease_count =20
-notifications.fetch_interval =15000000000
+notifications.sync_interval notifications_store_sync_interval
+notifications.sync_buffer_size notifications_store_sync_buffer_size
+notifications.lease_period notifications_lease_period
+notifications.lease_count notifications_lease_count
+notifications.fetch_interval notifications_fetch_interval
 notifications.method notifications_method
 notifications.dispatch_timeout notifications_dispatch_timeout
 notifications.email.from email_from
 notifications.email.smarthost email_smarthost
 notifications.email.hello email_hello
-notifications.email.auth.identity =""
+notifications.email.auth.identity email_auth_identity
 notifications.email.auth.username email_auth_username
 notifications.email.auth.password email_auth_password
 notifications.email.auth.password_file email_auth_password_file
 notifications.email.tls.start_tls email_tls_starttls
-notifications.email.tls.server_name =""
+notifications.email.tls.server_name email_tls_server_name
 notifications.email.tls.insecure_skip_verify email_tls_skip_verify
 notifications.email.tls.ca_file email_tls_ca_cert_file
-notifications.email.tls.cert_file =""
-notifications.email.tls.key_file =""
+notifications.email.tls.cert_file email_tls_cert_file
+notifications.email.tls.key_file email_tls_cert_key_file
 notifications.email.force_tls email_force_tls
 notifications.webhook.endpoint notifications_webhook_endpoint
 notifications.inbox.enabled notifications_inbox_enabled
 additional_csp_policy additional_csp_policy ?
 workspace_hostname_suffix workspace_hostname_suffix
 workspace_prebuilds.reconciliation_interval workspace_prebuilds_reconciliation_interval
-workspace_prebuilds.reconciliation_backoff_interval =60000000000
-workspace_prebuilds.reconciliation_backoff_lookback =3600000000000
-workspace_prebuilds.failure_hard_limit =3
+workspace_prebuilds.reconciliation_backoff_interval workspace_prebuilds_reconciliation_backoff_interval
+workspace_prebuilds.reconciliation_backoff_lookback workspace_prebuilds_reconciliation_backoff_lookback_period
+workspace_prebuilds.failure_hard_limit workspace_prebuilds_failure_hard_limit
 stats_collection.usage_stats.enable stats_collection_usage_stats_enable
-address =""
+address address
 """
 """Path in the tree, then the option that is there or `=` and JSON; `?` leaves an empty value out, as upstream does."""
 
@@ -251,6 +251,8 @@ def _leaf(ctx: Context, name: str) -> Any:
 def _value(ctx: Context, option: Option) -> Any:
     if option.secret:
         return None
+    if option.name == "api_rate_limit" and ctx.config.dangerous_disable_rate_limits:
+        return -1  # what it comes to
     if ctx.config.resolved is not None:
         return ctx.config.resolved[option.name]
     return getattr(ctx.config, option.name, option.default)

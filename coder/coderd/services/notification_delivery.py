@@ -217,8 +217,24 @@ def _connect(config: ServerConfig) -> smtplib.SMTP:
     return server
 
 
+class _MailTls(ssl.SSLContext):
+    """As for any client; the certificate may be for another name than the one that was dialled."""
+
+    server_name = ""
+
+    def wrap_socket(self, sock: Any, *, server_hostname: Any = None, **more: Any) -> ssl.SSLSocket:  # type: ignore[override]
+        return super().wrap_socket(sock, server_hostname=self.server_name or server_hostname, **more)
+
+
 def _tls(config: ServerConfig) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=config.email_tls_ca_cert_file or None)
+    context = _MailTls(ssl.PROTOCOL_TLS_CLIENT)
+    context.server_name = config.email_tls_server_name
+    if config.email_tls_ca_cert_file:
+        context.load_verify_locations(config.email_tls_ca_cert_file)
+    else:
+        context.load_default_certs()
+    if config.email_tls_cert_file:
+        context.load_cert_chain(config.email_tls_cert_file, config.email_tls_cert_key_file or None)
     if config.email_tls_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

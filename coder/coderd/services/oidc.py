@@ -68,7 +68,7 @@ class OidcProvider:
             auth_url=str(found.get("authorization_endpoint", "")),
             token_url=str(found.get("token_endpoint", "")),
             scopes=config.oidc_scopes,
-            redirect_url=self._ctx.access_url + CALLBACK,
+            redirect_url=config.oidc_redirect_url or self._ctx.access_url + CALLBACK,
             extra={str(name): str(value) for name, value in params.items()},
             pkce="S256" in (found.get("code_challenge_methods_supported") or ()),
         )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
 
 from coder.base.config import Inputs
+from coder.cli.server import _FILE_OPTIONS
 from coder.coderd.config import ONLY_SHOWN, ServerConfig, ignored_settings, server_config
+from coder.coderd.options import OPTIONS
 
 SOURCES = Path(__file__).parents[3] / "coder"
 DECLARED_IN = {"config.py", "options.py"}
 SHOWN_IN = "deployment.py"
+NOT_OURS = {"disable-chat-sharing", "external-auth-providers"}  # no chats; the providers are numbered variables
+RECORDED = Path(__file__).parents[2] / "data" / "api" / "recorded" / "exchanges" / "deployment.jsonl"
 
 
 def readers(names: set[str]) -> dict[str, set[str]]:
@@ -43,3 +48,35 @@ def test_settings_without_effect_are_told() -> None:
     config = server_config(given, Path("/nowhere"))
     assert config.resolved is not None
     assert ignored_settings(config.resolved) == ["--tls-ciphers", "--update-check", "--browser-only"]
+
+
+def test_former_names_still_count() -> None:
+    env = {
+        "CODER_NOTIFICATIONS_EMAIL_FROM": "a@b.c",
+        "CODER_NOTIFICATIONS_EMAIL_AUTH_PASSWORD": "pw",
+        "CODER_ADDRESS": "127.0.0.1:1",
+        "CODER_EMAIL_TLS_CACERTFILE": "/ca",
+    }
+    config = server_config(Inputs(env=env), Path("/nowhere"))
+    assert (config.email_from, config.email_auth_password.reveal()) == ("a@b.c", "pw")
+    assert (config.http_address, config.email_tls_ca_cert_file) == ("127.0.0.1:1", "/ca")
+    assert config.resolved is not None
+    assert ignored_settings(config.resolved) == []
+
+
+def test_flags_and_variables_are_the_recorded_ones() -> None:
+    lines = map(json.loads, RECORDED.read_text().splitlines())
+    shown = next(line["response"]["body"]["options"] for line in lines if line["request"]["path"].endswith("/config"))
+    ours = {option.flag: option for option in OPTIONS}
+    ours |= {option.flag: option for option in _FILE_OPTIONS}
+    wrong = []
+    for option in shown:
+        group = option.get("group", {}).get("name", "")
+        if group.startswith(("AI ", "Chat", "Template Builder")) or option["flag"] in NOT_OURS:
+            continue
+        mine = ours.get(option["flag"])
+        if mine is None:
+            wrong.append(f"{option['flag']} is missing")
+        elif mine.env != option.get("env", ""):
+            wrong.append(f"{option['flag']}: {option.get('env')} became {mine.env}")
+    assert not wrong, wrong
