@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -16,13 +17,14 @@ from coder.coderd.services.agent_connections import AgentConnections, monitored
 from coder.rpc.session import open_session
 
 AGENT = UUID(int=1)
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class Scene:
     """A server whose database is a list of what was asked of it."""
 
     def __init__(self) -> None:
-        self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT), build_id=UUID(int=5))
+        self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
         self.current: Any = self.place
         self.calls: list[tuple[str, float]] = []
         connections = AgentConnections(None)  # type: ignore[arg-type]
