@@ -207,6 +207,13 @@ _FORMER = {"address": "http_address"} | {
     f"notifications_{option.name}": option.name for option in OPTIONS if option.name.startswith("email_")
 }
 """Deprecated names of settings; what is given under one of them counts, as upstream has it."""
+_FORMER_OF = {name: former for former, name in _FORMER.items()}
+
+
+def effective_name(resolved: Resolved, name: str) -> str:
+    """The option whose value counts for a setting: its former name when that was given."""
+    former = _FORMER_OF.get(name)
+    return former if former and resolved.sources[former] != "default" else name
 
 
 def ignored_settings(resolved: Resolved) -> list[str]:
@@ -241,11 +248,10 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     resolved = resolve(OPTIONS, inputs)
     names = {item.name for item in fields(ServerConfig)} - {"data_dir", "resolved"}
     values: dict[str, Any] = {}
-    former = {name: old for old, name in _FORMER.items() if resolved.sources[old] != "default"}
     for option in OPTIONS:
         if option.name not in names:
             continue
-        value = resolved[former.get(option.name, option.name)]
+        value = resolved[effective_name(resolved, option.name)]
         if option.name == "cache_dir":
             value = Path(value)
         elif option.name in SECRETS:

@@ -143,8 +143,8 @@ oidc-signups-disabled-text | string | | signupsDisabledText | Shown when signups
 oidc-redirect-url | url | | oidc-redirect-url | Where the provider sends people back to, when not the access URL. | hidden
 oidc-redirect-allowed-hosts | list | | oidcRedirectAllowedHosts | Without effect: people come back to the access URL. | hidden
 oidc-repair-links | bool | true | oidc-repair-links | Without effect: links are by issuer and subject. | hidden
-oidc-access-token-claims | bool | false | accessTokenClaims | Take claims from the access token. | hidden
-dangerous-oidc-email-fallback | bool | | dangerousOidcEmailFallback | Find users by e-mail address when nothing links them. | hidden
+oidc-access-token-claims | bool | false | accessTokenClaims | Without effect: claims come from the id token and the user info. | hidden
+dangerous-oidc-email-fallback | bool | | dangerousOidcEmailFallback | Without effect. | hidden
 dangerous-oidc-skip-issuer-checks | bool | | dangerousSkipIssuerChecks | Do not compare the issuer.
 ## Provisioning | provisioning
 provisioner-daemons | int | 3 | daemons | Built-in provisioner daemons.
@@ -159,9 +159,9 @@ terraform-path | string | terraform | terraformPath | terraform or tofu the buil
 terraform-provider | string | builtin | terraformProvider | "upstream" lets terraform install the coder/coder provider.
 ## Workspace Prebuilds | workspace_prebuilds
 workspace-prebuilds-reconciliation-interval | duration | 1m | reconciliation_interval | How often prebuilt workspaces are counted.
-workspace-prebuilds-reconciliation-backoff-interval | duration | 1m | reconciliation_backoff_interval | How long to wait after failures. | hidden
-workspace-prebuilds-reconciliation-backoff-lookback-period | duration | 1h | reconciliation_backoff_lookback_period | Which failures count. | hidden
-workspace-prebuilds-failure-hard-limit | int | 3 | failure_hard_limit | A preset that failed this often is left alone. | hidden
+workspace-prebuilds-reconciliation-backoff-interval | duration | 1m | reconciliation_backoff_interval | Without effect. | hidden
+workspace-prebuilds-reconciliation-backoff-lookback-period | duration | 1h | reconciliation_backoff_lookback_period | Without effect. | hidden
+workspace-prebuilds-failure-hard-limit | int | 3 | failure_hard_limit | Without effect. | hidden
 ## Retention | retention
 audit-logs-retention | duration | 0 | audit_logs | Audit entries older than this are deleted; 0 keeps them.
 connection-logs-retention | duration | 0 | connection_logs | Connection entries older than this are deleted; 0 keeps them.
@@ -176,7 +176,7 @@ ssh-hostname-prefix | string | coder. | sshHostnamePrefix | Prefix of host names
 workspace-hostname-suffix | string | coder | workspaceHostnameSuffix | Suffix of host names in SSH configurations.
 ssh-config-options | list | | sshConfigOptions | Options written to users' SSH configurations (key=value).
 web-terminal-renderer | string | canvas | webTerminalRenderer | How the web terminal draws (canvas, webgl, dom).
-hide-ai-tasks | bool | false | hideAITasks | Leave tasks out of the dashboard.
+hide-ai-tasks | bool | false | hideAITasks | Without effect: the dashboard has no page of tasks.
 cli-upgrade-message | string | | cliUpgradeMessage | Shown by clients of another version.
 ## Notifications | notifications
 notifications-method | string | smtp | method | How messages go out (smtp, webhook).
@@ -198,7 +198,7 @@ email-tls-ca-cert-file | string | | email.emailTLS.caCertFile | CA file the mail
 email-tls-server-name | string | | email.emailTLS.serverName | Name the mail server's certificate must have. | env=CODER_EMAIL_TLS_SERVERNAME
 email-tls-cert-file | string | | email.emailTLS.certFile | Certificate shown to the mail server. | env=CODER_EMAIL_TLS_CERTFILE
 email-tls-cert-key-file | string | | email.emailTLS.certKeyFile | Its private key. | env=CODER_EMAIL_TLS_CERTKEYFILE
-email-auth-identity | string | | email.emailAuth.identity | Identity for PLAIN authentication.
+email-auth-identity | string | | email.emailAuth.identity | Without effect: the user is who signs in.
 notifications-store-sync-interval | duration | 2s | storeSyncInterval | Without effect: results are written at once. | hidden
 notifications-store-sync-buffer-size | int | 50 | storeSyncBufferSize | Without effect: results are written at once. | hidden
 notifications-lease-period | duration | 2m | leasePeriod | Without effect: a message is leased for as long as it may take. | hidden

@@ -44,7 +44,7 @@ async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> 
     with netns.open_net() as net:
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
-            await trio.sleep(0.2)
+            await bob.wait(10, lambda got: "serving" in got)
             total = 40_000_000
             await alice.tell(send=5000, to=2, bytes=total, rate=2_000_000)
             await alice.wait(5, lambda got: got.get("path") == "direct")
@@ -69,7 +69,7 @@ async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() ->
     with netns.open_net() as net:
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
-            await trio.sleep(0.2)
+            await bob.wait(10, lambda got: "serving" in got)
             await alice.tell(send=5000, to=2, bytes=12_000_000, rate=4_000_000)
             await alice.wait(5, lambda got: got.get("path") == "direct")
             await bob.wait(5, lambda got: got.get("received", 0) > 1_000_000)
@@ -92,7 +92,7 @@ async def test_without_udp_everything_takes_the_relay() -> None:
     with netns.open_net() as net:
         async with two_nodes(net, "nodirect") as (alice, bob):
             await bob.tell(serve=5000)
-            await trio.sleep(0.2)
+            await bob.wait(10, lambda got: "serving" in got)
             await alice.tell(send=5000, to=2, bytes=4_000_000, rate=10_000_000)
             await bob.wait(10, lambda got: "finished" in got)
             assert alice.latest["path"] == "relayed"

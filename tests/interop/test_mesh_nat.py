@@ -43,7 +43,7 @@ async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await trio.sleep(0.2)
+            await agent.wait(10, lambda got: "serving" in got)
             began = trio.current_time()
             await client.tell(send=5000, to=2, bytes=30_000_000, rate=2_000_000)
             await client.wait(5, lambda got: got.get("path") == "direct")
@@ -64,7 +64,7 @@ async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() 
     with natworld.open_world(hard=("nata", "natb")) as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await trio.sleep(0.2)
+            await agent.wait(10, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=6_000_000, rate=2_000_000)
             await agent.wait(15, lambda got: "finished" in got)
             await client.wait(5, lambda got: "done" in got)
@@ -88,7 +88,7 @@ async def test_two_networks_behind_one_router_meet_where_it_turns_packets_around
 
         async with nodes(world, "10.77.0.2", hairpin) as (client, agent):
             await agent.tell(serve=5000)
-            await trio.sleep(0.2)
+            await agent.wait(10, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=2_000_000, rate=2_000_000)
             if turns:
                 await client.wait(5, lambda got: got.get("path") == "direct")
@@ -112,7 +112,7 @@ async def test_a_lent_port_leads_through_two_difficult_routers() -> None:
                 await agent.wait(10, lambda got: got["info"]["endpoints"][0] == lent)
                 await introduce(client, agent)
                 await agent.tell(serve=5000)
-                await trio.sleep(0.2)
+                await agent.wait(10, lambda got: "serving" in got)
                 await client.tell(send=5000, to=2, bytes=2_000_000, rate=2_000_000)
                 await client.wait(5, lambda got: got.get("path") == "direct")
                 assert client.latest["endpoint"] == lent
@@ -126,7 +126,7 @@ async def test_the_address_changes_in_the_middle_of_a_transfer() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await trio.sleep(0.2)
+            await agent.wait(10, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=14_000_000, rate=2_000_000)
             await client.wait(5, lambda got: got.get("path") == "direct")
             world.move("client", "192.168.72.77")
@@ -145,7 +145,7 @@ async def test_datagrams_that_come_back_no_more_cost_no_byte() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await trio.sleep(0.2)
+            await agent.wait(10, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=20_000_000, rate=2_000_000)
             await client.wait(5, lambda got: got.get("path") == "direct")
             world.one_way("natb")
@@ -162,7 +162,7 @@ async def test_a_cable_pulled_and_put_back() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await trio.sleep(0.2)
+            await agent.wait(10, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=20_000_000, rate=2_000_000)
             await client.wait(5, lambda got: got.get("path") == "direct")
             world.unplug("client")

@@ -5,8 +5,8 @@ For tests that put nodes into network namespaces. Run as `python -m tests.kit.me
   router INSIDE OUTSIDE HOST     -> lends ports by PCP; needs World.lend_ports
   node NUMBER HOST PORT STUN [nodirect] -> {"info": …} whenever it changes; then commands:
       {"peer": info}             install a peer
-      {"serve": PORT}            count and hash what comes in on a TCP port -> {"received": …} every 0.1 s
-      {"send": PORT, "to": N, "bytes": …, "rate": …}   -> {"sent": …, "path": …} every 0.1 s, {"done": …, "sha256": …}
+      {"serve": PORT}            count and hash what comes in on a TCP port -> {"serving": PORT}, then {"received": …}
+      {"send": PORT, "to": N, "bytes": …, "rate": …}   -> {"sent": …, "path": …}, {"done": …, "sha256": …}
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ def install(mesh: Node, peer: dict[str, Any]) -> None:
 
 async def serve(mesh: Node, port: int) -> None:
     listener = mesh.tcp_listen(port)
+    put(serving=port)
     stream = await listener.accept()
     digest = hashlib.sha256()
     total = 0

@@ -145,6 +145,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         with trio.move_on_after(IDLE_SECONDS / 2):
             await ctx.stopping.wait()
         await pool.drop_idle(0 if ctx.stopping.is_set() else IDLE_SECONDS)
-    await trio.sleep(LAST_SECONDS)
+    if pool.exchanges:
+        await trio.sleep(LAST_SECONDS)
     for scope in pool.exchanges:
         scope.cancel()

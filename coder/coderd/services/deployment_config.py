@@ -14,7 +14,7 @@ from msgspec import to_builtins
 
 from coder.base.config import Option
 from coder.base.duration import format_duration
-from coder.coderd.config import struct_value
+from coder.coderd.config import effective_name, struct_value
 from coder.coderd.options import OPTIONS
 from coder.coderd.services.authorization import require
 from coder.domain.policy import Resource, Subject
@@ -254,7 +254,7 @@ def _value(ctx: Context, option: Option) -> Any:
     if option.name == "api_rate_limit" and ctx.config.dangerous_disable_rate_limits:
         return -1  # what it comes to
     if ctx.config.resolved is not None:
-        return ctx.config.resolved[option.name]
+        return ctx.config.resolved[effective_name(ctx.config.resolved, option.name)]
     return getattr(ctx.config, option.name, option.default)
 
 

@@ -1,8 +1,8 @@
 """How the C library treats memory that bulk transfers free: it is kept instead of being given back at once.
 
 A transfer allocates and frees pieces of 64 KiB to 1 MiB, thousands a second. glibc returns each to the kernel by itself
-and asks for it again, and the kernel clears every page anew: 600 page faults a MiB copied into a workspace, half of the
-agent's CPU time (docs/performance.md). Other C libraries are left alone.
+and asks for it again, and the kernel clears every page anew: 600 page faults a MiB copied into a workspace
+(docs/performance.md). Other C libraries are left alone.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ another source (a mirror inside) names it, whoever wants no downloads turns them
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import os
@@ -18,8 +17,6 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
@@ -28,6 +25,7 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
+from coder.provisionerd.terraform.file_lock import locked
 
 VERSION = "1.11.4"
 "The release everything here was tested with."
@@ -35,7 +33,6 @@ _MAX_ARCHIVE = 200 << 20
 _MAX_PROGRAM = 600 << 20
 _TIMEOUT = 600.0
 "Seconds for the archive, on a slow line."
-_POLL = 0.1
 _UNFINISHED = ".unfinished-"
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm"}
 
@@ -59,7 +56,7 @@ async def download(url: str, folder: Path, version: str = VERSION) -> Path:
         return program
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        async with _exclusive(folder / "terraform.lock"):
+        async with locked(folder / "terraform.lock"):
             if not program.exists():
                 _log.info("terraform is not installed; fetching it", version=version, source=url)
                 archive, wanted = await _fetch(url, version)
@@ -120,19 +117,3 @@ def _install(archive: bytes, wanted: str, program: Path) -> None:
         raise DownloadFailed("the archive cannot be unpacked") from problem
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-@asynccontextmanager
-async def _exclusive(path: Path) -> AsyncIterator[None]:
-    with path.open("w") as file:
-        while not _try_lock(file.fileno()):  # noqa: ASYNC110 - the event is in another process
-            await trio.sleep(_POLL)
-        yield
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
 
-_POLL = 0.05
+from coder.provisionerd.terraform.file_lock import locked
 
 
 class PluginCache:
@@ -25,16 +24,5 @@ class PluginCache:
         async with self._lock:
             plugins = self._folder / "plugins"
             plugins.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Other processes hold the file lock; waiting in a thread could not be cancelled, so poll.
-            with (self._folder / "plugins.lock").open("w") as file:
-                while not _try_lock(file.fileno()):  # noqa: ASYNC110 - the event is in another process
-                    await trio.sleep(_POLL)
+            async with locked(self._folder / "plugins.lock"):
                 yield plugins
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

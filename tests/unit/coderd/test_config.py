@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coder.base.config import Inputs
 from coder.cli.server import _FILE_OPTIONS
-from coder.coderd.config import ONLY_SHOWN, ServerConfig, ignored_settings, server_config
+from coder.coderd.config import ONLY_SHOWN, ServerConfig, effective_name, ignored_settings, server_config
 from coder.coderd.options import OPTIONS
 
 SOURCES = Path(__file__).parents[3] / "coder"
@@ -62,6 +62,8 @@ def test_former_names_still_count() -> None:
     assert (config.http_address, config.email_tls_ca_cert_file) == ("127.0.0.1:1", "/ca")
     assert config.resolved is not None
     assert ignored_settings(config.resolved) == []
+    assert effective_name(config.resolved, "email_from") == "notifications_email_from"
+    assert effective_name(config.resolved, "email_hello") == "email_hello"
 
 
 def test_flags_and_variables_are_the_recorded_ones() -> None:

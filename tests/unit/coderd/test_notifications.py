@@ -6,12 +6,15 @@ import asyncio
 import email
 import json
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.policy import default as mail_policy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any, cast
 from uuid import UUID
@@ -22,14 +25,17 @@ from aiosmtpd.controller import Controller
 from sqlalchemy import text
 
 from coder.base.clock import FakeClock
+from coder.base.config import Inputs
 from coder.base.secret import Secret
-from coder.coderd.services.notification_delivery import deliver_due
+from coder.coderd.config import server_config
+from coder.coderd.services.notification_delivery import _connect, deliver_due
 from coder.coderd.store import inbox as inbox_store
 from coder.coderd.store import notifications as store
 from coder.coderd.store.notifications import MessageRow
 from coder.domain.notice_templates import TEMPLATES, TEST
 from coder.domain.notices import Reader, fill, render
 from tests.kit.agents import dial_link, eventually
+from tests.kit.certificates import Authority
 from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check_list
 from tests.kit.workspaces import create, settled, workspace_world
@@ -53,12 +59,12 @@ class Mailbox:
 
 
 @contextmanager
-def mail_server() -> Iterator[tuple[Mailbox, str]]:
+def mail_server(tls: ssl.SSLContext | None = None) -> Iterator[tuple[Mailbox, str]]:
     box = Mailbox()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]  # the library cannot choose one itself
     # Made by hand: asyncio's own way to a new loop is closed inside trio once trio-asyncio has been imported.
-    controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname="127.0.0.1", port=port)
+    controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname="127.0.0.1", port=port, tls_context=tls)
     controller.start()
     try:
         yield box, f"127.0.0.1:{port}"
@@ -122,6 +128,31 @@ async def test_mail_goes_out_and_again_when_it_was_refused() -> None:
         text, page = (part.get_content() for part in mail.iter_parts())
         assert "Hi admin," in text and f"{world.ctx.access_url}/deployment/notifications?tab=settings" in text
         assert "<h1>A test notification</h1>" in page
+
+
+async def test_mail_by_tls_to_a_server_of_another_name(tmp_path: Path) -> None:
+    """It is dialled by its address and has a certificate for its name; it wants one of us as well."""
+    authority = Authority(tmp_path)
+    tls = authority.server_context("mail.example.com")
+    tls.load_verify_locations(authority.file)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    ours, key = authority.issue("coder.example.com")
+    with mail_server(tls) as (box, address):
+        env = {
+            "CODER_EMAIL_SMARTHOST": address,
+            "CODER_EMAIL_FROM": "coder@example.com",
+            "CODER_EMAIL_TLS_STARTTLS": "true",
+            "CODER_EMAIL_TLS_CACERTFILE": authority.file,
+            "CODER_EMAIL_TLS_SERVERNAME": "mail.example.com",
+            "CODER_EMAIL_TLS_CERTFILE": ours,
+            "CODER_EMAIL_TLS_CERTKEYFILE": key,
+        }
+        config = server_config(Inputs(env=env), tmp_path)
+        with _connect(config) as server:
+            assert server.noop()[0] == 250
+        with pytest.raises(ssl.SSLCertVerificationError), _connect(replace(config, email_tls_server_name="")):
+            pass
+    assert box.mails == []
 
 
 async def _refused_once(box: Mailbox) -> bool:
