@@ -121,6 +121,12 @@ def _device(data: bytes) -> object:
     return pair.a.device.receive_batch_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0)
 
 
+def _refuses(data: bytes) -> object:
+    from tests.kit.wireguard_pair import Pair
+
+    return Pair().a.device.refuses_untrusted(data)
+
+
 def _quietly(data: bytes) -> object:
     from tests.kit.wireguard_pair import Pair
 
@@ -207,6 +213,7 @@ MESH = {
         lambda d: read_response_untrusted(INITIATED, OURS, *_cut(d, 32, 16), NO_PSK), (CryptoError,), [bytes(48)]
     ),
     "core/tunnel/device.py:Device.receive_untrusted": Harness(_device, (), [bytes((1, 0, 0, 0)) + bytes(144)]),
+    "core/tunnel/device.py:Device.refuses_untrusted": Harness(_refuses, (), [bytes(148), bytes(92)]),
     "core/tunnel/device.py:Device.open_quietly_untrusted": Harness(_quietly, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
     "core/tunnel/device.py:Device.receive_batch_untrusted": Harness(_device, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
     "core/tunnel/handshake.py:Handshaker.accept_initiation_untrusted": Harness(

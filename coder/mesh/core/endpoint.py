@@ -42,6 +42,7 @@ longer for a megabyte, and the relay twice as long."""
 _PSEUDO_RELAY = "127.3.3.40"
 """Peers are told that we saw their relayed ping come from this address, the port being the region."""
 _TRANSPORT = 4
+_HANDSHAKE = (b"\1\0\0\0", b"\2\0\0\0")
 _MAX_STAGED_CALLS = 1024
 _LATELY = 1.0
 """Ours: seconds; much less than what makes a session inactive."""
@@ -293,8 +294,17 @@ class Endpoint:
         if firsts.count(_TRANSPORT) == len(firsts):
             self._receive_wireguard(memoryview(buffer)[:size], size, segment, source, now)
             return
+        is_known = self._by_address.by_address.get(source) is not None
+        view = memoryview(buffer)
         for at in range(0, size, segment):
-            datagram = bytes(buffer[at : min(at + segment, size)])
+            part = view[at : min(at + segment, size)]
+            if buffer.startswith(_HANDSHAKE, at):  # an answer of STUN begins with 1 as well
+                if not is_known:
+                    self.dropped_strangers += 1
+                    continue
+                if self.device.refuses_untrusted(part):
+                    continue
+            datagram = bytes(part)
             if datagram.startswith(disco.MAGIC):
                 self._receive_disco(datagram, source, b"", now)
             elif is_stun(datagram):

@@ -2,14 +2,13 @@
 
 Lives here: key pairs, Diffie-Hellman, `nodekey:`/`discokey:` texts, the 34-byte "np" form.
 Does not live here: what a key is used for; key storage.
-Obeys: RFC 7748 (X25519); text forms as recorded in the wire vectors (keys.json).
+Obeys: RFC 7748 (X25519); text forms as recorded in the wire vectors (keys.json). Why libsodium:
+docs/decisions/nacl-box.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from coder.mesh.core.errors import CryptoError
 
@@ -22,6 +21,21 @@ DISCO_PREFIX = "discokey:"
 MACHINE_PREFIX = "mkey:"
 PRIVATE_PREFIX = "privkey:"
 _BINARY_NODE = b"np"
+
+
+_Multiply = Callable[[bytes, bytes], bytes]
+_multiply: _Multiply | None = None
+_multiply_base: Callable[[bytes], bytes] | None = None
+
+
+def _load() -> tuple[_Multiply, Callable[[bytes], bytes]]:
+    """X25519 of libsodium, loaded with the first key: `coder version` must not pay its 3 ms."""
+    global _multiply, _multiply_base
+    if _multiply is None or _multiply_base is None:
+        from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
+
+        _multiply, _multiply_base = crypto_scalarmult, crypto_scalarmult_base
+    return _multiply, _multiply_base
 
 
 class PublicKey(bytes):
@@ -102,7 +116,7 @@ class PublicKey(bytes):
 class PrivateKey:
     """A Curve25519 secret. Never shown by repr; `reveal()` gives the bytes."""
 
-    __slots__ = ("_key", "_raw", "public")
+    __slots__ = ("_raw", "public")
 
     public: PublicKey
     """The public half."""
@@ -111,8 +125,8 @@ class PrivateKey:
         if len(raw) != KEY_SIZE:
             raise CryptoError("bad_key_length", "a private key has 32 bytes")
         self._raw = bytes(raw)
-        self._key = X25519PrivateKey.from_private_bytes(self._raw)
-        self.public = PublicKey(self._key.public_key().public_bytes_raw())
+        # 19 us; OpenSSL, which makes a key object on the way, needs 34.
+        self.public = PublicKey((_multiply_base or _load()[1])(self._raw))
 
     @classmethod
     def generate(cls, random: Random) -> PrivateKey:
@@ -139,8 +153,8 @@ class PrivateKey:
     def exchange(self, peer: bytes) -> bytes:
         """The X25519 shared secret; CryptoError when the peer's point has low order (the result would be zero)."""
         try:
-            return self._key.exchange(X25519PublicKey.from_public_bytes(peer))
-        except ValueError as error:
+            return (_multiply or _load()[0])(self._raw, peer)
+        except (RuntimeError, ValueError) as error:
             raise CryptoError("low_order_point", "the peer's public key is unusable") from error
 
     def __eq__(self, other: object) -> bool:

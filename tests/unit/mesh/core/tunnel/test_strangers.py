@@ -142,3 +142,27 @@ def test_a_whole_node_remembers_no_stranger() -> None:
         endpoint.flush(world.now)
     assert weight(parts) == before
     assert two.sent_udp + two.sent_relay == sent, "and gets no answer"
+
+
+@pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
+def test_from_where_a_peer_is_only_what_it_signed_is_read(size: int, kind: int) -> None:
+    """Forged handshakes end at their mac1; answers of a STUN server, which begin alike, are not taken for such."""
+    world = World()
+    one, two = acquainted(world)
+    one.say(two, b"hello")
+    world.run(2.0)
+    endpoint = two.endpoint
+    heard: list[bytes] = []
+    two.stun = heard.append  # type: ignore[method-assign]
+    forged = noise(Random(3), size, kind)
+    answer = bytes((kind, 1, 0, size - 20)) + (0x2112A442).to_bytes(4, "big") + bytes(size - 8)
+    before = endpoint.device.stats.malformed, endpoint.dropped_strangers
+    for source in (one.udp_address, ("198.51.100.1", 3478)):
+        for datagram in (forged, answer):
+            endpoint.receive_udp(bytearray(datagram), size, size, source, world.now)
+    assert heard == [answer, answer]
+    assert (endpoint.device.stats.malformed, endpoint.dropped_strangers) == (before[0] + 1, before[1] + 1)
+    world.run(200.0)  # the keys are old
+    one.say(two, b"again")
+    world.run(202.0)
+    assert two.heard()[-1] == b"again", "a genuine initiation from there is answered"
