@@ -20,9 +20,13 @@ from coder.domain.overlay import LEGACY_AGENT_ADDRESS, agent_addresses
 MAX_UPDATES = 1024
 "Peer updates in one delivery; larger batches are split (section 3.3)."
 
+MAX_REVOKED = 1024
+"Words for agents that are away; the oldest are forgotten."
+
 OVERWRITTEN = "peer ID overwritten by new connection"
 CLOSED = "coordinator closed"
 OVERFLOW = "failed to update tunnel peer mapping"
+SHUT_OUT = "no longer allowed"
 HANDSHAKE_ERROR = "ready for handshake error"
 "Clients go on after an error that starts with this one."
 
@@ -178,6 +182,9 @@ class _Tunnels:
         for destination in tuple(self._by_source.get(source, ())):
             self.remove(source, destination)
 
+    def destinations_of(self, source: UUID) -> list[UUID]:
+        return sorted(self._by_source.get(source, ()))
+
     def others(self, peer: UUID) -> list[UUID]:
         """Everyone `peer` shares a tunnel with, in a stable order."""
         return sorted(self._by_source.get(peer, set()) | self._by_destination.get(peer, set()))
@@ -200,6 +207,10 @@ class Coordination:
         self._connections: dict[int, UUID] = {}
         self._tunnels = _Tunnels()
         self._next_connection = 1
+        self._left_behind: dict[UUID, list[UUID]] = {}
+        "The destinations of a peer that was lost, until somebody takes note of them."
+        self._revoked: dict[tuple[UUID, UUID], None] = {}
+        "(destination, peer): what a destination that is away has to hear first."
 
     def node_of(self, peer: UUID) -> Node | None:
         found = self._peers.get(peer)
@@ -238,6 +249,8 @@ class Coordination:
             out.append(Delivery(older.connection, error=OVERWRITTEN, end=True))
         peer = self._peers[peer_id] = _Peer(peer_id, number, rules)
         self._connections[number] = peer_id
+        self.returned(peer_id)
+        out += self._tell_revoked(peer)
         known = [self._peers[other] for other in self._tunnels.others(peer_id) if other in self._peers]
         out += self._tell_nodes(peer, [other for other in known if other.node is not None], "init")
         return number, out
@@ -292,7 +305,33 @@ class Coordination:
     def cut(self, peer: UUID) -> list[Delivery]:
         """The peer may not be here any more: unlike one that is lost, the others end their tunnels with it at once."""
         found = self._peers.get(peer)
-        return self._leave(found, Kind.DISCONNECTED, "no longer allowed") if found is not None else []
+        return self._leave(found, Kind.DISCONNECTED, SHUT_OUT) if found is not None else []
+
+    def take_left_behind(self, peer: UUID) -> list[UUID]:
+        """The destinations of a peer that was just lost: their tunnels with it go on for as long as they are used."""
+        return self._left_behind.pop(peer, [])
+
+    def revoke(self, peer: UUID, destinations: Iterable[UUID]) -> list[Delivery]:
+        """Like `cut` for a peer that was lost before: these end their tunnels with it, those that are away later.
+
+        A peer that is back is left alone: whoever serves it decides.
+        """
+        if peer in self._peers:
+            return []
+        out = []
+        for destination in destinations:
+            self._revoked[destination, peer] = None
+            if destination in self._peers:
+                out += self._tell_revoked(self._peers[destination])
+        while len(self._revoked) > MAX_REVOKED:
+            del self._revoked[next(iter(self._revoked))]
+        return out
+
+    def returned(self, peer: UUID) -> None:
+        """The peer is back, here or at another server: what was said of its absence is void."""
+        self._left_behind.pop(peer, None)
+        for pair in [pair for pair in self._revoked if pair[1] == peer]:
+            del self._revoked[pair]
 
     def overflow(self, connection: int) -> list[Delivery]:
         """The peer does not read what it is sent."""
@@ -318,6 +357,9 @@ class Coordination:
         del self._peers[peer.id]
         del self._connections[peer.connection]
         out = []
+        destinations = self._tunnels.destinations_of(peer.id)
+        if kind is Kind.LOST and destinations:
+            self._left_behind[peer.id] = destinations
         for other in self._tunnels.others(peer.id):
             out += self._take_back(other, peer.id, kind, reason)
         self._tunnels.remove_from(peer.id)
@@ -370,6 +412,14 @@ class Coordination:
             Delivery(peer.connection, tuple(updates[at : at + MAX_UPDATES]))
             for at in range(0, len(updates), MAX_UPDATES)
         ]
+
+    def _tell_revoked(self, peer: _Peer) -> list[Delivery]:
+        pairs = [pair for pair in self._revoked if pair[0] == peer.id]
+        for pair in pairs:
+            del self._revoked[pair]
+            peer.sent.pop(pair[1], None)
+        updates = tuple(Update(gone, Kind.DISCONNECTED, SHUT_OUT) for _, gone in pairs)
+        return [Delivery(peer.connection, updates)] if updates else []
 
     def _take_back(self, peer_id: UUID, gone: UUID, kind: Kind, reason: str) -> list[Delivery]:
         """Tells `peer_id` that `gone` left, if it ever heard of it."""

@@ -12,11 +12,13 @@ import trio
 
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
+from coder.coderd.links.absent_clients import AbsentClients
 from coder.coderd.links.door import LinkTable
 from coder.coderd.links.versions import agent_api_version
 from coder.coderd.services import resume_tokens
 from coder.coderd.services.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.authorization import may
+from coder.coderd.services.coordinator import LeftBehind
 from coder.coderd.services.errors import Failed, NotFound, Unauthenticated
 from coder.coderd.services.open_sessions import (
     CLOSE_CODE,
@@ -36,7 +38,7 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from coder.coderd.links.door import LinkRequest, Upgrade
     from coder.coderd.services.context import Context
@@ -67,7 +69,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
         raise NotFound(_NO_AGENT)
     agent_api_version(request, "1.0")
     peer_id = await _peer_id(ctx, request)
-    peer = TailnetPeer(peer_id, ClientAccess(agent_id), resumable=True)
+    peer = TailnetPeer(peer_id, ClientAccess(agent_id), resumable=True, left_behind=_watcher(ctx, peer_id, caller))
     await _serve(ctx, upgrade, peer, caller, {agent_id})
 
 
@@ -89,7 +91,10 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     async def updates(message: tailnet_pb2.WorkspaceUpdatesRequest, send: Send) -> None:
         await serve_workspace_updates(ctx, caller.subject, message, send)
 
-    peer = TailnetPeer(peer_id, ClientAccess(), check_tunnel=check_tunnel, resumable=True, workspace_updates=updates)
+    peer = TailnetPeer(
+        peer_id, ClientAccess(), check_tunnel=check_tunnel, resumable=True, workspace_updates=updates,
+        left_behind=_watcher(ctx, peer_id, caller),
+    )  # fmt: skip
     await _serve(ctx, upgrade, peer, caller, reached)
 
 
@@ -129,10 +134,16 @@ async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Call
     with sessions.opened(caller) as opened:
         await sessions.confirm(opened)
         websocket = await upgrade.accept_websocket(binary_only=True)
+        ctx.part(AbsentClients).returned(peer.id)
         await _serve_open(ctx, websocket, peer, opened, lambda: _is_shut_out(ctx, caller, reached))
 
 
-async def _is_shut_out(ctx: Context, caller: Caller, reached: set[UUID]) -> bool:
+def _watcher(ctx: Context, peer_id: UUID, caller: Caller) -> LeftBehind:
+    absent: AbsentClients = ctx.part(AbsentClients)
+    return lambda agents: absent.watch(peer_id, caller, agents, lambda: _is_shut_out(ctx, caller, agents))
+
+
+async def _is_shut_out(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> bool:
     """May the caller no longer enter one of these agents? Those of older builds have no say."""
     try:
         key, user = await recognize(ctx, caller.credentials)

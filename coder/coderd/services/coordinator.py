@@ -29,6 +29,8 @@ MAILBOX = 512
 "Responses that may wait for one peer (section 3.3)."
 
 CoordinateCall = ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]
+LeftBehind = Callable[[list[UUID]], None]
+"""Told of the agents to which a peer that was lost had tunnels."""
 CheckTunnel = Callable[[UUID], Awaitable[str]]
 """Why a tunnel to this agent is refused, empty when it is allowed; for rules that have to ask the database."""
 
@@ -51,7 +53,12 @@ class Coordinator:
         self.bridge = Bridge(ctx, self, ctx.part(ThisReplica).id)
 
     async def serve(
-        self, call: CoordinateCall, peer_id: UUID, rules: Rules, check_tunnel: CheckTunnel = allow_tunnel
+        self,
+        call: CoordinateCall,
+        peer_id: UUID,
+        rules: Rules,
+        check_tunnel: CheckTunnel = allow_tunnel,
+        left_behind: LeftBehind | None = None,
     ) -> None:
         """Serves one stream until it ends; then the peer is lost unless it said goodbye."""
         number, deliveries = self.core.connect(peer_id, rules)
@@ -70,6 +77,9 @@ class Coordinator:
             self.mailboxes.pop(number, None)
             self.hand_out(self.core.lose(number))
             self.bridge.left(peer_id)
+            agents = self.core.take_left_behind(peer_id)
+            if agents and left_behind is not None:
+                left_behind(agents)
 
     async def _handle(
         self, number: int, peer_id: UUID, message: tailnet_pb2.CoordinateRequest, check_tunnel: CheckTunnel
@@ -109,6 +119,12 @@ class Coordinator:
     def cut(self, peer_id: UUID) -> None:
         """Ends the tunnels of a peer that lost its session or its permission, here and at other replicas."""
         self.hand_out(self.core.cut(peer_id))
+
+    def revoke(self, peer_id: UUID, agents: Iterable[UUID]) -> None:
+        """The same for a peer whose stream was lost before: these agents forget it, wherever they are."""
+        agents = list(agents)
+        self.hand_out(self.core.revoke(peer_id, agents))
+        self.bridge.revoked(peer_id, agents)
 
     def close(self) -> None:
         """Tells every peer that the server stops."""

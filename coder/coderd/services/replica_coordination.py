@@ -43,7 +43,7 @@ class Notice(msgspec.Struct, omit_defaults=True, frozen=True):
     sender: UUID
     number: int
     word: str
-    "here, tunnel, update, left, up, bye"
+    "here, tunnel, update, left, revoked, up, bye"
     to: UUID | None = None
     "A replica; None: all."
     peer: UUID | None = None
@@ -111,6 +111,11 @@ class Bridge:
         if not self._live.core.is_present(peer):
             self._say("left", peer=peer)
 
+    def revoked(self, peer: UUID, agents: Iterable[UUID]) -> None:
+        """A peer that was lost may not come back by the tunnels it left behind, wherever its agents are."""
+        for agent in agents:
+            self._say("revoked", peer=peer, other=agent)
+
     def _is_ours(self, peer: UUID) -> bool:
         return peer not in self._proxies and self._live.core.is_present(peer)
 
@@ -156,6 +161,7 @@ class Bridge:
 
     def _drop(self, proxy: _Proxy, kind: Kind) -> None:
         deliveries = self._live.core.lose(proxy.number, kind)
+        self._live.core.take_left_behind(proxy.peer)  # its own replica knows what it may
         self.forget(proxy)
         self._live.hand_out(deliveries)
 
@@ -191,11 +197,14 @@ class Bridge:
             proxy = self._proxies.get(notice.peer)
             if proxy is not None and proxy.home == notice.sender:
                 self._drop(proxy, Kind.LOST)
+        elif notice.word == "revoked" and notice.other is not None:
+            self._live.hand_out(self._live.core.revoke(notice.peer, [notice.other]))
         elif notice.other is not None:
             self._hear_of_two(notice, notice.peer, notice.other)
 
     def _hear_here(self, peer: UUID) -> None:
         live = self._live
+        live.core.returned(peer)
         if self._is_ours(peer):
             live.hand_out(
                 live.core.displace(peer)

@@ -15,7 +15,7 @@ import trio
 from google.protobuf.message import Message
 
 from coder.coderd.services import resume_tokens
-from coder.coderd.services.coordinator import CheckTunnel, CoordinateCall, allow_tunnel
+from coder.coderd.services.coordinator import CheckTunnel, CoordinateCall, LeftBehind, allow_tunnel
 from coder.coderd.services.derp_map import current_map
 from coder.coderd.services.resume_tokens import REFRESH_IN
 from coder.domain.coordination import Rules
@@ -45,6 +45,7 @@ class TailnetPeer:
     resumable: bool = False
     "Clients get resume tokens, agents do not need them."
     workspace_updates: WorkspaceUpdates | None = None
+    left_behind: LeftBehind | None = None
 
 
 class TailnetService:
@@ -64,7 +65,8 @@ class TailnetService:
         }
 
     async def coordinate(self, call: CoordinateCall) -> None:
-        await self._ctx.coordinator.serve(call, self._peer.id, self._peer.rules, self._peer.check_tunnel)
+        peer = self._peer
+        await self._ctx.coordinator.serve(call, peer.id, peer.rules, peer.check_tunnel, peer.left_behind)
 
     async def stream_derp_maps(self, _request: tailnet_pb2.StreamDERPMapsRequest, send: Send) -> None:
         sent = None

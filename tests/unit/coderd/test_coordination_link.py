@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
 import pytest
@@ -9,14 +12,15 @@ import trio
 
 from coder.base.secret import Secret
 from coder.client.link import open_link
-from coder.coderd.links import coordination
+from coder.coderd.links import absent_clients, coordination
 from coder.coderd.services import resume_tokens
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
 from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN
-from tests.kit.agents import dial_link, eventually, workspace_world
+from tests.kit.agents import AgentWorld, dial_link, eventually, workspace_world
 from tests.kit.overlay import exchange, running_agent
 
 Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
@@ -33,6 +37,69 @@ async def test_server_and_client_reach_an_agent():
                 await exchange(await link.connect(7))
         shown = (await scene.agent())["latency"]
         assert shown["Coder Embedded Relay"]["preferred"]
+
+
+@pytest.mark.parametrize("how", ["unshared", "suspended", "away for long", "back"])
+async def test_a_client_that_left_without_a_word_is_watched_on(how: str, monkeypatch: pytest.MonkeyPatch):
+    """Agents keep its keys for as long as it uses them, so that they survive the server; but not the right to them."""
+    monkeypatch.setattr(absent_clients, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(absent_clients, "PATIENCE", 0.5 if how == "away for long" else 3600.0)
+    async with workspace_world() as scene, running_agent(scene) as agent:
+        world = scene.world
+        bob, token = await world.member("bob")
+        acl = f"/api/v2/workspaces/{scene.workspace['id']}/acl"
+        assert (await world.patch(acl, {"user_roles": {bob: "use"}})).status_code == 204
+        key = PrivateKey.generate(os.urandom).public
+        watched = world.ctx.part(absent_clients.AbsentClients)._watched
+
+        async def is_known() -> bool:
+            return key in agent._node.peers()
+
+        async def is_forgotten() -> bool:
+            return key not in agent._node.peers()
+
+        async with _as_client(scene, token, key):
+            await eventually(is_known)
+
+        async def is_watched() -> bool:
+            return bool(watched)
+
+        await eventually(is_watched)
+        assert await is_known(), "it is only lost"
+        if how == "back":
+            (peer,) = watched
+            resumed = await resume_tokens.issue(world.ctx, peer)
+            async with _as_client(scene, token, key, f"&resume_token={resumed.token}"):
+                await eventually(is_known)
+                assert not watched
+            return
+        if how == "unshared":
+            assert (await world.patch(acl, {"user_roles": {bob: ""}})).status_code == 204
+        elif how == "suspended":
+            assert (await world.put(f"/api/v2/users/{bob}/status/suspend")).status_code == 200
+        await eventually(is_forgotten)
+        assert not watched
+
+
+@asynccontextmanager
+async def _as_client(scene: AgentWorld, token: str, key: PublicKey, more: str = "") -> AsyncIterator[None]:
+    """A client on its coordination stream that will be torn away."""
+    path = f"/api/v2/workspaceagents/{scene.agent_id}/coordinate?version=2.0{more}"
+    websocket = await dial_link(scene.world, path, token=token)
+    async with (
+        open_session(websocket, role="client") as session,
+        session.open_stream(COORDINATE, Request, Response) as stream,
+    ):
+        node = tailnet_pb2.Node(
+            id=7, key=key.binary, disco=PrivateKey.generate(os.urandom).public.disco_text, preferred_derp=999,
+            addresses=["fd7a:115c:a1e0:49d6::7/128"], allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
+        )  # fmt: skip
+        node.as_of.GetCurrentTime()
+        await stream.send(Request(update_self=Request.UpdateSelf(node=node)))
+        await stream.send(Request(add_tunnel=Request.Tunnel(id=scene.agent_id.bytes)))
+        await stream.receive()
+        yield
+        await trio.aclose_forcefully(websocket)
 
 
 @pytest.mark.parametrize("how", ["unshared", "suspended"])

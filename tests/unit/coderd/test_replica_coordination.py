@@ -113,6 +113,31 @@ def test_who_leaves_is_gone_at_the_other() -> None:
     assert not second.core.is_present(AGENT)
 
 
+def test_who_was_lost_is_shut_out_of_an_agent_at_the_other() -> None:
+    first, second, _agent, client = joined()
+    second.leave(client, CLIENT)
+    exchange(first, second)
+    first.told.clear()
+    second.hand_out(second.core.revoke(CLIENT, [AGENT]))
+    second.bridge.revoked(CLIENT, [AGENT])
+    exchange(first, second)
+    assert first.kinds(AGENT) == [(CLIENT, Kind.DISCONNECTED)]
+
+
+def test_who_came_back_at_another_replica_keeps_its_tunnels() -> None:
+    first, second, _agent, client = joined()
+    second.leave(client, CLIENT)
+    exchange(first, second)
+    back = first.connect(CLIENT)
+    first.ask(back, CLIENT, Request(node=Node(b"client"), add_tunnel=AGENT))
+    exchange(first, second)
+    first.told.clear()
+    second.hand_out(second.core.revoke(CLIENT, [AGENT]))
+    second.bridge.revoked(CLIENT, [AGENT])
+    exchange(first, second)
+    assert first.kinds(AGENT) == []
+
+
 def test_a_tunnel_given_up_leaves_others_of_the_client() -> None:
     first, second, _agent, client = joined()
     third = uuid4()

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from coder.domain.coordination import (
+    MAX_REVOKED,
     AgentAccess,
     ClientAccess,
     Coordination,
@@ -102,6 +103,49 @@ def test_a_lost_client_takes_its_tunnels_along():
     client, out = o.coordinator.connect(CLIENT, ClientAccess(AGENT))
     assert out == []
     assert o.coordinator.handle(client, Request(node=node("c1"))) == []
+
+
+def test_a_lost_client_can_be_shut_out_of_what_it_left_behind():
+    o = Overlay().joined()
+    o.coordinator.lose(o.client)
+    assert o.coordinator.take_left_behind(CLIENT) == [AGENT]
+    assert o.coordinator.take_left_behind(CLIENT) == []
+    out = o.coordinator.revoke(CLIENT, [AGENT])
+    assert out == [told(o.agent, CLIENT, Kind.DISCONNECTED, "no longer allowed")]
+
+
+def test_an_agent_that_is_away_hears_of_it_when_it_is_back():
+    o = Overlay().joined()
+    o.coordinator.lose(o.client)
+    o.coordinator.lose(o.agent)
+    assert o.coordinator.revoke(CLIENT, [AGENT]) == []
+    agent, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [told(agent, CLIENT, Kind.DISCONNECTED, "no longer allowed")]
+    o.coordinator.lose(agent)
+    assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == [], "once"
+
+
+def test_a_client_that_is_back_is_not_shut_out():
+    o = Overlay().joined()
+    o.coordinator.lose(o.client)
+    o.coordinator.lose(o.agent)
+    o.coordinator.revoke(CLIENT, [AGENT])
+    o.coordinator.connect(CLIENT, ClientAccess(AGENT))
+    assert o.coordinator.revoke(CLIENT, [AGENT]) == []
+    assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == []
+
+
+def test_who_says_goodbye_leaves_nothing_behind():
+    o = Overlay().joined()
+    o.client_says(disconnect=True)
+    assert o.coordinator.take_left_behind(CLIENT) == []
+
+
+def test_words_for_agents_that_never_come_back_are_forgotten():
+    coordinator = Coordination()
+    coordinator.revoke(CLIENT, [UUID(int=number) for number in range(100, 100 + MAX_REVOKED + 1)])
+    assert coordinator.connect(UUID(int=100), FullAccess())[1] == []
+    assert coordinator.connect(UUID(int=101), FullAccess())[1] != []
 
 
 def test_graceful_disconnect_ends_the_stream():
