@@ -124,7 +124,7 @@ def _device(data: bytes) -> object:
 def _refuses(data: bytes) -> object:
     from tests.kit.wireguard_pair import Pair
 
-    return Pair().a.device.refuses_untrusted(data)
+    return Pair().a.device.refuses_untrusted(data, 0, len(data))
 
 
 def _quietly(data: bytes) -> object:

@@ -295,16 +295,15 @@ class Endpoint:
             self._receive_wireguard(memoryview(buffer)[:size], size, segment, source, now)
             return
         is_known = self._by_address.by_address.get(source) is not None
-        view = memoryview(buffer)
         for at in range(0, size, segment):
-            part = view[at : min(at + segment, size)]
+            length = min(segment, size - at)
             if buffer.startswith(_HANDSHAKE, at):  # an answer of STUN begins with 1 as well
                 if not is_known:
                     self.dropped_strangers += 1
                     continue
-                if self.device.refuses_untrusted(part):
+                if self.device.refuses_untrusted(buffer, at, length):
                     continue
-            datagram = bytes(part)
+            datagram = bytes(buffer[at : at + length])
             if datagram.startswith(disco.MAGIC):
                 self._receive_disco(datagram, source, b"", now)
             elif is_stun(datagram):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2s
 from heapq import heappop, heappush
 from hmac import compare_digest
+from struct import Struct
 
 from coder.mesh.core.crypto.cookie import MAC_SIZE, CookieMaker, mac1_key
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
@@ -39,7 +40,9 @@ from coder.mesh.core.wire.wireguard import (
 
 _unpack_header_from = TRANSPORT_HEADER.unpack_from
 _SIGNED_SIZES = (INITIATION_SIZE, RESPONSE_SIZE)
-_MACS_SIZE = 2 * MAC_SIZE
+_SIGNED_INITIATION = Struct(f"{INITIATION_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
+_SIGNED_RESPONSE = Struct(f"{RESPONSE_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
+"""(what mac1 covers, mac1)."""
 
 
 @dataclass(slots=True)
@@ -220,7 +223,7 @@ class Device:
         return after
 
     def _handshake(self, datagram: bytes, source: Source, now: float, result: Received) -> None:
-        if self.refuses_untrusted(datagram):
+        if self.refuses_untrusted(datagram, 0, len(datagram)):
             return
         try:
             message = parse_untrusted(datagram)
@@ -238,17 +241,17 @@ class Device:
         except CryptoError:
             self.stats.refused += 1
 
-    def refuses_untrusted(self, datagram: bytes | memoryview) -> bool:
-        """Whether a datagram has the size of a handshake's message and a wrong mac1; counted, and then done with.
+    def refuses_untrusted(self, buffer: bytes | bytearray, at: int, size: int) -> bool:
+        """Whether the datagram at an offset has the size of a handshake's message and a wrong mac1; then it is counted.
 
         Before anything is even parsed: a flood of garbage is refused at 1 us each.
         """
-        size = len(datagram)
         if size not in _SIGNED_SIZES:
             return False
+        covered, mac1 = (_SIGNED_INITIATION if size == INITIATION_SIZE else _SIGNED_RESPONSE)(buffer, at)
         mac = self._mac1.copy()
-        mac.update(datagram[: size - _MACS_SIZE])
-        if compare_digest(mac.digest(), datagram[size - _MACS_SIZE : size - MAC_SIZE]):
+        mac.update(covered)
+        if compare_digest(mac.digest(), mac1):
             return False
         self.stats.malformed += 1
         return True
