@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -120,7 +121,7 @@ class Agent:
                 try:
                     await Connection(self, network).run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
-                    _explain(group, self.config.policy.url)
+                    _explain(group, self.config)
                 if self._served:
                     lost_at = trio.current_time()
                 if trio.current_time() - began > LAST_DELAY:
@@ -170,6 +171,13 @@ class Agent:
                     out.write(secret.value)
             except OSError as error:
                 log.error("cannot write a secret's file", path=path, error=error)
+
+    async def renew_token(self) -> None:
+        """Exchange what the machine can prove for a token, where we sign in like that. Raises what `exchange` does."""
+        if self.config.exchange is not None:
+            token = await self.config.exchange()
+            self.config = replace(self.config, token=token, policy=self.config.policy.with_token(token))
+            self.state.token = token.reveal()
 
     async def _wait_for_owner(self) -> None:
         await self._manifest_seen.wait()
@@ -224,13 +232,20 @@ def _stopped(outcome: Outcome) -> agent_pb2.Lifecycle.State.ValueType:
     return State.SHUTDOWN_ERROR if outcome.failed else State.OFF
 
 
-def _explain(group: BaseExceptionGroup[BaseException], url: str) -> None:
+def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> None:
     """One clear line a failed dial: what happened and what the reader can do."""
     from coder.base.errors import explain_error
 
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    url = config.policy.url
+    if isinstance(error, HttpError) and error.status in {401, 404} and config.exchange is not None:
+        log.error(
+            "the server does not take this machine for one of its agents; a template names it by its instance id",
+            url=url, error=error.message, detail=error.detail,
+        )  # fmt: skip
+        return
     if isinstance(error, HttpError) and error.status == 401:
         log.error(
             "the server does not accept this agent's token; a newer build of the workspace has a new one",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ class AgentConfig:
     policy: DialPolicy
     "How the deployment is reached; its token is the agent's."
     token: Secret
+    "Empty as long as it has to be exchanged."
     log_dir: Path
     script_data_dir: Path
     executable: str
@@ -25,3 +27,5 @@ class AgentConfig:
     ssh_max_timeout: timedelta = timedelta(hours=72)
     block_file_transfer: bool = False
     subsystems: tuple[str, ...] = ()
+    exchange: Callable[[], Awaitable[Secret]] | None = None
+    "Gets the token, before every dial: a build may give the machine another."

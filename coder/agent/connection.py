@@ -44,6 +44,7 @@ class Connection:
 
     async def run(self, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
         """Dials and serves until something fails. Raises what failed."""
+        await self._agent.renew_token()
         policy = self._agent.config.policy
         path = f"/api/v2/workspaceagents/me/rpc?version={SPOKEN_VERSION}&role=agent"
         socket = await connect_websocket(policy, path)

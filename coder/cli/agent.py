@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ def _run(invocation: Invocation) -> int:
 
     open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation.globals["verbose"]))
     config = _config(invocation)
-    # An agent started by an init script inherits its session; whatever we start must be able to find our program.
+    # Whatever we start is given the token we use, not the one we were started with.
     os.environ.pop("CODER_AGENT_TOKEN", None)
     _keep_signals_for_children()
     trio.run(_main, config)
@@ -67,21 +69,17 @@ async def _main(config: Any) -> None:
 def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig
 
-    if invocation["auth"] != "token":
-        raise CoderError(
-            "agent_auth",
-            f"the agent's authentication {invocation['auth']!r} is not supported on this machine",
-            "Use --auth token with CODER_AGENT_TOKEN.",
-        )
     url = invocation["agent_url"] or invocation.globals["url"]
     if not url:
         raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")
-    token = Secret(_token(invocation))
     headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
-    policy = session.with_tls_files(DialPolicy(session.normal_url(url), token=token, headers=headers), invocation)
+    policy = session.with_tls_files(DialPolicy(session.normal_url(url), headers=headers), invocation)
+    auth = str(invocation["auth"])
+    token = Secret(_token(invocation) if auth == "token" else "")
     return AgentConfig(
-        policy=policy,
+        policy=policy.with_token(token or None),
         token=token,
+        exchange=None if auth == "token" else _exchange(auth, policy, invocation["agent_name"]),
         log_dir=Path(invocation["log_dir"] or tempfile.gettempdir()),
         script_data_dir=Path(invocation["script_data_dir"] or tempfile.gettempdir()),
         executable=session.program(),
@@ -90,6 +88,15 @@ def _config(invocation: Invocation) -> Any:
         block_file_transfer=invocation["block_file_transfer"],
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
+
+
+def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Awaitable[Secret]]:
+    from coder.agent.instance_identity import DOCUMENTS, exchange
+
+    if auth not in DOCUMENTS:
+        known = ", ".join(["token", *DOCUMENTS])
+        raise CoderError("agent_auth", f"there is no authentication {auth!r} of agents", f"Use one of: {known}.")
+    return partial(exchange, policy, auth, agent_name)
 
 
 def _token(invocation: Invocation) -> str:
@@ -115,7 +122,14 @@ AGENT = Command(
     run=_run,
     max_args=0,
     options=(
-        Option("auth", "auth", "CODER_AGENT_AUTH", default="token", help="How the agent authenticates."),
+        Option(
+            "auth",
+            "auth",
+            "CODER_AGENT_AUTH",
+            default="token",
+            help="How the agent authenticates: token, or "
+            "google-, aws- or azure-instance-identity on machines of those clouds.",
+        ),
         Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
         Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
         Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),

@@ -158,6 +158,7 @@ class ServerConfig:
     oidc_email_domain: tuple[str, ...] = ()
     oidc_ignore_email_verified: bool = False
     oidc_ignore_userinfo: bool = False
+    aws_identity_certificates: str = ""
     oidc_username_field: str = "preferred_username"
     oidc_name_field: str = "name"
     oidc_email_field: str = "email"

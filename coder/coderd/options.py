@@ -154,6 +154,7 @@ provisioner-daemon-poll-jitter | duration | 100ms | daemonPollJitter | Without e
 provisioner-force-cancel-interval | duration | 10m | forceCancelInterval | A cancelled job is killed after this.
 provisioner-job-timeout | duration | 4h | jobTimeout | A job of a built-in daemon that runs longer is interrupted and failed; 0 never.
 provisioner-daemon-psk | string | | | Key shared with external daemons. | secret
+aws-identity-certificates | string | | awsIdentityCertificates | PEM file with Amazon's certificates for instance identity documents, one for each of your regions.
 provisioner-strict-tags | bool | false | strictTags | Untagged jobs run on untagged daemons only.
 terraform-path | string | terraform | terraformPath | terraform or tofu the built-in daemons run: a path, or a name on PATH.
 terraform-provider | string | builtin | terraformProvider | "upstream" lets terraform install the coder/coder provider.

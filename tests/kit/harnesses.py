@@ -121,6 +121,38 @@ def _device(data: bytes) -> object:
     return pair.a.device.receive_batch_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0)
 
 
+def _signed_message(data: bytes) -> object:
+    from coder.coderd.services.signed_message import open_untrusted
+
+    return open_untrusted(data)
+
+
+def _message_refused() -> type[Exception]:
+    from coder.coderd.services.signed_message import MessageRefused
+
+    return MessageRefused
+
+
+def _signed_sample() -> bytes:
+    """Somebody's signature of a few words."""
+    import datetime
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.serialization import pkcs7
+
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "metadata.azure.com")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(7)
+        .not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1)).sign(key, hashes.SHA256())
+    )  # fmt: skip
+    builder = pkcs7.PKCS7SignatureBuilder().set_data(b"{}").add_signer(certificate, key, hashes.SHA256())
+    return builder.sign(serialization.Encoding.DER, [pkcs7.PKCS7Options.Binary])
+
+
 def _refuses(data: bytes) -> object:
     from tests.kit.wireguard_pair import Pair
 
@@ -553,6 +585,9 @@ HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 REST = {
     "agent/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
+    ),
+    "coderd/services/signed_message.py:open_untrusted": Harness(
+        _signed_message, (_message_refused(),), [_signed_sample()]
     ),
     "coderd/services/agent_reports.py:uuid_untrusted": Harness(_agent_uuid, (CoderError,), [bytes(16)]),
     "coderd/services/agent_reports.py:address_untrusted": Harness(_text(_agent_address), (), [b"192.0.2.1", b"::1"]),

@@ -18,6 +18,7 @@ from coder.coderd.services import agent_containers, agent_http, agents, provider
 from coder.coderd.services.agents import AppReport, LogLine
 from coder.coderd.services.derp_map import connection_info
 from coder.coderd.services.errors import Invalid, Unauthenticated
+from coder.coderd.services.instance_identity import Clouds, token_of
 from coder.coderd.store.agents import AgentPlace
 from coder.domain.search import parse_rfc3339
 
@@ -36,6 +37,23 @@ class _Line(ApiStruct):
 class _Logs(ApiStruct):
     log_source_id: UUID
     logs: list[_Line]
+
+
+class _AwsIdentity(ApiStruct):
+    signature: str = ""
+    document: str = ""
+    agent_name: str = ""
+
+
+class _AzureIdentity(ApiStruct):
+    signature: str = ""
+    encoding: str = ""
+    agent_name: str = ""
+
+
+class _GoogleIdentity(ApiStruct):
+    json_web_token: str = ""
+    agent_name: str = ""
 
 
 class _Source(ApiStruct):
@@ -144,11 +162,28 @@ async def get_reinit() -> Response:
 
 
 @blueprint.post("/aws-instance-identity")
+async def post_aws_instance_identity() -> Response:
+    body = await read_body(_AwsIdentity)
+    clouds: Clouds = context().part(Clouds)
+    return await _token_of(clouds.aws(body.document, body.signature), body.agent_name)
+
+
 @blueprint.post("/azure-instance-identity")
+async def post_azure_instance_identity() -> Response:
+    body = await read_body(_AzureIdentity)
+    clouds: Clouds = context().part(Clouds)
+    return await _token_of(await clouds.azure(body.signature), body.agent_name)
+
+
 @blueprint.post("/google-instance-identity")
-async def post_instance_identity() -> Response:
-    cloud = {"aws": "AWS", "azure": "Azure", "google": "GCP"}[request.path.rsplit("/", 1)[1].split("-")[0]]
-    raise agents.instance_identity_unknown(cloud)
+async def post_google_instance_identity() -> Response:
+    body = await read_body(_GoogleIdentity)
+    clouds: Clouds = context().part(Clouds)
+    return await _token_of(await clouds.google(body.json_web_token), body.agent_name)
+
+
+async def _token_of(instance_id: str, agent_name: str) -> Response:
+    return reply({"session_token": await token_of(context(), instance_id, agent_name)})
 
 
 @blueprint.get("/<agent>")

@@ -229,11 +229,6 @@ async def _report_app_status(tx: Tx, place: AgentPlace, report: AppReport, site:
     )
 
 
-def instance_identity_unknown(cloud: str) -> Unauthenticated:
-    """No cloud's certificates are known to this server: nothing signed by one can be believed."""
-    return Unauthenticated(f"Invalid {cloud} identity.", "instance identities cannot be verified by this server")
-
-
 def external_auth_unknown(match: str) -> NotFound:
     """There is no provider for that URL or id."""
     return NotFound(

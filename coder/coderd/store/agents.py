@@ -253,9 +253,11 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
     return _place(row) if row else None
 
 
-async def get_agent_by_instance(tx: Tx, instance_id: str) -> AgentPlace | None:
-    """The current agent of a cloud machine (newest row wins)."""
+async def get_agent_by_instance(tx: Tx, instance_id: str, name: str = "") -> AgentPlace | None:
+    """The current agent of a cloud machine (the newest wins); `name` picks one where a machine runs several."""
     query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(1)
+    if name:
+        query = query.where(_agents.c.name == name)
     row = (await tx.execute(query)).first()
     return _place(row) if row else None
 

@@ -1,0 +1,71 @@
+"""How an agent on a machine of a cloud proves which machine it is: a document its cloud signed, for the agent's token.
+
+Each cloud answers under an address that only the machine itself reaches; no proxy may be between. Where they are and
+what they want to hear are the clouds' facts (instance metadata services of Amazon EC2, Google Compute Engine and
+Azure); what the server wants to hear is the product map's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from coder.base.secret import Secret
+from coder.net.http1 import HttpClient, Response
+from coder.net.policy import DialPolicy
+
+LINK_LOCAL = "http://169.254.169.254"
+_TIMEOUT = 10.0
+
+Headers = tuple[tuple[str, str], ...]
+
+
+async def exchange(policy: DialPolicy, auth: str, agent_name: str = "") -> Secret:
+    """The agent's token by `auth` (google-, aws- or azure-instance-identity); a machine may have several agents.
+
+    Raises HttpError and NetError, of the cloud's service or the server's.
+    """
+    body = await DOCUMENTS[auth]()
+    if agent_name:
+        body["agent_name"] = agent_name
+    async with HttpClient(policy.with_token(None)) as client:
+        answer = await client.request("POST", f"/api/v2/workspaceagents/{auth}", json=body)
+    return Secret(str(answer.json(dict[str, Any])["session_token"]))
+
+
+async def _ask(base: str, method: str, path: str, headers: Headers) -> Response:
+    async with HttpClient(DialPolicy(base, proxies={})) as client:
+        return await client.request(method, path, headers=headers, timeout=_TIMEOUT)
+
+
+async def _google() -> dict[str, Any]:
+    host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
+    path = "/computeMetadata/v1/instance/service-accounts/default/identity?audience=coder&format=full"
+    found = await _ask(f"http://{host}", "GET", path, (("Metadata-Flavor", "Google"),))
+    return {"json_web_token": found.body.decode("utf-8", "replace").strip()}
+
+
+async def _aws() -> dict[str, Any]:
+    lifetime = (("X-aws-ec2-metadata-token-ttl-seconds", "300"),)
+    session = await _ask(LINK_LOCAL, "PUT", "/latest/api/token", lifetime)
+    headers = (("X-aws-ec2-metadata-token", session.body.decode("ascii", "replace").strip()),)
+    found = {}
+    for name in ("signature", "document"):
+        answer = await _ask(LINK_LOCAL, "GET", f"/latest/dynamic/instance-identity/{name}", headers)
+        found[name] = answer.body.decode("utf-8", "replace")
+    return found
+
+
+async def _azure() -> dict[str, Any]:
+    path = "/metadata/attested/document?api-version=2020-09-01"
+    found = (await _ask(LINK_LOCAL, "GET", path, (("Metadata", "true"),))).json(dict[str, Any])
+    return {"signature": found.get("signature", ""), "encoding": found.get("encoding", "")}
+
+
+DOCUMENTS: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
+    "google-instance-identity": _google,
+    "aws-instance-identity": _aws,
+    "azure-instance-identity": _azure,
+}
+"""By way of authentication: the body of the request to the server."""

@@ -1,0 +1,160 @@
+"""Signed data in the Cryptographic Message Syntax, as Azure attests its machines with it.
+
+Lives here: reading DER and checking the one signature against the certificate the message names.
+Does not live here: whether that certificate is to be trusted (instance_identity.py).
+Obeys: RFC 5652 sections 3, 5 and 11; X.690 (DER).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+_SEQUENCE, _SET, _INTEGER, _OCTETS, _OID = 0x30, 0x31, 0x02, 0x04, 0x06
+_CONTEXT_0 = 0xA0
+_SIGNED_DATA = bytes.fromhex("2a864886f70d010702")
+_MESSAGE_DIGEST = bytes.fromhex("2a864886f70d010904")
+_DIGESTS: dict[bytes, hashes.HashAlgorithm] = {
+    bytes.fromhex("608648016503040201"): hashes.SHA256(),
+    bytes.fromhex("608648016503040202"): hashes.SHA384(),
+    bytes.fromhex("608648016503040203"): hashes.SHA512(),
+}
+_MOST_NODES = 4096
+
+
+class MessageRefused(Exception):  # noqa: N818 - named for what it says
+    """No signed message, or its signature is wrong. The text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A message with a good signature."""
+
+    content: bytes
+    signer: x509.Certificate
+    "Not yet trusted."
+    others: tuple[x509.Certificate, ...]
+    "Further certificates that came along."
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    tag: int
+    body: bytes
+    whole: bytes
+
+
+def _split(data: bytes) -> list[_Node]:
+    """The elements that lie one after another in `data`."""
+    found: list[_Node] = []
+    at = 0
+    while at < len(data):
+        if len(found) >= _MOST_NODES or at + 2 > len(data):
+            raise MessageRefused("the message is malformed")
+        length = data[at + 1]
+        begin = at + 2
+        if length & 0x80:
+            count = length & 0x7F
+            if not 0 < count <= 4:  # 0: of indefinite length, which DER forbids
+                raise MessageRefused("the message is not in DER")
+            length = int.from_bytes(data[begin : begin + count], "big")
+            begin += count
+        end = begin + length
+        if end > len(data):
+            raise MessageRefused("the message is cut off")
+        found.append(_Node(data[at], data[begin:end], data[at:end]))
+        at = end
+    return found
+
+
+def _only(data: bytes, tag: int) -> _Node:
+    nodes = _split(data)
+    if len(nodes) != 1 or nodes[0].tag != tag:
+        raise MessageRefused("the message is malformed")
+    return nodes[0]
+
+
+def _take(nodes: list[_Node], *tags: int) -> list[_Node]:
+    if len(nodes) < len(tags) or any(node.tag != tag for node, tag in zip(nodes, tags, strict=False)):
+        raise MessageRefused("the message is malformed")
+    return nodes
+
+
+def open_untrusted(message: bytes) -> Signed:
+    """The content of a message with exactly one signer, whose signature is right. Raises MessageRefused."""
+    outer = _take(_split(_only(message, _SEQUENCE).body), _OID, _CONTEXT_0)
+    if outer[0].body != _SIGNED_DATA:
+        raise MessageRefused("the message is not signed")
+    parts = _take(_split(_only(outer[1].body, _SEQUENCE).body), _INTEGER, _SET, _SEQUENCE)
+    inner = _take(_split(parts[2].body), _OID, _CONTEXT_0)
+    content = _only(inner[1].body, _OCTETS).body
+    signer = _only(parts[-1].body, _SEQUENCE) if parts[-1].tag == _SET and len(parts) > 3 else None
+    if signer is None:
+        raise MessageRefused("the message has not exactly one signer")
+    certificates = [_certificate(node) for part in parts[3:-1] if part.tag == _CONTEXT_0 for node in _split(part.body)]
+    certificate = _check_signer(_take(_split(signer.body), _INTEGER, _SEQUENCE, _SEQUENCE), content, certificates)
+    return Signed(content, certificate, tuple(one for one in certificates if one is not certificate))
+
+
+def _certificate(node: _Node) -> x509.Certificate:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of oddities that others' certificates have
+            return x509.load_der_x509_certificate(node.whole)
+    except ValueError as error:
+        raise MessageRefused("the certificates of the message cannot be read") from error
+
+
+def _check_signer(fields: list[_Node], content: bytes, certificates: list[x509.Certificate]) -> x509.Certificate:
+    certificate = _named(fields[1].body, certificates)
+    digest = _DIGESTS.get(_split(fields[2].body)[0].body) if fields[2].body else None
+    if digest is None:
+        raise MessageRefused("the message is signed by an algorithm that is not taken")
+    rest = fields[3:]
+    covered = content
+    if rest and rest[0].tag == _CONTEXT_0:
+        if _digest_attribute(rest[0].body) != _hash(digest, content):
+            raise MessageRefused("the content of the message was changed")
+        # Signed as the set they are, not under the tag they travel with (RFC 5652 section 5.4).
+        covered = bytes((_SET,)) + rest[0].whole[1:]
+        rest = rest[1:]
+    _take(rest, _SEQUENCE, _OCTETS)
+    try:
+        key = certificate.public_key()
+        if not isinstance(key, rsa.RSAPublicKey):
+            raise UnsupportedAlgorithm("no RSA key")
+        key.verify(rest[1].body, covered, padding.PKCS1v15(), digest)
+    except (UnsupportedAlgorithm, ValueError) as error:
+        raise MessageRefused("the message is signed by an algorithm that is not taken") from error
+    except InvalidSignature as error:
+        raise MessageRefused("the signature of the message is wrong") from error
+    return certificate
+
+
+def _named(name: bytes, certificates: list[x509.Certificate]) -> x509.Certificate:
+    """The certificate with this issuer and serial number."""
+    issuer, serial = _take(_split(name), _SEQUENCE, _INTEGER)[:2]
+    number = int.from_bytes(serial.body, "big", signed=True)
+    for certificate in certificates:
+        if certificate.serial_number == number and certificate.issuer.public_bytes() == issuer.whole:
+            return certificate
+    raise MessageRefused("the certificate of the signer is not with the message")
+
+
+def _digest_attribute(attributes: bytes) -> bytes:
+    for attribute in _split(attributes):
+        kind = _take(_split(attribute.body), _OID, _SET)
+        if kind[0].body == _MESSAGE_DIGEST:
+            return _only(kind[1].body, _OCTETS).body
+    raise MessageRefused("the message does not say what was signed")
+
+
+def _hash(algorithm: hashes.HashAlgorithm, data: bytes) -> bytes:
+    digest = hashes.Hash(algorithm)
+    digest.update(data)
+    return digest.finalize()
