@@ -84,26 +84,44 @@ class DialPolicy:
 
 
 def environment_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """Proxy settings of an environment; lower-case names win, as in curl."""
+    """Proxy settings of an environment; lower-case names win, as in curl.
+
+    ALL_PROXY is often there for programs that speak SOCKS, which we do not: such a value is left alone. One that was
+    given for HTTP or HTTPS itself is kept, and refused when it is used.
+    """
     found: dict[str, str] = {}
     for key, names in (
-        ("http", ("http_proxy",)),  # HTTP_PROXY upper-case is unsafe under CGI; we are never a CGI, so read it below
+        # HTTP_PROXY upper-case is unsafe under CGI; we are never a CGI.
+        ("http", ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")),
         ("https", ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")),
         ("no", ("no_proxy", "NO_PROXY")),
     ):
-        for name in names if key != "http" else ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-            if env.get(name):
-                found[key] = env[name]
+        for name in names:
+            value = env.get(name, "")
+            if value and not (name.lower() == "all_proxy" and value.lower().startswith("socks")):
+                found[key] = value
                 break
     return found
 
 
 def proxy_for(policy: DialPolicy, host: str, scheme: str) -> str:
-    """The proxy URL for a host, or an empty string. Loopback hosts never go through a proxy."""
+    """The proxy URL for a host, or an empty string. Loopback hosts never go through a proxy.
+
+    Raises NetError `proxy` for a kind of proxy that is not spoken.
+    """
     proxy = policy.proxies.get(scheme, "")
     if not proxy or _is_loopback(host) or _bypassed(host, policy.proxies.get("no", "")):
         return ""
-    return proxy if "://" in proxy else f"http://{proxy}"
+    kind, separator, _ = proxy.partition("://")
+    if not separator:
+        return f"http://{proxy}"
+    if kind.lower() not in {"http", "https"}:
+        raise NetError(
+            "proxy",
+            f"proxies of the kind {kind} are not spoken",
+            f"Set {scheme.upper()}_PROXY to an HTTP proxy, or name {host} in NO_PROXY to go without.",
+        )
+    return proxy
 
 
 def _is_loopback(host: str) -> bool:
@@ -116,22 +134,29 @@ def _is_loopback(host: str) -> bool:
 
 
 def _bypassed(host: str, no_proxy: str) -> bool:
-    for raw in no_proxy.split(","):
-        entry = raw.strip().lower()
-        if entry == "*":
-            return True
-        if not entry:
-            continue
-        if "/" in entry:
-            try:
-                if ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False):
-                    return True
-            except ValueError:
-                continue
-        bare = entry.lstrip(".").split(":")[0]
-        if host.lower() == bare or host.lower().endswith(f".{bare}"):
-            return True
-    return False
+    return any(_matches(host.lower(), entry.strip().lower()) for entry in no_proxy.split(","))
+
+
+def _matches(host: str, entry: str) -> bool:
+    """Whether one entry of NO_PROXY means this host: `*`, a name with all below it, an address, a network; any port."""
+    if not entry:
+        return False
+    if entry == "*":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        name = entry.rpartition(":")[0] if entry.count(":") == 1 else entry
+        bare = name.removeprefix("*").lstrip(".")
+        return bool(bare) and (host == bare or host.endswith(f".{bare}"))
+    if entry.startswith("["):
+        entry = entry[1:].partition("]")[0]
+    elif entry.count(":") == 1:
+        entry = entry.partition(":")[0]
+    try:
+        return address in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
 
 
 def default_port(scheme: str) -> int:

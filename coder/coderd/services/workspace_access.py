@@ -22,30 +22,28 @@ if TYPE_CHECKING:
 
 _TEMPLATE_ROLES = {"use": frozenset({"read", "use"}), "admin": frozenset({"*"})}
 _NOTHING: frozenset[str] = frozenset()
+_LOOKING = frozenset({"read"})
 
 
 def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
     """What the policy is asked about. A dormant workspace is a kind of its own that cannot be used."""
     sleeps = row.dormant_at is not None if dormant is None else dormant
-    return Resource(
-        "workspace_dormant" if sleeps else "workspace",
-        id=str(row.id),
-        owner_id=row.owner_id,
-        organization_id=row.organization_id,
-        user_acl=_actions(row.user_acl),
-        group_acl=_actions(row.group_acl),
-    )
+    return _resource(row.id, row, sleeps)
 
 
 def agent_resource(place: AgentPlace) -> Resource:
     """An agent is as reachable as its workspace."""
+    return _resource(place.workspace_id, place, place.dormant_at is not None)
+
+
+def _resource(workspace_id: UUID, row: WorkspaceRow | AgentPlace, is_dormant: bool) -> Resource:
     return Resource(
-        "workspace",
-        id=str(place.workspace_id),
-        owner_id=place.owner_id,
-        organization_id=place.organization_id,
-        user_acl=_actions(place.user_acl),
-        group_acl=_actions(place.group_acl),
+        "workspace_dormant" if is_dormant else "workspace",
+        id=str(workspace_id),
+        owner_id=row.owner_id,
+        organization_id=row.organization_id,
+        user_acl=_actions(row.user_acl, is_dormant),
+        group_acl=_actions(row.group_acl, is_dormant),
     )
 
 
@@ -84,5 +82,7 @@ async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, act
     return view
 
 
-def _actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
-    return {key: WORKSPACE_ROLES.get(role, _NOTHING) for key, role in acl.items()} if acl else {}
+def _actions(acl: dict[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
+    """What a share allows; of a workspace that is put aside, no more than looking at it."""
+    allowed = {key: WORKSPACE_ROLES.get(role, _NOTHING) for key, role in acl.items()}
+    return {key: actions & _LOOKING for key, actions in allowed.items()} if is_dormant else allowed

@@ -91,6 +91,7 @@ class AgentPlace:
     template_id: UUID
     user_acl: dict[str, str]
     group_acl: dict[str, str]
+    dormant_at: datetime | None
     build_id: UUID
     build_number: int
 
@@ -223,6 +224,7 @@ _PLACE: Select[Any] = (
         workspaces.c.template_id,
         workspaces.c.user_acl,
         workspaces.c.group_acl,
+        workspaces.c.dormant_at,
         workspace_builds.c.id,
         workspace_builds.c.build_number,
     )

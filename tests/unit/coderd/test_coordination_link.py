@@ -102,7 +102,7 @@ async def _as_client(scene: AgentWorld, token: str, key: PublicKey, more: str = 
         await trio.aclose_forcefully(websocket)
 
 
-@pytest.mark.parametrize("how", ["unshared", "suspended"])
+@pytest.mark.parametrize("how", ["unshared", "suspended", "dormant"])
 async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: pytest.MonkeyPatch):
     """Keys that were exchanged would go on by themselves: the agent is told to forget the client."""
     monkeypatch.setattr(coordination, "LOOK_EVERY", 0.05)
@@ -120,6 +120,9 @@ async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: p
             assert key in agent._node.peers()
             if how == "unshared":
                 assert (await world.patch(acl, {"user_roles": {bob: ""}})).status_code == 204
+            elif how == "dormant":
+                path = f"/api/v2/workspaces/{scene.workspace['id']}/dormant"
+                assert (await world.put(path, {"dormant": True})).status_code == 200
             else:
                 assert (await world.put(f"/api/v2/users/{bob}/status/suspend")).status_code == 200
 
@@ -127,6 +130,14 @@ async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: p
                 return key not in agent._node.peers()
 
             await eventually(forgotten)
+            if how == "dormant":
+                # What is put aside cannot be used, by its owner neither.
+                for who in (token, world.token):
+                    with pytest.raises(HttpError) as caught:
+                        await dial_link(
+                            world, f"/api/v2/workspaceagents/{scene.agent_id}/coordinate?version=2.0", token=who
+                        )
+                    assert caught.value.status == 404
 
 
 async def test_refusals_of_the_coordinate_link():

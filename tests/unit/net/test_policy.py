@@ -29,6 +29,16 @@ from tests.kit.hostile import AuthProxy, serve_box
         ("https://coder.example.com", "*", False),
         ("https://10.1.2.3", "10.0.0.0/8", False),
         ("https://11.1.2.3", "10.0.0.0/8", True),
+        ("https://coder.corp.example", "*.corp.example", False),
+        ("https://Coder.Corp.Example", "*.CORP.example:8443", False),
+        ("https://corp.example", "*.other, ,.", True),
+        ("https://10.1.2.3", "10.1.2.3", False),
+        ("https://10.1.2.3", "10.1.2.3:443", False),
+        ("https://10.1.2.3", "1.2.3", True),
+        ("https://[2001:db8::1]", "2001:db8::1", False),
+        ("https://[2001:db8::1]", "[2001:db8::1]:443", False),
+        ("https://[2001:db8::1]", "2001:db8::/32", False),
+        ("https://[2001:db8::1]", "2001:db8::2, 10.0.0.0/8, nonsense/8, [", True),
         ("https://localhost:3000", "", False),
         ("https://127.0.0.1:3000", "", False),
         ("https://[::1]:3000", "", False),
@@ -43,6 +53,17 @@ def test_the_environment() -> None:
     env = {"https_proxy": "http://low:1", "HTTPS_PROXY": "http://up:1", "ALL_PROXY": "box:2", "NO_PROXY": "a,b"}
     assert environment_proxies(env) == {"https": "http://low:1", "http": "box:2", "no": "a,b"}
     assert proxy_for(DialPolicy("http://x.test", proxies={"http": "box:2"}), "x.test", "http") == "http://box:2"
+
+
+def test_proxies_of_other_kinds() -> None:
+    """ALL_PROXY is for whoever speaks SOCKS; what is given for HTTPS itself cannot be left alone in silence."""
+    assert environment_proxies({"ALL_PROXY": "socks5://box:1080", "all_proxy": "SOCKS5H://box:1080"}) == {}
+    env = {"ALL_PROXY": "http://box:3128", "all_proxy": "socks5://box:1080"}
+    assert environment_proxies(env) == {"http": "http://box:3128", "https": "http://box:3128"}
+    policy = DialPolicy("https://x.test", proxies=environment_proxies({"HTTPS_PROXY": "socks5://box:1080"}))
+    with pytest.raises(NetError, match="of the kind socks5 are not spoken") as caught:
+        proxy_for(policy, "x.test", "https")
+    assert "HTTPS_PROXY" in caught.value.hint and "NO_PROXY" in caught.value.hint
 
 
 def test_headers_of_a_command() -> None:
