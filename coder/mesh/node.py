@@ -383,11 +383,11 @@ class Node:
         self._pump.kick()
         self._tell()
 
-    def _rebind(self) -> None:
-        self._trace("rebind")
+    def _rebind(self, slept: float) -> None:
+        self._trace("rebind", slept=round(slept, 3))
         self._pump.reopen_sockets()
         self._relays.check()
-        self.endpoint.rebind(trio.current_time())
+        self.endpoint.rebind(trio.current_time(), slept)
         self._pump.kick()
 
     def _ports(self) -> tuple[int, int]:

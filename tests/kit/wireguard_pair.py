@@ -45,6 +45,8 @@ class Side:
         self.peer: Side
         self.events: list[Event] = []
         self.inbox: list[bytes] = []
+        self.behind = 0.0
+        "Seconds this side's clock stood still, as those of sleeping machines do."
 
     def kinds(self) -> list[str]:
         """Names of the events so far."""
@@ -72,7 +74,7 @@ class Pair:
 
     def send(self, side: Side, payload: bytes = b"data") -> None:
         """Seal one packet and let the wire carry what comes of it."""
-        self.carry(side, side.tunnel.seal([self.packet(side, payload)], self.now))
+        self.carry(side, side.tunnel.seal([self.packet(side, payload)], self.now - side.behind))
 
     def carry(self, side: Side, datagrams: list[bytes]) -> None:
         """Deliver datagrams, and everything said in answer, at once."""
@@ -80,7 +82,7 @@ class Pair:
             self.log.append((self.now, side.name, datagram))
             if self.lose(side.name, datagram):
                 continue
-            self.take(side.peer, side.peer.device.receive_untrusted(datagram, side.place, self.now))
+            self.take(side.peer, side.peer.device.receive_untrusted(datagram, side.place, self.now - side.peer.behind))
 
     def take(self, side: Side, received: Received) -> None:
         """What a device made of something."""
@@ -91,12 +93,16 @@ class Pair:
     def run(self, until: float) -> None:
         """Serve timers in order up to a time."""
         while True:
-            wakes = [(w, s) for s in (self.a, self.b) if (w := s.device.next_wake()) is not None and w <= until]
+            wakes = [
+                (w + s.behind, s)
+                for s in (self.a, self.b)
+                if (w := s.device.next_wake()) is not None and w + s.behind <= until
+            ]
             if not wakes:
                 break
             at, side = min(wakes, key=lambda pair: pair[0])
             self.now = max(self.now, at)
-            self.take(side, side.device.on_timer(self.now))
+            self.take(side, side.device.on_timer(self.now - side.behind))
         self.now = until
 
     def sent(self, name: str, kind: int) -> list[float]:

@@ -277,8 +277,13 @@ class Endpoint:
         for peer in waiting:
             self._call(peer, now)
 
-    def rebind(self, now: float) -> None:
-        """Our sockets or addresses changed: every direct path has to be found again; data takes the relay meanwhile."""
+    def rebind(self, now: float, slept: float = 0.0) -> None:
+        """Our sockets or addresses changed: every direct path has to be found again; data takes the relay meanwhile.
+
+        `slept`: seconds for which `now` stood still because the machine slept; sessions are that much older.
+        """
+        if slept:
+            self.device.slept(slept)
         self._endpoints_fresh_until = 0.0
         for peer in self.peers.values():
             peer.paths.reset()

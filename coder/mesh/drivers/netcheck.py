@@ -64,7 +64,7 @@ class Netcheck:
         is_active: Callable[[], bool],
         on_home: Callable[[int], None],
         on_endpoints: Callable[[list[Address], float], None],
-        on_rebind: Callable[[], None],
+        on_rebind: Callable[[float], None],
     ) -> None:
         self.derp_map = derp_map
         self.mappings = Mappings()
@@ -213,7 +213,7 @@ class Netcheck:
             await trio.sleep(CLOCK_TICK)
             now = elapsed() - trio.current_time()
             if now - offset > SLEPT:
-                self._on_rebind()
+                self._on_rebind(now - offset)
                 self._measure_now.set()
                 self._ask_now.set()
             offset = now
@@ -225,7 +225,7 @@ class Netcheck:
             # An address more breaks nothing; one less may be the one every path began at, and another default route
             # makes routers see us elsewhere than before.
             if not set(before.addresses) <= set(now.addresses) or not set(before.sources) <= set(now.sources):
-                self._on_rebind()
+                self._on_rebind(0.0)
             self._publish()
             self._measure_now.set()
             self._ask_now.set()

@@ -88,6 +88,10 @@ class CookieJar:
             return signed + mac16(self._cookie, signed)
         return signed + NO_MAC
 
+    def slept(self, seconds: float) -> None:
+        """The caller's clock stood still for so long: the cookie is older than it looks."""
+        self._born -= seconds
+
     def accept_reply_untrusted(self, nonce: bytes, sealed: bytes, now: float) -> None:
         """Keep the cookie of a reply to our last message; CryptoError when forged or nothing was sent."""
         if not self._mac1:

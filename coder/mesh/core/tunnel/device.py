@@ -154,6 +154,11 @@ class Device:
         """The peer that owns an overlay address (16 bytes)."""
         return self._routes.get(destination)
 
+    def slept(self, seconds: float) -> None:
+        """The machine slept and the caller's clock stood still for so long; `on_timer` has work now."""
+        for tunnel in self.peers.values():
+            tunnel.slept(seconds)
+
     # -- receiving --------------------------------------------------------------------------------------------------
     def receive_untrusted(self, datagram: bytes, source: Source, now: float) -> Received:
         """One WireGuard datagram."""

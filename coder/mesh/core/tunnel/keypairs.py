@@ -255,6 +255,12 @@ class Keypairs:
                 setattr(self, name, None)
         return gone
 
+    def slept(self, seconds: float) -> None:
+        """The caller's clock stood still for so long: all keys are older than they look."""
+        for keypair in (self.previous, self.current, self.next):
+            if keypair is not None:
+                keypair.created -= seconds
+
     def first_expiry(self) -> float | None:
         """When the oldest keys here become useless."""
         ages = [k.created for k in (self.previous, self.current, self.next) if k is not None]

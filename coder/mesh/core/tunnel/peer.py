@@ -375,6 +375,16 @@ class Tunnel:
         else:
             self._timers.arm(Timer.DROP_KEYS, at)
 
+    def slept(self, seconds: float) -> None:
+        """The machine slept and the caller's clock stood still: the peer has forgotten what looks fresh here.
+
+        Whatever is sent next begins a handshake instead of being lost until the silence is noticed.
+        """
+        self._initiated_at -= seconds
+        self._handshaker.jar.slept(seconds)
+        self._keypairs.slept(seconds)
+        self._timers.slept(seconds)
+
     def close(self) -> None:
         """Forget all keys and deadlines; the tunnel is of no further use."""
         self._forget_initiation()

@@ -145,6 +145,11 @@ class Timers:
         if self.wake != inf:
             self._announce(self.wake)
 
+    def slept(self, seconds: float) -> None:
+        """The caller's clock stood still for so long: everything is due that much earlier."""
+        self.deadlines = [at - seconds for at in self.deadlines]
+        self.settle()
+
     def clear(self) -> None:
         """Nothing is due any more."""
         self.deadlines = [inf] * len(Timer)

@@ -39,6 +39,7 @@ class Scene:
         self.homes: list[int] = []
         self.endpoints: list[tuple[list[Address], float]] = []
         self.rebinds = 0
+        self.slept = 0.0
         self.asked: list[float] = []
         self.active = True
         self.seen_as: Address | None = ("203.0.113.9", 4242)
@@ -55,8 +56,9 @@ class Scene:
             on_rebind=self.rebound,
         )
 
-    def rebound(self) -> None:
+    def rebound(self, slept: float) -> None:
         self.rebinds += 1
+        self.slept += slept
 
     async def probe(self, where: DerpRegion, node: DerpNode, /) -> float:
         self.probed.append((trio.current_time(), where.region_id))
@@ -191,6 +193,7 @@ async def test_a_machine_that_slept_begins_anew(
         probed = len(scene.probed)
         await trio.sleep(6)
         assert scene.rebinds == 1
+        assert scene.slept == pytest.approx(3600.0, abs=0.001)
         assert len(scene.probed) == probed + 1
         await trio.sleep(60)
         assert scene.rebinds == 1

@@ -409,3 +409,40 @@ def test_a_peer_with_an_unusable_key_is_refused() -> None:
     with pytest.raises(CryptoError):
         hub.add_peer(PublicKey(bytes(32)), 0.0)
     assert hub.peers == {}
+
+
+@pytest.mark.parametrize("slept", [30.0, 600.0, 100_000.0])
+@pytest.mark.parametrize("keepalive", [0.0, 25.0])
+def test_the_first_word_after_sleep_arrives(slept: float, keepalive: float) -> None:
+    """A machine that slept thinks its keys fresh, and its peer has dropped them."""
+    pair = Pair()
+    pair.send(pair.a)
+    pair.send(pair.b)
+    for side in (pair.a, pair.b):
+        side.tunnel.set_persistent_keepalive(keepalive, pair.now)
+    pair.run(10.0)
+    asleep, pair.lose = pair.now, lambda *_: True
+    pair.a.behind = slept  # its timers do not run: they would be due after the end
+    pair.run(asleep + slept)
+    pair.lose = lambda *_: False
+    pair.a.device.slept(slept)
+    before = len(pair.a.inbox), len(pair.b.inbox)
+    pair.send(pair.a, b"good morning")
+    assert len(pair.b.inbox) == before[1] + 1
+    pair.send(pair.b, b"good morning")
+    assert len(pair.a.inbox) == before[0] + 1
+
+
+def test_who_slept_is_found_by_its_keepalive() -> None:
+    """Nobody has anything to say, and yet the peer that stayed awake can reach it again."""
+    pair = Pair()
+    pair.send(pair.a)
+    pair.a.tunnel.set_persistent_keepalive(25.0, pair.now)
+    pair.run(1.0)
+    pair.a.behind = 600.0
+    pair.lose = lambda *_: True
+    pair.run(601.0)
+    pair.lose = lambda *_: False
+    pair.a.device.slept(600.0)
+    pair.run(601.5)
+    assert pair.b.tunnel.is_ready(pair.now)
