@@ -58,6 +58,8 @@ class Agent:
             url=config.policy.url,
             executable=config.executable,
             block_file_transfer=config.block_file_transfer,
+            block_local_forwarding=config.block_local_forwarding,
+            block_reverse_forwarding=config.block_reverse_forwarding,
         )
         self.lifecycle = Lifecycle(lambda: datetime.now(UTC))
         self.logs = LogQueue(lambda: datetime.now(UTC))

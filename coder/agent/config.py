@@ -26,6 +26,10 @@ class AgentConfig:
     "UDP port of direct paths; 0 lets the system choose."
     ssh_max_timeout: timedelta = timedelta(hours=72)
     block_file_transfer: bool = False
+    block_local_forwarding: bool = False
+    "No `ssh -L`: connections from the client's machine into the workspace's network."
+    block_reverse_forwarding: bool = False
+    "No `ssh -R`."
     subsystems: tuple[str, ...] = ()
     exchange: Callable[[], Awaitable[Secret]] | None = None
     "Gets the token, before every dial: a build may give the machine another."

@@ -54,6 +54,8 @@ class AgentState:
     "Open sessions by application name."
     report: Callable[[ConnectionEvent], None] = lambda _event: None
     block_file_transfer: bool = False
+    block_local_forwarding: bool = False
+    block_reverse_forwarding: bool = False
     debug_ports: frozenset[int] = frozenset()
     "The agent's own listeners, never shown as the workspace's."
 

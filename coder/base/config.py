@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from coder.base.duration import parse_duration
+from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
 
 Source = Literal["default", "yaml", "env", "flag"]
@@ -39,6 +39,8 @@ class Option:
     hidden: bool = False
     secret: bool = False
     choices: tuple[str, ...] = ()
+    least: timedelta = timedelta()
+    "Of a duration."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +113,14 @@ def _descend(node: Any, path: list[str]) -> Any:
 
 
 def _convert(option: Option, raw: Any, source: Source) -> Any:
+    where = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
     try:
         value = _CONVERTERS[option.kind](raw)
     except (ValueError, TypeError, CoderError) as error:
-        where = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
         shown = "***" if option.secret else repr(raw)
         raise CoderError("bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help) from error
+    if isinstance(value, timedelta) and value < option.least:
+        raise CoderError("bad_option", f"{where}: {raw} is less than {format_duration(option.least)}", option.help)
     chosen = [str(item).lower() for item in value] if option.kind == "string-array" else [value]
     if option.choices and any(item not in option.choices for item in chosen):
         raise CoderError("bad_option", f"--{option.flag}: {value!r} is not one of {', '.join(option.choices)}")

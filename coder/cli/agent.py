@@ -86,6 +86,8 @@ def _config(invocation: Invocation) -> Any:
         listen_port=invocation["tailnet_listen_port"],
         ssh_max_timeout=invocation["ssh_max_timeout"],
         block_file_transfer=invocation["block_file_transfer"],
+        block_local_forwarding=invocation["block_local_forwarding"],
+        block_reverse_forwarding=invocation["block_reverse_forwarding"],
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
 
@@ -168,6 +170,22 @@ AGENT = Command(
             kind="bool",
             default=False,
             help="Refuse nc, rsync, scp and sftp.",
+        ),
+        Option(
+            "block_local_forwarding",
+            "block-local-port-forwarding",
+            "CODER_AGENT_BLOCK_LOCAL_PORT_FORWARDING",
+            kind="bool",
+            default=False,
+            help="Refuse ssh -L.",
+        ),
+        Option(
+            "block_reverse_forwarding",
+            "block-reverse-port-forwarding",
+            "CODER_AGENT_BLOCK_REVERSE_PORT_FORWARDING",
+            kind="bool",
+            default=False,
+            help="Refuse ssh -R.",
         ),
         Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
         Option("prometheus_address", "prometheus-address", "CODER_AGENT_PROMETHEUS_ADDRESS", default="", hidden=True),

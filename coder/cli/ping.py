@@ -173,7 +173,13 @@ PING = Command(
     options=(
         Option("wait", "wait", kind="duration", default=parse_duration("1s"), help="Time between pings."),
         Option(
-            "timeout", "timeout", short="t", kind="duration", default=parse_duration("5s"), help="Time for an answer."
+            "timeout",
+            "timeout",
+            short="t",
+            kind="duration",
+            default=parse_duration("5s"),
+            least=parse_duration("1ms"),
+            help="Time for an answer.",
         ),
         Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 pings until interrupted."),
         Option("output", "output", short="o", default="text", choices=("text", "json"), help="Output format."),

@@ -253,6 +253,7 @@ SSH = Command(
             "CODER_WORKSPACE_POLL_INTERVAL",
             kind="duration",
             default=_duration("1m"),
+            least=_duration("1s"),
             help="How often the workspace is asked whether it is being stopped; the session ends when it is.",
         ),
         Option(
@@ -294,6 +295,7 @@ SSH = Command(
             "network-info-interval",
             kind="duration",
             default=_duration("5s"),
+            least=_duration("100ms"),
             help="How often that file is written.",
         ),
         Option("container", "container", short="c", help="Container of the workspace to go into, by name or id."),

@@ -113,7 +113,11 @@ def _ttl(milliseconds: int | None) -> str:
 
 def search(invocation: Invocation, extra: str = "") -> str:
     """The `q` of a list command: `--search`, nothing for `--all`, plus what the command itself demands."""
-    query = "" if invocation["all"] and not invocation.given("search") else invocation["search"]
+    if invocation["shared_with_me"]:
+        extra = f"shared_with_user:me {extra}"
+    # The default asks for one's own, and nobody shares with oneself.
+    is_wide = invocation["all"] or invocation["shared_with_me"]
+    query = "" if is_wide and not invocation.given("search") else invocation["search"]
     return f"{query} {extra}".strip()
 
 
@@ -188,6 +192,7 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             help="Specifies whether all workspaces will be listed or not.",
         ),
         Option("search", "search", default="owner:me", help="Search for a workspace with a query."),
+        Option("shared_with_me", "shared-with-me", kind="bool", default=False, help="Show workspaces shared with you."),
         column_option(COLUMNS, default_columns),
         output_option(),
     )

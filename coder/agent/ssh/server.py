@@ -38,7 +38,7 @@ class SshService:
         self._state = state
         self.runner = SessionRunner(state)
         self._options = asyncssh.SSHServerConnectionOptions(
-            server_factory=_Policy,
+            server_factory=lambda: _Policy(state),
             server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
             process_factory=self.runner.run,
             sftp_factory=lambda channel: _Sftp(channel, state),
@@ -78,7 +78,10 @@ class SshService:
 
 
 class _Policy(asyncssh.SSHServer):
-    """Everything is allowed to whoever reached us."""
+    """Everything is allowed to whoever reached us, but forwarding where the template turned it off."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         prefer_fast_ciphers(conn)
@@ -87,16 +90,16 @@ class _Policy(asyncssh.SSHServer):
         return False
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
-        return True
+        return not self._state.block_local_forwarding
 
     def server_requested(self, listen_host: str, listen_port: int) -> bool:
-        return True
+        return not self._state.block_reverse_forwarding
 
     def unix_connection_requested(self, dest_path: str) -> bool:
-        return True
+        return not self._state.block_local_forwarding
 
     def unix_server_requested(self, listen_path: str) -> bool:
-        return True
+        return not self._state.block_reverse_forwarding
 
 
 class _Sftp(asyncssh.SFTPServer):

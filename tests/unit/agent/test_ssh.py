@@ -117,6 +117,31 @@ async def test_forwarding_to_a_port_and_agent_socket(server: Server) -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_forwarding_there_can_be_turned_off(server: Server) -> None:
+    async def echo(stream: trio.SocketStream) -> None:
+        async for data in stream:
+            await stream.send_all(data)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, echo, 0)
+        to = ("-W", f"127.0.0.1:{listeners[0].socket.getsockname()[1]}")
+        server.state.block_local_forwarding = True
+        assert (await server.ssh(options=to, stdin=b"hello")).returncode == 255
+        server.state.block_local_forwarding = False
+        assert (await server.ssh(options=to, stdin=b"hello")).stdout == b"hello"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("socket", [False, True])
+async def test_forwarding_back_can_be_turned_off(server: Server, tmp_path: Path, socket: bool) -> None:
+    here = str(tmp_path / "s") if socket else "127.0.0.1:0"
+    options = ("-o", "ExitOnForwardFailure=yes", "-R", f"{here}:127.0.0.1:1")
+    server.state.block_reverse_forwarding = True
+    assert (await server.ssh("true", options=options)).returncode == 255
+    server.state.block_reverse_forwarding = False
+    assert (await server.ssh("true", options=options)).returncode == 0
+
+
 async def test_unknown_subsystem_is_refused(server: Server) -> None:
     assert (await server.ssh("netconf", options=("-s",))).returncode == 1
 

@@ -10,6 +10,7 @@ import pytest
 
 from coder.base.config import Option
 from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
 from coder.cli.main import COMMANDS, load
 
@@ -20,9 +21,7 @@ ROWS = [row for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter=
 LEFT_OUT = {
     ("agent", "devcontainers-project-discovery-enable"), ("agent", "devcontainers-discovery-autostart-enable"),
     ("agent", "socket-server-enabled"), ("agent", "socket-path"), ("agent", "boundary-log-proxy-socket-path"),
-    ("agent", "block-local-port-forwarding"), ("agent", "block-reverse-port-forwarding"),
     ("agent", "context-config-path"),
-    ("list", "shared-with-me"),
     ("agent", "agent-firewall-log-proxy-socket-path"),
     ("server", "disable-chat-sharing"),
     ("server", "disable-template-builder"),
@@ -78,3 +77,18 @@ def test_options_between_workspace_and_command_are_ours() -> None:
     invocation = parse(load("ssh"), ["ws", "--env", "A=b", "--", "cmd", "--flag"], {})
     assert invocation["env"] == ("A=b",)
     assert invocation.args == ["ws", "cmd", "--flag"]
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "text", "least"),
+    [
+        ("speedtest", "--time", "-1s", "100ms"),
+        ("ping", "--timeout", "0s", "1ms"),
+        ("ping", "--wait", "-1s", "0s"),
+        ("debug trace", "--time", "-1s", "0s"),
+        ("ssh", "--network-info-interval", "0s", "100ms"),
+    ],
+)
+def test_times_that_cannot_be_waited_for_are_refused(command: str, flag: str, text: str, least: str) -> None:
+    with pytest.raises(CoderError, match=f"{flag}: {text} is less than {least}"):
+        parse(load(command), ["dev", flag, text], {})
