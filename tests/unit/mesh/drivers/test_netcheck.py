@@ -232,3 +232,20 @@ async def test_paths_begin_anew_when_where_they_began_is_gone(
         assert {ip for ip, _ in scene.endpoints[-1][0]} >= set(now.addresses)
 
     await run(scene, script)
+
+
+async def test_a_dead_first_node_does_not_hide_its_region(autojump_clock: trio.testing.MockClock) -> None:
+    dead, living = DerpNode("1a", 1, "dead.test"), DerpNode("1b", 1, "living.test")
+    scene = Scene(map_of(DerpRegion(1, "r1", "Region 1", (dead, living))), {})
+
+    async def probe(_where: DerpRegion, node: DerpNode, /) -> float:
+        await trio.sleep(0.02 if node is living else 1e9)
+        return 0.02
+
+    scene.netcheck._probe = probe
+
+    async def script() -> None:
+        await trio.sleep(2)
+        assert scene.netcheck.latencies == {1: 0.02}
+
+    await run(scene, script)
