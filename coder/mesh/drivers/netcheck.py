@@ -141,8 +141,8 @@ class Netcheck:
         self._on_home(home)
 
     async def _keep_home(self) -> None:
-        if len(self.derp_map.relay_regions()) == 1:
-            self._report({})
+        # Nobody waits for measurements: some relay is home at once, and stays it unless another is clearly nearer.
+        self._report({})
         while True:
             self._measure_now = trio.Event()
             if self._probe is not None:
