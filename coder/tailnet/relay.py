@@ -8,6 +8,7 @@ too; then the ladder is climbed from its foot again.
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field, replace
 
 import trio
@@ -147,10 +148,16 @@ class RelayDialer:
         scheme = "http" if node.force_http else "https"
         host = f"[{node.host_name}]" if ":" in node.host_name else node.host_name
         port = node.derp_port or DEFAULT_DERP_PORT
-        policy = replace(self._policy, url=f"{scheme}://{host}:{port}")
+        policy = replace(
+            self._policy,
+            url=f"{scheme}://{host}:{port}",
+            by_family=(_place(node.ipv4, 4), _place(node.ipv6, 6)),
+            certificate_name=node.cert_name,
+        )
         if region.embedded_relay:
             return policy
-        return replace(policy, token=None, headers=(), insecure=policy.insecure or node.insecure_for_tests)
+        insecure = policy.insecure or node.insecure_for_tests
+        return replace(policy, token=None, headers=(), address="", insecure=insecure)
 
     async def _upgrade(self, policy: DialPolicy) -> DerpTransport:
         from coder.net.websocket import connect_upgrade
@@ -177,6 +184,14 @@ class RelayDialer:
         stream, _ = await connect_carried(policy, "/derp", "DERP")
         policy.learned.on_stripped(policy.origin.netloc, trio.current_time())
         return DerpTransport(stream, b"", f"plain requests, because {reason}", STREAM)
+
+
+def _place(address: str, version: int) -> str:
+    """A map's address for a dial policy: what is no address of that family forbids the family, like `none`."""
+    try:
+        return address if not address or ipaddress.ip_address(address).version == version else "none"
+    except ValueError:
+        return "none"
 
 
 async def _first_bytes(stream: trio.abc.Stream, rung: str) -> bytes:
