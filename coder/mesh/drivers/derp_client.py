@@ -130,6 +130,8 @@ class _Connection:
         self.forced_websocket = ""
         self.rung = ""
         self.dropped = 0
+        self.unproven = ""
+        """The node that was reached and has not welcomed us: if it hangs up instead, others are asked before it."""
         self.restart_in = 0.0
         self.heard = object()
         self.answered = trio.Event()
@@ -225,7 +227,7 @@ class _Connection:
         reached = await self._reach()
         transport, inbox, shared = reached.transport, reached.inbox, reached.shared
         async with transport.stream:
-            self.pool.worked[self.region] = reached.node
+            self.unproven = reached.node
             self.forced_websocket, self.rung = transport.forced_websocket, transport.rung
             self.connected = True
             self.is_goodbye = False
@@ -254,7 +256,7 @@ class _Connection:
             self.pool.keepalive(self.region).on_cut(silence, now - began)
 
     async def _reach(self) -> _Reached:
-        """Dial and log in: the node that worked last, else the others."""
+        """Dial and log in: to the node that worked last, else to another."""
         region = self.pool.derp_map.regions.get(self.region)
         nodes = region.relay_nodes() if region else ()
         if region is None or not nodes:
@@ -264,7 +266,7 @@ class _Connection:
         try:
             with trio.move_on_after(CONNECT_TIMEOUT):
                 found = await first_to_answer(
-                    sorted(nodes, key=lambda node: node.name != last),
+                    sorted(nodes, key=lambda node: (node.name == self.unproven, node.name != last)),
                     lambda node: self._reach_node(region, node),
                     _Reached.drop,
                 )
@@ -372,6 +374,8 @@ class _Connection:
                 self.pool.events.relay_peer_gone(self.region, key)
             case derp.SealedServerInfo() as sealed:
                 derp.open_server_info_untrusted(shared, sealed)
+                if self.unproven:
+                    self.pool.worked[self.region], self.unproven = self.unproven, ""
             case derp.Health(problem):
                 self.problem = problem[:200]
             case derp.Restarting(reconnect_in_ms):

@@ -10,6 +10,7 @@ import trio.testing
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.core.wire import derp
 from coder.mesh.drivers.derp_client import RelayPool
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.pipe import PipeStream, pipe_pair
@@ -123,6 +124,12 @@ async def _hangs_up(theirs: PipeStream) -> None:
     await theirs.aclose()
 
 
+async def _greets_and_hangs_up(theirs: PipeStream) -> None:
+    await theirs.send_all(derp.ServerKey(PrivateKey(bytes([9]) * 32).public).encode())
+    await theirs.receive_some()
+    await theirs.aclose()
+
+
 @pytest.mark.parametrize(("dead", "at"), [(None, 1.5), (_sleeps, 1.5), (_hangs_up, 0.0)])
 async def test_a_dead_first_relay_is_passed_and_the_living_one_remembered(
     autojump_clock: trio.testing.MockClock, dead: Callable[[PipeStream], Awaitable[None]] | None, at: float
@@ -150,6 +157,28 @@ async def test_a_dead_first_relay_is_passed_and_the_living_one_remembered(
         await trio.sleep(1)
         assert dialled == ["a", "b", "b"]
         assert pool.is_connected(1)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_relay_that_lets_us_in_and_hangs_up_is_left(autojump_clock: trio.testing.MockClock) -> None:
+    server = DerpServer(PrivateKey(bytes([9]) * 32))
+    dialled, events = list[str](), Events()
+    async with trio.open_nursery() as nursery:
+
+        async def dial(_region: DerpRegion, node: DerpNode, /) -> DerpTransport:
+            dialled.append(node.name)
+            ours, theirs = pipe_pair()
+            nursery.start_soon(_greets_and_hangs_up if node.name == "a" else server.serve_connection, theirs)
+            return DerpTransport(ours)
+
+        pool = RelayPool(nursery, dial, PrivateKey(bytes([1]) * 32), MAP, events)
+        pool.set_home(1)
+        await trio.sleep(60)
+        assert dialled == ["a", "b"]
+        assert [up for _, up in events.connected] == [True, False, True]
+        server.disconnect_all()
+        await trio.sleep(1)
+        assert dialled == ["a", "b", "b"]
         nursery.cancel_scope.cancel()
 
 
