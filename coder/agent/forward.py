@@ -11,6 +11,9 @@ from coder.mesh.node import UdpFlow
 DIAL_TIMEOUT = 5.0
 UDP_IDLE = 120.0
 "Seconds without a datagram either way after which a flow's local socket is given back (RFC 4787 section 4.3)."
+DNS_PORT = 53
+DNS_IDLE = 30.0
+"A question to a name server has its answer long before, and every question is a flow of its own."
 MAX_DATAGRAM = 65_535
 
 
@@ -27,20 +30,21 @@ async def dial_loopback(port: int) -> trio.SocketStream | None:
 
 async def relay_datagrams(flow: UdpFlow) -> None:
     """One peer's datagrams to a UDP port of 127.0.0.1 and the answers back, until both are silent or it refuses."""
+    idle = DNS_IDLE if flow.port == DNS_PORT else UDP_IDLE
     with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, trio.CancelScope() as silence:
         await sock.connect(("127.0.0.1", flow.port))
-        silence.deadline = trio.current_time() + UDP_IDLE
+        silence.deadline = trio.current_time() + idle
 
         async def answer() -> None:
             while True:
                 flow.send(await sock.recv(MAX_DATAGRAM))
-                silence.deadline = trio.current_time() + UDP_IDLE
+                silence.deadline = trio.current_time() + idle
 
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(answer)
                 while True:
                     await sock.send(await flow.receive())
-                    silence.deadline = trio.current_time() + UDP_IDLE
+                    silence.deadline = trio.current_time() + idle
         except* OSError:
             pass  # nothing listens there (any more): the peer's next datagram tries again

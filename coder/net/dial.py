@@ -28,7 +28,7 @@ async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCl
         stream = await _reach(policy, host, port, "https" if secure else "http")
         if not secure:
             return stream  # type: ignore[return-value]
-        return await _secure(policy, stream, host)  # type: ignore[return-value]
+        return await _secure(policy, stream, host, policy.certificate_name)  # type: ignore[return-value]
     raise NetError(
         "timeout",
         f"{host}:{port} did not answer within {policy.timeout:g} s",
@@ -39,7 +39,9 @@ async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCl
 async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.abc.Stream:
     proxy = proxy_for(policy, host, scheme)
     if not proxy:
-        return await _tcp(policy.address or host, port)
+        return await (
+            _tcp_by_family(policy, host, port) if any(policy.by_family) else _tcp(policy.address or host, port)
+        )
     parts = urlsplit(proxy)
     try:
         stream: trio.abc.Stream = await _tcp(parts.hostname or "", parts.port or default_port(parts.scheme))
@@ -58,9 +60,44 @@ async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.
     return stream
 
 
-async def _tcp(host: str, port: int) -> trio.SocketStream:
+async def _tcp_by_family(policy: DialPolicy, host: str, port: int) -> trio.SocketStream:
+    """Both families at once, each at its own address: the first connection wins."""
+    places = [
+        (host, source) if not place else (place, None)
+        for place, source in zip(policy.by_family, ("0.0.0.0", "::"), strict=True)
+        if place != "none"
+    ]
+    if not places:
+        raise NetError(
+            "unreachable", f"{host} is to be reached neither by IPv4 nor by IPv6", "The relay map says `none` for both."
+        )
+    streams: list[trio.SocketStream] = []
+    failures: list[NetError] = []
+
+    async def attempt(place: str, source: str | None) -> None:
+        try:
+            streams.append(await _tcp(place, port, source))
+            nursery.cancel_scope.cancel()
+        except NetError as error:
+            failures.append(error)
+
     try:
-        stream = await trio.open_tcp_stream(host, port, happy_eyeballs_delay=0.1)
+        async with trio.open_nursery() as nursery:
+            for place, source in places:
+                nursery.start_soon(attempt, place, source)
+        if not streams:
+            raise failures[0]
+        return streams.pop()
+    finally:
+        for stream in streams:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(stream)
+
+
+async def _tcp(host: str, port: int, source: str | None = None) -> trio.SocketStream:
+    """`source` is an address of ours to come from; that of any interface means: by this family only."""
+    try:
+        stream = await trio.open_tcp_stream(host, port, happy_eyeballs_delay=0.1, local_address=source)
     except OSError as error:
         raise NetError(
             "unreachable", f"cannot connect to {host}:{port}", "Is the server running, and is the URL right?"
@@ -89,9 +126,12 @@ async def _tunnel(stream: trio.abc.Stream, host: str, port: int, proxy: SplitRes
         raise proxy_refusal(proxy.hostname or "", target, said)
 
 
-async def _secure(policy: DialPolicy, stream: trio.abc.Stream, host: str) -> trio.SSLStream[trio.abc.Stream]:
+async def _secure(
+    policy: DialPolicy, stream: trio.abc.Stream, host: str, certificate_name: str = ""
+) -> trio.SSLStream[trio.abc.Stream]:
+    check_name = not policy.insecure and not certificate_name
     try:
-        context = tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
+        context = tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure, check_name)
     except NetError:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(stream)
@@ -99,6 +139,8 @@ async def _secure(policy: DialPolicy, stream: trio.abc.Stream, host: str) -> tri
     tls = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
     try:
         await tls.do_handshake()
+        if certificate_name and not policy.insecure:
+            _check_name(tls, host, certificate_name)
     except (trio.BrokenResourceError, ssl.SSLError) as error:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(tls)
@@ -109,3 +151,16 @@ async def _secure(policy: DialPolicy, stream: trio.abc.Stream, host: str) -> tri
             await trio.aclose_forcefully(tls)
         raise
     return tls
+
+
+def _check_name(tls: trio.SSLStream[trio.abc.Stream], host: str, name: str) -> None:
+    """Raises NetError unless the certificate, trusted already, is for this DNS name (RFC 9525 section 6.3).
+
+    OpenSSL would compare, but only with the name the server is asked for, which here is another.
+    """
+    shown = [value.lower() for kind, value in tls.getpeercert().get("subjectAltName", ()) if kind == "DNS"]
+    parent = name.lower().partition(".")[2]
+    if name.lower() not in shown and not ("." in parent and f"*.{parent}" in shown):
+        raise NetError(
+            "tls", f"the certificate of {host} is not for {name}", "The relay map names another: `CertName`."
+        )

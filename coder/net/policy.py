@@ -67,6 +67,11 @@ class DialPolicy:
     timeout: float = CONNECT_TIMEOUT
     address: str = ""
     "Connect to this address instead of looking the host up: for callers that checked where a name leads."
+    by_family: tuple[str, str] = ("", "")
+    """Where the host is by IPv4 and by IPv6: an address, `none` to leave the family alone, empty to look it up. A proxy
+    does its own looking up."""
+    certificate_name: str = ""
+    "Whose certificate the server must show, when it is not the host's; the host is still what it is asked for."
     learned: Learned = field(default_factory=Learned, compare=False, repr=False)
 
     def with_token(self, token: Secret | None) -> DialPolicy:
@@ -182,8 +187,11 @@ def common_headers(policy: DialPolicy) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=8)
-def tls_context(ca_file: str, cert: str, key: str, insecure: bool) -> ssl.SSLContext:
-    """The client's TLS settings. Raises NetError `tls_files` when a file cannot be used."""
+def tls_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: bool = True) -> ssl.SSLContext:
+    """The client's TLS settings. Raises NetError `tls_files` when a file cannot be used.
+
+    Without `check_name` the caller compares the certificate's names.
+    """
     try:
         context = ssl.create_default_context(cafile=ca_file or None)
     except (OSError, ssl.SSLError) as error:
@@ -192,6 +200,7 @@ def tls_context(ca_file: str, cert: str, key: str, insecure: bool) -> ssl.SSLCon
         ) from error
     if ca_file:
         context.load_default_certs()
+    context.check_hostname = check_name
     # WebSockets and upgrades live on HTTP/1.1 only.
     context.set_alpn_protocols(["http/1.1"])
     if insecure:

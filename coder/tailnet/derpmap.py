@@ -6,7 +6,7 @@ Also the rewriting of the embedded relay: an agent reaches it at the very host a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,22 +44,23 @@ def with_embedded(derp_map: DerpMap, url: str) -> DerpMap:
             return node
         return replace(node, host_name=parts.hostname or "", derp_port=port, force_http=plain)
 
-    return _map_nodes(derp_map, lambda region: region.embedded_relay, rewrite)
-
-
-def without_stun(derp_map: DerpMap) -> DerpMap:
-    """The map for those who may not use direct connections: nobody is asked for our public address."""
-    return _map_nodes(derp_map, lambda _region: True, lambda node: replace(node, stun_port=-1))
-
-
-def _map_nodes(
-    derp_map: DerpMap, chosen: Callable[[DerpRegion], bool], change: Callable[[DerpNode], DerpNode]
-) -> DerpMap:
     regions = {
-        number: replace(region, nodes=tuple(map(change, region.nodes))) if chosen(region) else region
+        number: replace(region, nodes=tuple(map(rewrite, region.nodes))) if region.embedded_relay else region
         for number, region in derp_map.regions.items()
     }
     return replace(derp_map, regions=regions)
+
+
+def without_stun(derp_map: DerpMap) -> DerpMap:
+    """The map for those who may not use direct connections: nobody is asked for our public address.
+
+    Nodes that can do nothing else are left out, and so are regions in which none remains.
+    """
+    regions = {
+        number: replace(region, nodes=tuple(replace(node, stun_port=-1) for node in region.relay_nodes()))
+        for number, region in derp_map.regions.items()
+    }
+    return replace(derp_map, regions={number: region for number, region in regions.items() if region.nodes})
 
 
 # ---- protobuf

@@ -224,9 +224,10 @@ async def _try_mapping(found: Findings, port: int) -> None:
 
 
 def _relay_verdicts(found: Findings) -> list[Verdict]:
-    result = next((r for r in found.regions.get(found.home, ()) if not r.node.stun_only), None)
-    if result is None:
+    relays = [result for result in found.regions.get(found.home, ()) if not result.node.stun_only]
+    if not relays:
         return [Verdict("relay", "Relay", "error", "the deployment has no relay", "Ask its administrator.")]
+    result = next((one for one in relays if one.is_healthy), relays[0])
     listed, works = [], False
     for rung in RUNGS:
         took = result.round_trip_s if rung == result.rung else None

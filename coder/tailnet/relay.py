@@ -2,12 +2,13 @@
 
 `GET /derp` upgraded to DERP; a WebSocket, where proxies know no other upgrade; a stream carried by plain HTTPS
 requests, where every upgrade is stripped (our own relays only). One `RelayDialer` per node; it is the mesh's
-DerpDialer and LatencyProbe. A region stays on the rung that worked (derp-disco-stun section 2) until that one fails
+DerpDialer and LatencyProbe. A node stays on the rung that worked (derp-disco-stun section 2) until that one fails
 too; then the ladder is climbed from its foot again.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field, replace
 
 import trio
@@ -28,7 +29,7 @@ then pass nothing. Two rungs fit into the ten seconds a connection may take."""
 
 @dataclass(slots=True)
 class Rung:
-    """One rung of one region, as far as it was tried."""
+    """One rung of one node, as far as it was tried."""
 
     name: str
     verdict: str = "not tried"
@@ -55,16 +56,16 @@ class RelayDialer:
     def __init__(self, policy: DialPolicy, *, force_websockets: bool = False) -> None:
         self._policy = policy
         self._force_websockets = force_websockets
-        self._ladders: dict[int, _Ladder] = {}
-
-    def forced_websockets(self) -> dict[int, str]:
-        """Region -> why the plain upgrade is not used there."""
-        return {region: ladder.reason for region, ladder in self._ladders.items() if ladder.reason}
+        self._ladders: dict[int, dict[str, _Ladder]] = {}
+        "By region and node, the one that worked last at the end: nodes may be dialled side by side."
 
     def rungs(self, region: int) -> list[Rung]:
-        """What is known of each rung to a region, from the first to the last."""
-        ladder = self._ladders.get(region)
-        return list((ladder or _Ladder()).rungs.values())
+        """What is known of each rung to a region's node in use, from the first to the last."""
+        ladders = list(self._ladders.get(region, {}).values())
+        ladder = next(
+            (ladder for ladder in reversed(ladders) if ladder.is_proven), ladders[0] if ladders else _Ladder()
+        )
+        return list(ladder.rungs.values())
 
     def via_proxy(self, region: DerpRegion, node: DerpNode) -> str:
         """The proxy connections to this node go through, without its password; empty for none."""
@@ -78,19 +79,22 @@ class RelayDialer:
     async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
         """Raises RelayError."""
         policy = self._policy_of(region, node)
-        ladder = self._ladders.setdefault(region.region_id, _Ladder())
+        ladders = self._ladders.setdefault(region.region_id, {})
+        ladder = ladders.setdefault(node.name, _Ladder())
         if ladder.at != STREAM and policy.learned.strips_upgrades(policy.origin.netloc, trio.current_time()):
             ladder.at, ladder.reason = STREAM, "upgrades to this server are stripped"
         if self._force_websockets and ladder.at == UPGRADE:
             ladder.at, ladder.reason = WEBSOCKET, "forced by configuration"
         try:
-            return await self._climb_from(ladder, policy)
+            transport = await self._climb_from(ladder, policy)
         except (NetError, HttpError, _RungRefused) as error:
             what = error.reason if isinstance(error, _RungRefused) else error.message
             ladder.rungs[ladder.at].verdict = what
             if ladder.at == STREAM or not ladder.is_proven:
                 ladder.at, ladder.reason, ladder.is_proven = UPGRADE, "", False
             raise RelayError(f"relay {region.region_code}: {what}") from error
+        ladders[node.name] = ladders.pop(node.name)
+        return transport
 
     async def _climb_from(self, ladder: _Ladder, policy: DialPolicy) -> DerpTransport:
         for rung in RUNGS[RUNGS.index(ladder.at) :]:
@@ -144,10 +148,16 @@ class RelayDialer:
         scheme = "http" if node.force_http else "https"
         host = f"[{node.host_name}]" if ":" in node.host_name else node.host_name
         port = node.derp_port or DEFAULT_DERP_PORT
-        policy = replace(self._policy, url=f"{scheme}://{host}:{port}")
+        policy = replace(
+            self._policy,
+            url=f"{scheme}://{host}:{port}",
+            by_family=(_place(node.ipv4, 4), _place(node.ipv6, 6)),
+            certificate_name=node.cert_name,
+        )
         if region.embedded_relay:
             return policy
-        return replace(policy, token=None, headers=(), insecure=policy.insecure or node.insecure_for_tests)
+        insecure = policy.insecure or node.insecure_for_tests
+        return replace(policy, token=None, headers=(), address="", insecure=insecure)
 
     async def _upgrade(self, policy: DialPolicy) -> DerpTransport:
         from coder.net.websocket import connect_upgrade
@@ -174,6 +184,14 @@ class RelayDialer:
         stream, _ = await connect_carried(policy, "/derp", "DERP")
         policy.learned.on_stripped(policy.origin.netloc, trio.current_time())
         return DerpTransport(stream, b"", f"plain requests, because {reason}", STREAM)
+
+
+def _place(address: str, version: int) -> str:
+    """A map's address for a dial policy: what is no address of that family forbids the family, like `none`."""
+    try:
+        return address if not address or ipaddress.ip_address(address).version == version else "none"
+    except ValueError:
+        return "none"
 
 
 async def _first_bytes(stream: trio.abc.Stream, rung: str) -> bytes:

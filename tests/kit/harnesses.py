@@ -171,6 +171,12 @@ def _frames(data: bytes) -> None:
         derp.parse_untrusted(kind, body)
 
 
+def _client_info(data: bytes) -> None:
+    """Read, and used as the relay uses it."""
+    sealed = derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, data))
+    derp.open_client_info_untrusted(BOX, sealed).mesh_key.encode()
+
+
 def _stun_round(data: bytes) -> object:
     from coder.mesh.drivers.stun import StunRound
 
@@ -273,9 +279,9 @@ MESH = {
         lambda d: derp.parse_untrusted(d[0] if d else 0, d[1:]), (WireError,), [b"\x08" + bytes(33)]
     ),
     "core/wire/derp.py:open_client_info_untrusted": Harness(
-        lambda d: derp.open_client_info_untrusted(BOX, derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, d))),
+        _client_info,
         (WireError,),
-        [b'{"version":2,"CanAckPings":true}'],
+        [b'{"version":2,"CanAckPings":true}', b'{"version":2,"meshKey":"ab"}', b'{"meshKey":"\\ud800"}'],
     ),
     "core/wire/derp.py:open_server_info_untrusted": Harness(
         lambda d: derp.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, d))),

@@ -19,11 +19,12 @@ import trio
 from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.errors import CryptoError, MeshError, WireError
-from coder.mesh.core.paths.derpmap import DerpMap
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.keepalive import Keepalive
 from coder.mesh.core.paths.relays import IDLE_CLOSE, IDLE_SCAN
 from coder.mesh.core.wire import derp
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox, keep_unsent_short, relay_frames
+from coder.mesh.drivers.region import first_to_answer
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.errors import RelayError
 
@@ -97,6 +98,19 @@ class RelayStatus:
     """Seconds of silence after which we speak."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """A node that knows us."""
+
+    node: str
+    transport: DerpTransport
+    inbox: Inbox
+    shared: SharedBox
+
+    async def drop(self) -> None:
+        await trio.aclose_forcefully(self.transport.stream)
+
+
 class _Connection:
     """One region's connection and what waits to be sent through it."""
 
@@ -116,6 +130,8 @@ class _Connection:
         self.forced_websocket = ""
         self.rung = ""
         self.dropped = 0
+        self.unproven = ""
+        """The node that was reached and has not welcomed us: if it hangs up instead, others are asked before it."""
         self.restart_in = 0.0
         self.heard = object()
         self.answered = trio.Event()
@@ -208,12 +224,10 @@ class _Connection:
             self.pool.events.relay_connected(self.region, False)
 
     async def _live(self) -> None:
-        transport = await self._dial()
-        keep_unsent_short(transport.stream)
+        reached = await self._reach()
+        transport, inbox, shared = reached.transport, reached.inbox, reached.shared
         async with transport.stream:
-            inbox = Inbox(transport.stream, transport.leftover)
-            with trio.fail_after(CONNECT_TIMEOUT):
-                shared = await self._log_in(transport.stream, inbox)
+            self.unproven = reached.node
             self.forced_websocket, self.rung = transport.forced_websocket, transport.rung
             self.connected = True
             self.is_goodbye = False
@@ -241,19 +255,37 @@ class _Connection:
         if not self.is_goodbye:
             self.pool.keepalive(self.region).on_cut(silence, now - began)
 
-    async def _dial(self) -> DerpTransport:
+    async def _reach(self) -> _Reached:
+        """Dial and log in: to the node that worked last, else to another."""
         region = self.pool.derp_map.regions.get(self.region)
         nodes = region.relay_nodes() if region else ()
         if region is None or not nodes:
             raise RelayError(f"region {self.region} has no relay")
-        failure: Exception | None = None
-        with trio.fail_after(CONNECT_TIMEOUT):
-            for node in nodes:
-                try:
-                    return await self.pool.dialer(region, node)
-                except Exception as error:  # the dialer is not ours: whatever ails it, this relay is not reached now
-                    failure = error
-        raise RelayError(f"cannot connect to the relay of region {self.region}") from failure
+        last = self.pool.worked.get(self.region)
+        found = None
+        try:
+            with trio.move_on_after(CONNECT_TIMEOUT):
+                found = await first_to_answer(
+                    sorted(nodes, key=lambda node: (node.name == self.unproven, node.name != last)),
+                    lambda node: self._reach_node(region, node),
+                    _Reached.drop,
+                )
+        except Exception as error:
+            raise RelayError(f"cannot connect to the relay of region {self.region}") from error
+        if found is None:
+            raise RelayError(f"no relay of region {self.region} answered within {CONNECT_TIMEOUT:g} s")
+        return found
+
+    async def _reach_node(self, region: DerpRegion, node: DerpNode) -> _Reached:
+        transport = await self.pool.dialer(region, node)
+        try:
+            keep_unsent_short(transport.stream)
+            inbox = Inbox(transport.stream, transport.leftover)
+            return _Reached(node.name, transport, inbox, await self._log_in(transport.stream, inbox))
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(transport.stream)
+            raise
 
     async def _log_in(self, stream: trio.abc.Stream, inbox: Inbox) -> SharedBox:
         hello = await inbox.frame()
@@ -342,6 +374,8 @@ class _Connection:
                 self.pool.events.relay_peer_gone(self.region, key)
             case derp.SealedServerInfo() as sealed:
                 derp.open_server_info_untrusted(shared, sealed)
+                if self.unproven:
+                    self.pool.worked[self.region], self.unproven = self.unproven, ""
             case derp.Health(problem):
                 self.problem = problem[:200]
             case derp.Restarting(reconnect_in_ms):
@@ -369,6 +403,8 @@ class RelayPool:
         self.events = events
         self.home = 0
         self.random = random_bytes
+        self.worked: dict[int, str] = {}
+        """The node of each region that was reached last."""
         self._nursery = nursery
         self._connections: dict[int, _Connection] = {}
         self._keepalives: dict[int, Keepalive] = {}

@@ -330,9 +330,11 @@ class DerpServer:
         info = derp.open_client_info_untrusted(shared, sealed)
         limits = derp.ServerInfo(rate_bytes_per_second=self._rate, rate_burst_bytes=self._burst)
         answer = derp.seal_server_info(shared, self._random(NONCE_SIZE), limits)
-        await stream.send_all(answer.encode())
         mesh = bool(self._mesh_key) and compare_digest(info.mesh_key.encode(), self._mesh_key.encode())
-        return _Client(sealed.key, stream, mesh=mesh)
+        client = _Client(sealed.key, stream, mesh=mesh)
+        # Sent once the client is registered, before anything else: whoever has read it can be written to by others.
+        client.put_control(answer.encode())
+        return client
 
     async def _serve(self, client: _Client, inbox: Inbox) -> None:
         client.tokens, client.tokens_at = float(self._burst), trio.current_time()

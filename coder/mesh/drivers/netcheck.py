@@ -27,6 +27,7 @@ from coder.mesh.core.paths.netcheck import (
 )
 from coder.mesh.drivers.interfaces import Network, current_network, wait_network_changed
 from coder.mesh.drivers.portmap import PortMapper
+from coder.mesh.drivers.region import first_to_answer
 from coder.mesh.drivers.stun import StunRound
 from coder.mesh.drivers.transport import LatencyProbe
 
@@ -140,8 +141,8 @@ class Netcheck:
         self._on_home(home)
 
     async def _keep_home(self) -> None:
-        if len(self.derp_map.relay_regions()) == 1:
-            self._report({})
+        # Nobody waits for measurements: some relay is home at once, and stays it unless another is clearly nearer.
+        self._report({})
         while True:
             self._measure_now = trio.Event()
             if self._probe is not None:
@@ -156,7 +157,8 @@ class Netcheck:
 
         async def measure(region: DerpRegion) -> None:
             try:
-                latencies[region.region_id] = await probe(region, region.relay_nodes()[0])
+                nodes = region.relay_nodes()
+                latencies[region.region_id] = await first_to_answer(nodes, lambda node: probe(region, node))
             except Exception:  # the probe is not ours, and a region that does not answer is simply not near
                 return
 

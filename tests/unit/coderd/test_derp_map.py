@@ -45,6 +45,26 @@ def test_nobody_asks_for_addresses_where_direct_paths_are_off():
     assert list(derp_map.regions) == [999]
 
 
+def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path):
+    stun = {"Name": "stun", "RegionID": 5, "HostName": "stun.example", "STUNOnly": True, "STUNPort": 3478}
+    relay = {"Name": "6a", "RegionID": 6, "HostName": "derp.example"}
+    path = tmp_path / "map.json"
+    names = {"RegionCode": "x", "RegionName": "X"}
+    path.write_text(
+        json.dumps(
+            {
+                "Regions": {
+                    "5": {"RegionID": 5, **names, "Nodes": [stun]},
+                    "6": {"RegionID": 6, **names, "Nodes": [{**stun, "RegionID": 6}, relay]},
+                }
+            }
+        )
+    )
+    regions = build_derp_map(ServerConfig(derp_config_path=str(path), block_direct_connections=True), URL).regions
+    assert list(regions) == [6, 999]
+    assert [(node.name, node.stun_port) for node in regions[6].nodes] == [("6a", -1)]
+
+
 def test_a_file_adds_regions(tmp_path):
     path = tmp_path / "map.json"
     path.write_text(json.dumps({"Regions": {"7": {"RegionID": 7, "RegionCode": "x", "RegionName": "X", "Nodes": []}}}))

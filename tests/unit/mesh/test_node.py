@@ -3,12 +3,14 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 import trio
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.description import OverlayAddress
 from coder.mesh.drivers.derp_server import DerpServer
@@ -290,6 +292,30 @@ async def test_self_info_changes_are_told_latest_first() -> None:
                 assert all(endpoint.port in pair.one.status().udp_ports for endpoint in info.endpoints)
             pair.one.set_derp_map(type(pair.one._config.derp_map)())
             assert pair.one.self_info.preferred_derp == 0
+
+
+async def test_home_is_told_before_it_was_measured_and_latencies_when_they_are_known() -> None:
+    """Each state is told once: the first choice, then the nearer relay with what was measured."""
+    measured = trio.Event()
+
+    async def probe(region: DerpRegion, _node: DerpNode, /) -> float:
+        await measured.wait()
+        return 0.05 if region.embedded_relay else 0.01
+
+    far = one_region().regions[REGION]
+    near = replace(far, region_id=7, nodes=(replace(far.nodes[0], region_id=7),), embedded_relay=False)
+    derp_map = DerpMap({7: near, REGION: replace(far, embedded_relay=True)})
+    config = NodeConfig((address(1),), derp_map, dial_bare, latency_probe=probe, direct=False)
+    with trio.fail_after(20):
+        async with open_node(config) as node:
+            with node.self_changed() as changes:
+                told = [node.self_info] if node.self_info.preferred_derp else [await changes.receive()]
+                measured.set()
+                told.append(await changes.receive())
+    assert [(info.preferred_derp, dict(info.derp_latency)) for info in told] == [
+        (REGION, {}),
+        (7, {f"{REGION}-v4": 0.05, "7-v4": 0.01}),
+    ]
 
 
 async def test_connections_survive_a_relay_that_restarts() -> None:

@@ -48,7 +48,8 @@ class HomeChooser:
     def on_report(self, derp_map: DerpMap, latencies: Mapping[int, float], now: float, seed: int) -> int:
         """Digest one round of measurements (seconds per region that answered) and return the home region.
 
-        `seed` picks a region when nothing was ever measured; the same seed picks the same region.
+        `seed` picks a region when nothing was ever measured; the same seed picks the same region. It is left like any
+        home: at once when it did not answer, else for one that is nearer by a margin.
         """
         while self._reports and now - self._reports[0].at > HISTORY:
             self._reports.popleft()

@@ -36,8 +36,8 @@ class TcpSettings:
     "RFC 6298."
     delayed_ack: float = 0.04
     "As Linux: RFC 1122 allows 0.5."
-    syn_retries: int = 6
-    "127 s with first_rto 1."
+    syn_retries: int = 5
+    "As upstream; 63 s with first_rto 1."
     give_up: float = 924.0
     "Silence after which unacknowledged data kills a connection (Linux: 15 retries). A laptop may sleep for minutes."
     quiet_time: float = 60.0

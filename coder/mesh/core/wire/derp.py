@@ -412,7 +412,7 @@ def open_client_info_untrusted(box: SharedBox, sealed: SealedClientInfo) -> Clie
         version=_integer(fields, "version"),
         can_ack_pings=fields.get("CanAckPings") is True,
         is_prober=fields.get("IsProber") is True,
-        mesh_key=str(fields.get("meshKey") or ""),
+        mesh_key=_mesh_key(fields),
     )
 
 
@@ -441,6 +441,14 @@ def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> dict[str, object]
 def _integer(fields: dict[str, object], name: str) -> int:
     value = fields.get(name, 0)
     if not isinstance(value, int) or isinstance(value, bool):
+        raise WireError("bad_info")
+    return value
+
+
+def _mesh_key(fields: dict[str, object]) -> str:
+    value = fields.get("meshKey") or ""
+    # JSON can spell what is no text at all (a lone surrogate), and such a string cannot be compared as bytes.
+    if not isinstance(value, str) or not (value.isascii() and value.isprintable()):
         raise WireError("bad_info")
     return value
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.wire import derp
@@ -105,8 +106,6 @@ async def test_the_recorded_conversation(autojump_clock: trio.testing.MockClock)
 
 
 async def log_in(stream: PipeStream, key: PrivateKey, server: DerpServer) -> derp.FrameReader:
-    from coder.mesh.core.crypto.box import SharedBox
-
     box = SharedBox(key, server.public_key)
     await stream.send_all(derp.seal_client_info(box, key.public, bytes(24), derp.ClientInfo()).encode())
     reader = derp.FrameReader()
@@ -121,6 +120,42 @@ async def client(server: DerpServer, nursery: trio.Nursery, number: int) -> tupl
     ours, theirs = pipe_pair(capacity=1000)
     nursery.start_soon(server.serve_connection, theirs)
     return ours, await log_in(ours, private(number), server)
+
+
+class LateStream(PipeStream):
+    """A stream whose writer hears late that the other end has its bytes already."""
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await super().send_all(data)
+        await trio.sleep(1)
+
+
+async def test_whoever_has_been_welcomed_can_be_written_to(autojump_clock: trio.testing.MockClock) -> None:
+    """And is welcomed before anything else is said."""
+    server = DerpServer(private(9))
+    async with trio.open_nursery() as nursery:
+        sender, _ = await client(server, nursery, 1)
+        ours, theirs = pipe_pair()
+        theirs.__class__ = LateStream
+        nursery.start_soon(server.serve_connection, theirs)
+
+        async def pester() -> None:
+            while True:
+                await sender.send_all(derp.encode_send_packet(private(2).public, b"news"))
+                await trio.sleep(0.01)
+
+        nursery.start_soon(pester)
+        await trio.sleep(0.5)
+        box = SharedBox(private(2), server.public_key)
+        await ours.send_all(derp.seal_client_info(box, private(2).public, bytes(24), derp.ClientInfo()).encode())
+        reader, kinds = derp.FrameReader(), []
+        while derp.SERVER_INFO not in kinds:
+            kinds += [kind for kind, _ in reader.feed_untrusted(await ours.receive_some())]
+        assert server.is_connected(private(2).public)
+        while derp.RECV_PACKET not in kinds:
+            kinds += [kind for kind, _ in reader.feed_untrusted(await ours.receive_some())]
+        assert kinds[:3] == [derp.SERVER_KEY, derp.SERVER_INFO, derp.RECV_PACKET]
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_slow_reader_loses_the_oldest_and_then_its_connection(
@@ -189,9 +224,11 @@ async def test_absent_peers_are_reported_for_disco_only_and_not_too_often(
 
 
 async def test_bad_clients_are_closed(autojump_clock: trio.testing.MockClock) -> None:
-    server = DerpServer(private(9))
+    server = DerpServer(private(9), mesh_key="ab" * 32)
+    box = SharedBox(private(1), server.public_key)
     async with trio.open_nursery() as nursery:
         for first in (
+            derp.SealedClientInfo(private(1).public, bytes(24), box.seal(bytes(24), b'{"meshKey":"\\ud800"}')).encode(),
             derp.Ping(bytes(8)).encode(),
             derp.frame(derp.CLIENT_INFO, private(1).public + bytes(90)),
             derp.HEADER.pack(derp.CLIENT_INFO, 1 << 30),

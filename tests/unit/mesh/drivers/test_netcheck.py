@@ -1,6 +1,7 @@
 """When measurements run and who is told, with a jumping clock and a scripted network."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,6 +109,32 @@ async def test_the_nearest_of_several_relays_is_home(autojump_clock: trio.testin
         before = len(scene.probed)
         await trio.sleep(301)
         assert len(scene.probed) == before + 2, "measured again after five minutes"
+
+    await run(scene, script)
+
+
+@pytest.mark.parametrize(
+    ("latencies", "homes"),
+    [
+        ({3: 0.05, 2: 1e9}, {3}),  # one relay does not answer
+        ({3: 0.05, 2: 0.045}, {3}),  # the other is hardly nearer
+        ({3: 0.05, 2: 0.01}, {3, 2}),
+        ({2: 0.05}, {3, 2}),  # the first choice is dead
+    ],
+)
+async def test_the_embedded_relay_is_home_until_a_nearer_one_was_measured(
+    autojump_clock: trio.testing.MockClock, latencies: dict[int, float], homes: set[int]
+) -> None:
+    scene = Scene(map_of(region(1), region(2), replace(region(3), embedded_relay=True)), latencies)
+
+    async def script() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        assert scene.homes == [3], "nobody waits for measurements"
+        assert scene.netcheck.latencies == {}
+        await trio.sleep(6)
+        assert set(scene.homes) == homes
+        assert scene.netcheck.home == scene.homes[-1] == (3 if homes == {3} else 2)
+        assert scene.netcheck.latencies == {number: took for number, took in latencies.items() if took < 5}
 
     await run(scene, script)
 
@@ -233,5 +260,22 @@ async def test_paths_begin_anew_when_where_they_began_is_gone(
         assert len(scene.asked) > asked, "who sees us where, now?"
         assert len(scene.probed) == probed + 1
         assert {ip for ip, _ in scene.endpoints[-1][0]} >= set(now.addresses)
+
+    await run(scene, script)
+
+
+async def test_a_dead_first_node_does_not_hide_its_region(autojump_clock: trio.testing.MockClock) -> None:
+    dead, living = DerpNode("1a", 1, "dead.test"), DerpNode("1b", 1, "living.test")
+    scene = Scene(map_of(DerpRegion(1, "r1", "Region 1", (dead, living))), {})
+
+    async def probe(_where: DerpRegion, node: DerpNode, /) -> float:
+        await trio.sleep(0.02 if node is living else 1e9)
+        return 0.02
+
+    scene.netcheck._probe = probe
+
+    async def script() -> None:
+        await trio.sleep(2)
+        assert scene.netcheck.latencies == {1: 0.02}
 
     await run(scene, script)

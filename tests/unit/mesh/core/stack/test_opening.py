@@ -79,6 +79,15 @@ def test_silence_ends_in_a_timeout():
     assert not puppet.stack.sockets
 
 
+def test_nobody_answers_for_a_minute():
+    puppet = Puppet()
+    puppet.stack.tcp_connect(PUPPET, 9, puppet.now)
+    assert len(puppet.advance(62)) == 6
+    assert puppet.stack.sockets
+    assert puppet.advance(2) == []
+    assert not puppet.stack.sockets
+
+
 def test_lost_answer_is_sent_again_when_the_syn_comes_again():
     puppet = Puppet()
     puppet.stack.tcp_listen(22)

@@ -112,6 +112,16 @@ def test_derp_infos_survive_anything(text: bytes, key: PublicKey) -> None:
             pass
 
 
+@pytest.mark.parametrize(
+    "text", [rb'{"meshKey":"\ud800"}', rb'{"meshKey":"a\n"}', b'{"meshKey":7}', b'{"meshKey":["a"]}']
+)
+def test_a_mesh_key_is_printable_ascii(text: bytes) -> None:
+    with pytest.raises(WireError):
+        derp.open_client_info_untrusted(
+            BOX, derp.SealedClientInfo(PublicKey(bytes(range(32))), NONCE, BOX.seal(NONCE, text))
+        )
+
+
 @pytest.mark.parametrize("text", [b"[]", b"{", b'{"version":"2"}', b'{"version":true}', b"\xff", b"[" * 100_000])
 def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
     with pytest.raises(WireError):
