@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -114,7 +115,9 @@ async def test_the_agent_answers_at_its_own_and_at_its_stable_address() -> None:
         assert status.endpoint.startswith("127.0.0.1:") and status.rx_bytes > 0
 
 
-async def test_datagrams_and_their_errors_are_translated() -> None:
+@pytest.mark.parametrize("mtu", [1280, 1420])
+async def test_datagrams_and_their_errors_are_translated(mtu: int) -> None:
+    """Also where the agent may send more at a time than the client takes: on a direct path."""
     async with world() as it, trio.open_nursery() as nursery:
         it.admit(it.phone.config())
         port = it.pair.two.udp_bind(9)
@@ -122,6 +125,7 @@ async def test_datagrams_and_their_errors_are_translated() -> None:
         async def answer() -> None:
             datagram = await port.receive()
             assert datagram.source == ALIAS
+            it.pair.two._stack.set_mtu_to(ALIAS, mtu)
             it.pair.two._overlay.send_udp(datagram.destination, 9, datagram.source, datagram.source_port, b"x" * 3000)
 
         nursery.start_soon(answer)
@@ -138,6 +142,23 @@ async def test_datagrams_and_their_errors_are_translated() -> None:
         error = await it.phone.packets.receive()
         assert is_sound(error) and error[40:42] == bytes([icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE])
         assert error[48 + 8 : 48 + 40] == nobody_there[8:40]
+
+
+async def test_a_fragment_that_cannot_be_one_is_dropped() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        odd = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\x00\x01" + bytes(1405)).encode()
+        far = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\xff\xf8" + bytes(1404)).encode()
+        assert it.hub._route([odd, far]) == []
+        assert it.hub.stats.malformed == 2
+
+
+async def test_an_ipv6_endpoint_is_shown_in_brackets() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        it.hub._clients[it.phone.key.public].tunnel.source = ("2001:db8::1", 51820)
+        status = it.hub.status(it.phone.key.public)
+        assert status is not None and status.endpoint == "[2001:db8::1]:51820"
 
 
 async def test_what_may_not_be_reached_is_refused_and_nothing_of_it_arrives() -> None:
