@@ -19,6 +19,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.coderd.config import check_wireguard_endpoint
 from coder.coderd.services import authentication
 from coder.coderd.services.agent_dialer import IDLE_CHECK, IDLE_TIMEOUT, coordinate_inside, relay_dialer
 from coder.coderd.services.derp_map import current_map
@@ -27,6 +28,7 @@ from coder.coderd.services.wireguard_access import Target, client_address, clien
 from coder.coderd.store import site
 from coder.coderd.store import wireguard_clients as client_store
 from coder.coderd.store.wireguard_clients import CHANNEL, WireguardClientRow
+from coder.domain.endpoints import Endpoint
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.drivers.hub import CLIENT_MTU, ClientStatus, Hub, HubClient, open_hub
 from coder.mesh.errors import MeshError
@@ -279,7 +281,8 @@ def _split(address: str) -> tuple[str, int]:
 
 
 def _endpoint(ctx: Context, port: int) -> str:
-    if ctx.config.wireguard_endpoint:
-        return ctx.config.wireguard_endpoint
+    """What clients are told. Raises CoderError where that is nothing they could use."""
     host = urlsplit(ctx.access_url).hostname or "localhost"
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    told = ctx.config.wireguard_endpoint or str(Endpoint(host, port))
+    check_wireguard_endpoint(told)
+    return told
