@@ -15,6 +15,7 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
 from coder.cli.output import confirm, print_json, print_rows, say, since
+from coder.domain.endpoints import read_endpoint
 
 COLUMNS = (
     "name", "address", "workspaces", "expires at", "last handshake", "status", "endpoint", "public key", "created at",
@@ -45,7 +46,12 @@ def _add(invocation: Invocation) -> int:
     client = session.client(invocation)
     if invocation["workspace"]:
         body["workspace_ids"] = [_workspace_id(client, name) for name in invocation["workspace"]]
+    server = client.request("GET", "/api/v2/wireguard").json()
+    if server["enabled"]:  # else the server says what to do about it
+        _check_server(server)
     made = client.request("POST", _path(invocation), json=body).json()
+    if server["enabled"]:
+        made["server"] = server  # what was found to be good before the client was made
     text = config_text(made, key)
     if invocation["output"] == "json":
         print_json({**made, "config": text})
@@ -60,6 +66,21 @@ def _add(invocation: Invocation) -> int:
             _show_qr(text)
     _explain(made)
     return 0
+
+
+def _check_server(server: dict[str, Any]) -> None:
+    """Raises CoderError. Asked before the client is made: its private key exists in the configuration only."""
+    from wireguard_tools import WireguardKey
+
+    try:
+        read_endpoint(server["endpoint"])
+        WireguardKey(server["public_key"])
+    except ValueError as error:
+        raise CoderError(
+            "wireguard_server",
+            f"no client was added: what the server says of itself ({server['endpoint']!r}) cannot be used",
+            "An administrator mends it with --wireguard-endpoint host:port (CODER_WIREGUARD_ENDPOINT).",
+        ) from error
 
 
 def _write_private(path: str, text: str) -> None:
@@ -85,26 +106,28 @@ def _workspace_id(client: Any, name: str) -> str:
 
 
 def config_text(made: dict[str, Any], key: Any) -> str:
-    """The wg-quick configuration of a client just made."""
-    from wireguard_tools import WireguardConfig, WireguardPeer
+    """The wg-quick configuration of a client just made.
 
+    Written here, not by `wireguard_tools`: that leaves out the brackets of an IPv6 endpoint.
+    """
     server, client = made["server"], made["client"]
-    host, _, port = server["endpoint"].rpartition(":")
     # A client limited to some workspaces routes nothing else here; any other one also those to come.
     limited = [f"{target['address']}/128" for target in client["targets"]] if client["workspace_ids"] else []
-    peer = WireguardPeer(
-        public_key=server["public_key"],
-        endpoint_host=host.strip("[]"),
-        endpoint_port=int(port),
-        persistent_keepalive=server["persistent_keepalive"],
-        allowed_ips=limited or server["allowed_ips"],
-    )
-    config = WireguardConfig(private_key=key, addresses=[f"{client['address']}/128"], mtu=server["mtu"])
-    config.add_peer(peer)
-    lines = [f"# {client['name']} of {client['username']}; the only copy of its private key."]
-    lines += [f"# {_target_name(target)}: {target['address']}" for target in client["targets"]]
-    body: str = config.to_wgconfig(wgquick_format=True)
-    return "\n".join([*lines, body.strip(), ""])
+    lines = [
+        f"# {client['name']} of {client['username']}; the only copy of its private key.",
+        *(f"# {_target_name(target)}: {target['address']}" for target in client["targets"]),
+        "[Interface]",
+        f"PrivateKey = {key}",
+        f"MTU = {server['mtu']}",
+        f"Address = {client['address']}/128",
+        "",
+        "[Peer]",
+        f"PublicKey = {server['public_key']}",
+        f"Endpoint = {read_endpoint(server['endpoint'])}",
+        f"PersistentKeepalive = {server['persistent_keepalive']}",
+        *(f"AllowedIPs = {network}" for network in limited or server["allowed_ips"]),
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _target_name(target: dict[str, Any]) -> str:

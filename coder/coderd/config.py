@@ -18,6 +18,7 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.options import OPTIONS
 from coder.domain.app_addresses import explain_wildcard
+from coder.domain.endpoints import read_endpoint
 from coder.domain.external_providers import Provider, ProviderProblem, read_providers
 
 
@@ -311,8 +312,22 @@ def _check(config: ServerConfig) -> None:
             f"--wildcard-access-url: {config.wildcard_access_url!r} cannot be used: {wrong}",
             "Write it like *.apps.example.com, and let DNS lead every name below it here.",
         )
+    if config.wireguard_endpoint:
+        check_wireguard_endpoint(config.wireguard_endpoint)
     if config.samesite_auth_cookie not in {"lax", "none"}:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
+
+
+def check_wireguard_endpoint(text: str) -> None:
+    """Raises CoderError `bad_option`. A client is told it once, beside a private key that is shown once."""
+    try:
+        read_endpoint(text)
+    except ValueError as error:
+        raise CoderError(
+            "bad_option",
+            f"WireGuard clients cannot be told to connect to {text!r}: {error}",
+            "Give --wireguard-endpoint as host:port, such as vpn.example.com:51820 or [2001:db8::1]:51820.",
+        ) from None
 
 
 def struct_value(text: Any) -> Any:

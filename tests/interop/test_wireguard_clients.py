@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +69,11 @@ class Phone:
     def interface(self) -> str:
         return f"{self.name[:6]}{os.getpid() % 100000}"
 
-    def ping(self, address: str, *, count: int = 1, patience: float = 5.0) -> bool:
+    def ping(self, address: str, *, count: int = 1, patience: float = 5.0, size: int = 56) -> bool:
         done = self.deployment.world.run(
-            self.host, find("ping"), "-6", "-c", str(count), "-i", "0.2", "-w", str(int(patience)), address
-        )
+            self.host, find("ping"), "-6", "-c", str(count), "-i", "0.2", "-w", str(int(patience)), "-s", str(size),
+            address,
+        )  # fmt: skip
         return done.returncode == 0
 
     def ssh(self, address: str, command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -114,6 +116,13 @@ def test_ping_reaches_both_addresses_of_the_agent(phone: Phone) -> None:
     assert phone.ping(agent_address(phone.deployment), patience=10)
 
 
+def test_echoes_larger_than_the_tunnel_come_back(phone: Phone) -> None:
+    """In fragments both ways; what the agent cuts for the path to the server is cut again for the phone."""
+    for address in (phone.address, agent_address(phone.deployment)):
+        for size in (1240, 1400, 3000):
+            assert phone.ping(address, patience=10, size=size), (address, size)
+
+
 def test_ssh_and_web_by_plain_tools(phone: Phone) -> None:
     for address in (phone.address, agent_address(phone.deployment)):
         done = phone.ssh(address, "echo here; exit 5")
@@ -143,37 +152,72 @@ def test_list_tells_who_is_there(phone: Phone) -> None:
 
 def test_a_second_persons_client_reaches_nothing(phone: Phone) -> None:
     deployment = phone.deployment
-    token = deployment.coder("login", "token", check=True).stdout.decode().strip()
-    (me,) = deployment.json("whoami", "-o", "json")
-    body = {
-        "email": "bob@example.com", "username": "bob", "password": PASSWORD, "login_type": "password",
-        "organization_ids": me["organization_ids"],
-    }  # fmt: skip
-    _api(deployment, "POST", "/api/v2/users", token, body)
+    new_person(deployment, "bob")
     bobs = add(deployment, "tablet", "--user", "bob", host="agent")
     assert bobs.made["client"]["targets"] == []
-    bobs.up()
-    try:
+    with up(bobs):
         assert not bobs.ping(phone.address, patience=1)
         assert not bobs.ping(agent_address(deployment), patience=1)
         assert phone.ping(phone.address)
-    finally:
-        bobs.down()
 
 
-def test_removal_and_suspension_cut_traffic_within_a_second(phone: Phone) -> None:
+def test_removal_suspension_and_expiry_cut_traffic_within_a_second(phone: Phone) -> None:
     deployment = phone.deployment
-    short = add(deployment, "short", "--workspace", WORKSPACE, "--expires", "1h", host="agent")
-    assert f"AllowedIPs = {short.address}/128" in short.made["config"]
-    short.up()
+    removed = add(deployment, "removed", "--workspace", WORKSPACE, "--expires", "1h", host="agent")
+    assert f"AllowedIPs = {removed.address}/128" in removed.made["config"]
+    with up(removed):
+        assert removed.ping(removed.address, patience=10)
+        deployment.coder("wireguard", "remove", "removed", "-y", check=True)
+        is_cut_off(removed, phone)
+    eve = new_person(deployment, "eve")
+    (workspace,) = deployment.json("list", "-o", "json")
+    api(deployment, "PATCH", f"/api/v2/workspaces/{workspace['id']}/acl", {"user_roles": {eve: "use"}})
+    eves = add(deployment, "eves", "--user", "eve", host="agent")
+    with up(eves):
+        assert eves.ping(phone.address, patience=10)
+        api(deployment, "PUT", f"/api/v2/users/{eve}/status/suspend")
+        is_cut_off(eves, phone)
+    brief = add(deployment, "brief", "--expires", "8s", host="agent")
+    end = time.monotonic() + 8  # made before now, so over by then
+    with up(brief):
+        assert brief.ping(brief.address)
+        time.sleep(max(0.0, end - time.monotonic()))
+        is_cut_off(brief, phone)
+    assert losses(deployment) == [("eves", "owner_suspended"), ("brief", "expired")]
+
+
+def is_cut_off(device: Phone, other: Phone) -> None:
+    time.sleep(1)  # what is promised is the second itself
+    assert not device.ping(other.address, patience=1)
+    assert other.ping(other.address)
+
+
+@contextmanager
+def up(device: Phone) -> Iterator[None]:
+    device.up()
     try:
-        assert short.ping(short.address, patience=10)
-        deployment.coder("wireguard", "remove", "short", "-y", check=True)
-        time.sleep(1)  # what is promised is the second itself
-        assert not short.ping(short.address, patience=1)
-        assert phone.ping(phone.address)
+        yield
     finally:
-        short.down()
+        device.down()
+
+
+def new_person(deployment: Deployment, name: str) -> str:
+    (me,) = deployment.json("whoami", "-o", "json")
+    body = {
+        "email": f"{name}@example.com", "username": name, "password": PASSWORD, "login_type": "password",
+        "organization_ids": me["organization_ids"],
+    }  # fmt: skip
+    return str(api(deployment, "POST", "/api/v2/users", body)["id"])
+
+
+def losses(deployment: Deployment) -> list[tuple[str, str]]:
+    """Who was cut off and why, as the audit log has it."""
+    entries = api(deployment, "GET", "/api/v2/audit?limit=100&q=resource_type:api_key")["audit_logs"]
+    return [
+        (entry["resource_target"], entry["additional_fields"]["reason"])
+        for entry in reversed(entries)
+        if "reason" in entry["additional_fields"]
+    ]
 
 
 def test_speed_is_measured_the_way_the_field_does(deployment: Deployment) -> None:
@@ -229,10 +273,11 @@ def test_the_workspace_signs_with_our_key(deployment: Deployment) -> None:
         deployment.world.run("client", find("gpgconf"), "--kill", "gpg-agent", env=env)
 
 
-def _api(deployment: Deployment, method: str, path: str, token: str, body: dict[str, Any]) -> Any:
+def api(deployment: Deployment, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    token = deployment.coder("login", "token", check=True).stdout.decode().strip()
+    content = ["-H", "Content-Type: application/json", "-d", json.dumps(body)] if body is not None else []
     done = deployment.world.run(
-        "client", find("curl"), "-fsS", "-X", method, "-H", f"Coder-Session-Token: {token}", "-H",
-        "Content-Type: application/json", "-d", json.dumps(body), URL + path,
-    )  # fmt: skip
+        "client", find("curl"), "-fsS", "-X", method, "-H", f"Coder-Session-Token: {token}", *content, URL + path
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout) if done.stdout else None

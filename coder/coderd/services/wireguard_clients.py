@@ -18,16 +18,16 @@ import trio
 
 from coder.api.wireguard_clients import WireguardClient, WireguardServer, WireguardTarget
 from coder.base.ids import new_uuid
-from coder.coderd.services import audit, authentication
+from coder.coderd.services import audit, authentication, wireguard_audit
 from coder.coderd.services.audit import Event, Origin
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.keys import check_reach, key_resource
 from coder.coderd.services.wireguard_access import Target, client_address, of_workspaces, targets_of
+from coder.coderd.services.wireguard_audit import key_text
 from coder.coderd.services.wireguard_hub import KEEPALIVE, MTU, hub_of, public_key
 from coder.coderd.services.workspace_access import load_workspace
 from coder.coderd.store import wireguard_clients as client_store
-from coder.coderd.store.audit import Snapshot
 from coder.coderd.store.errors import IntegrityError
 from coder.coderd.store.wireguard_clients import WireguardClientRow
 from coder.domain import scopes
@@ -62,7 +62,7 @@ async def server_view(ctx: Context) -> WireguardServer:
     return WireguardServer(
         enabled=hub is not None,
         endpoint=hub.endpoint if hub else "",
-        public_key=_text(await public_key(ctx)) if hub else "",
+        public_key=key_text(await public_key(ctx)) if hub else "",
         allowed_ips=[str(TAILSCALE_SERVICE_PREFIX)],
         mtu=MTU,
         persistent_keepalive=KEEPALIVE,
@@ -101,7 +101,7 @@ async def add_client(
         workspace_ids=list(wanted.workspace_ids) if wanted.workspace_ids is not None else None,
     )
     try:
-        await ctx.db.run(_insert, row, _event("create", row, origin), now)
+        await ctx.db.run(_insert, row, wireguard_audit.change("create", row, origin), now)
     except IntegrityError as error:
         raise Conflict(
             f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
@@ -142,7 +142,7 @@ async def get_client(ctx: Context, subject: Subject, user: UserRow, reference: s
 async def remove_client(ctx: Context, subject: Subject, user: UserRow, reference: str, origin: Origin) -> None:
     """By name or id; it is cut off when the transaction's notice arrives, milliseconds later. Raises NotFound."""
     row = await _find(ctx, subject, user, reference, "delete")
-    await ctx.db.run(_delete, row, _event("delete", row, origin), ctx.clock.now())
+    await ctx.db.run(_delete, row, wireguard_audit.change("delete", row, origin), ctx.clock.now())
     _tell(ctx, subject, "delete", row)
 
 
@@ -154,21 +154,6 @@ async def _insert(tx: Tx, row: WireguardClientRow, event: Event, now: datetime) 
 async def _delete(tx: Tx, row: WireguardClientRow, event: Event, now: datetime) -> None:
     await client_store.delete_client(tx, row.id)
     await audit.write(tx, event, now)
-
-
-def _event(action: Literal["create", "delete"], row: WireguardClientRow, origin: Origin) -> Event:
-    """Kinds of audited things are upstream's; a client counts as the key to its owner's workspaces that it is."""
-    state = {
-        "name": row.name,
-        "public_key": _text(row.public_key),
-        "user_id": str(row.user_id),
-        "expires_at": row.expires_at.isoformat() if row.expires_at else "",
-        "workspace_ids": [str(ident) for ident in row.workspace_ids] if row.workspace_ids is not None else None,
-    }
-    snapshot = Snapshot(row.id, row.name, None, "", "", state)
-    before, after = (snapshot, None) if action == "delete" else (None, snapshot)
-    status = 204 if action == "delete" else 201
-    return Event("api_key", action, origin, status, before, after, additional={"wireguard_client": row.name})
 
 
 async def _find(ctx: Context, subject: Subject, user: UserRow, reference: str, action: str) -> WireguardClientRow:
@@ -210,7 +195,7 @@ def _view(ctx: Context, row: WireguardClientRow, username: str, owner_targets: S
         user_id=row.user_id,
         username=username,
         name=row.name,
-        public_key=_text(row.public_key),
+        public_key=key_text(row.public_key),
         address=str(client_address(row.id)),
         created_at=row.created_at,
         expires_at=row.expires_at,
@@ -238,10 +223,6 @@ def _target_view(target: Target) -> WireguardTarget:
 
 def _moment(at: float | None, now: datetime) -> datetime | None:
     return None if at is None else now - timedelta(seconds=trio.current_time() - at)
-
-
-def _text(key: bytes) -> str:
-    return base64.b64encode(key).decode()
 
 
 def _key_bytes(text: str) -> bytes:

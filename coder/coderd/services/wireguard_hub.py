@@ -2,13 +2,14 @@
 
 Lives here: the hub's own mesh node, its coordination, and keeping the hub's table in step with clients and
 permissions. The table is made anew whenever the database says that something may have changed (triggers of migration
-0008) and when the next client expires; clients that fell out of it are cut off in that moment. Who may reach what is
-`wireguard_access.py`, packets are `coder.mesh.drivers.hub`.
+0008) and when the next client expires; clients that fell out of it are cut off in that moment, then the audit log is
+told (`wireguard_audit.py`). Who may reach what is `wireguard_access.py`, packets are `coder.mesh.drivers.hub`.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,14 +20,17 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.services import authentication
+from coder.coderd.config import check_wireguard_endpoint
+from coder.coderd.services import authentication, wireguard_audit
 from coder.coderd.services.agent_dialer import IDLE_CHECK, IDLE_TIMEOUT, coordinate_inside, relay_dialer
 from coder.coderd.services.derp_map import current_map
 from coder.coderd.services.sealing import Sealer
 from coder.coderd.services.wireguard_access import Target, client_address, client_alias, of_workspaces, targets_of
+from coder.coderd.services.wireguard_audit import Watched
 from coder.coderd.store import site
 from coder.coderd.store import wireguard_clients as client_store
-from coder.coderd.store.wireguard_clients import CHANNEL, WireguardClientRow
+from coder.coderd.store.wireguard_clients import ACTIVE, CHANNEL, WireguardClientRow
+from coder.domain.endpoints import Endpoint
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.drivers.hub import CLIENT_MTU, ClientStatus, Hub, HubClient, open_hub
 from coder.mesh.errors import MeshError
@@ -36,6 +40,7 @@ from coder.tailnet.controller import Controller, open_controller, random_number
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
+    from coder.domain.policy import Subject
 
 MTU = CLIENT_MTU
 KEEPALIVE = 25
@@ -54,7 +59,7 @@ class Entry:
     """A client as last loaded."""
 
     row: WireguardClientRow
-    targets: list[Target]
+    targets: Sequence[Target]
 
 
 class WireguardHub:
@@ -66,6 +71,8 @@ class WireguardHub:
         self.hub: Hub
         self._ctx = ctx
         self._node, self._controller = node, controller
+        self._watched: list[Watched] = []
+        self._is_new = trio.Event()
         self._entries: list[Entry] = []
         self._agents: dict[bytes, UUID] = {}
         "Overlay address -> agent, of everything any client may reach."
@@ -74,14 +81,23 @@ class WireguardHub:
         self._admitted: dict[bytes, str] = {}
 
     # -- the table ----------------------------------------------------------------------------------------------------
-    async def load(self) -> None:
+    async def look(self) -> list[Watched]:
         """Asks the database and the policy who may reach what."""
-        rows = await self._ctx.db.read(client_store.list_living, self._ctx.clock.now())
-        by_owner: dict[UUID, list[Target]] = {}
-        for owner in {row.user_id for row in rows}:
+        clients = await self._ctx.db.read(client_store.list_watched, self._ctx.clock.now())
+        owners: dict[UUID, tuple[Subject | None, list[Target]]] = {}
+        for owner in {client.row.user_id for client in clients if client.standing == ACTIVE}:
             subject = await authentication.user_subject(self._ctx, owner)
-            by_owner[owner] = await targets_of(self._ctx, subject) if subject is not None else []
-        self._entries = [Entry(row, of_workspaces(by_owner[row.user_id], row.workspace_ids)) for row in rows]
+            owners[owner] = subject, await targets_of(self._ctx, subject) if subject is not None else []
+        found = []
+        for client in clients:
+            subject, targets = owners.get(client.row.user_id, (None, []))
+            found.append(Watched(client, subject, of_workspaces(targets, client.row.workspace_ids)))
+        return found
+
+    async def load(self) -> None:
+        """Takes what is so at present for `apply`."""
+        self._watched = await self.look()
+        self._entries = [Entry(one.client.row, one.targets) for one in self._watched if one.client.standing == ACTIVE]
 
     def apply(self, now: datetime) -> datetime | None:
         """Gives the hub everybody who is not expired at `now`; the moment the next one will be."""
@@ -122,14 +138,35 @@ class WireguardHub:
                     notices.receive_nowait()  # one look answers them all
 
     async def _refresh(self) -> datetime | None:
-        """Loads and applies. A database that does not answer changes nothing, except that clients still expire."""
+        """Loads and applies; the moment to do it again.
+
+        A database that does not answer changes nothing, except that clients still expire.
+        """
         try:
             await self.load()
         except Exception as error:  # whatever is wrong with the database: the hub must outlive it
             _log.warn("permissions could not be read; trying again", error=error)
             self.apply(self._ctx.clock.now())
             return self._ctx.clock.now() + timedelta(seconds=RETRY)
-        return self.apply(self._ctx.clock.now())
+        self._is_new.set()
+        now = self._ctx.clock.now()
+        next_expiry = self.apply(now)
+        overtaken = any(entry.row.expires_at and entry.row.expires_at <= now for entry in self._entries)
+        return now if overtaken else next_expiry  # who expired while we were looking was not seen to have
+
+    async def tell(self) -> None:
+        """Tells the audit log of losses, until cancelled. Cutting off never waits for it."""
+        while True:
+            await self._is_new.wait()
+            self._is_new = trio.Event()
+            watched = self._watched
+            try:
+                while not await wireguard_audit.tell_losses(self._ctx, watched):
+                    watched = await self.look()  # another replica was first: of what is still to be told?
+            except Exception as error:  # as above
+                _log.warn("the audit log could not be told of losses; trying again", error=error)
+                await trio.sleep(RETRY)
+                self._is_new.set()
 
     def _seconds_until(self, at: datetime | None) -> float:
         return float("inf") if at is None else max(0.0, (at - self._ctx.clock.now()).total_seconds())
@@ -228,7 +265,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
                 async with open_hub(node, key, host, port, part.want) as part.hub:
                     part.endpoint = _endpoint(ctx, part.hub.port)
                     ctx.parts[WireguardHub] = part
-                    for task in (part.follow, part.connect_wanted, part.drop_idle):
+                    for task in (part.follow, part.tell, part.connect_wanted, part.drop_idle):
                         nursery.start_soon(task)
                     nursery.start_soon(coordinate_inside, ctx, controller)
                     _log.info(
@@ -279,7 +316,8 @@ def _split(address: str) -> tuple[str, int]:
 
 
 def _endpoint(ctx: Context, port: int) -> str:
-    if ctx.config.wireguard_endpoint:
-        return ctx.config.wireguard_endpoint
+    """What clients are told. Raises CoderError where that is nothing they could use."""
     host = urlsplit(ctx.access_url).hostname or "localhost"
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    told = ctx.config.wireguard_endpoint or str(Endpoint(host, port))
+    check_wireguard_endpoint(told)
+    return told

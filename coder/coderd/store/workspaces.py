@@ -254,6 +254,18 @@ async def get_workspace(tx: Tx, workspace_id: UUID, *, lock: bool = False) -> Wo
     return WorkspaceRow(*row) if row else None
 
 
+async def list_with_owners(tx: Tx, ids: Sequence[UUID]) -> list[tuple[WorkspaceRow, str]]:
+    """Workspaces, deleted ones too, with their owners' user names."""
+    query = select(*_COLUMNS, owners.c.username).join(owners, owners.c.id == workspaces.c.owner_id)
+    rows = await tx.execute(query.where(workspaces.c.id.in_(ids)))
+    return [(WorkspaceRow(*row[:_COUNT]), row[_COUNT]) for row in rows]
+
+
+async def list_agents_of(tx: Tx, ids: Sequence[UUID]) -> list[AgentPlace]:
+    """The current agents of some workspaces."""
+    return await list_agents_where(tx, workspaces.c.id.in_(ids))
+
+
 async def list_readable_agents(tx: Tx, readers: Readers) -> list[AgentPlace]:
     """Every current agent of the workspaces somebody may read."""
     return await list_agents_where(tx, _may_read(readers))

@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.errors import CryptoError
+from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.stack import fragments
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.peer import Tunnel
 from coder.mesh.core.wire import ip, rewrite
+from coder.mesh.core.wire.address import Endpoint
 from coder.mesh.drivers.udp import UdpSocket
 from coder.mesh.errors import UdpUnavailableError
 
@@ -201,7 +202,7 @@ class Hub:
         if client is None:
             return None
         source, stats = client.tunnel.source, client.tunnel.stats
-        endpoint = f"{source[0]}:{source[1]}" if isinstance(source, tuple) else ""
+        endpoint = str(Endpoint(source[0], source[1])) if isinstance(source, tuple) else ""
         return ClientStatus(endpoint, stats.last_handshake, stats.rx_bytes, stats.tx_bytes)
 
     @staticmethod
@@ -296,9 +297,12 @@ class Hub:
         elif source not in client.config.peers:
             self.stats.refused += 1
             return []
-        if len(packet) > CLIENT_MTU:  # our own agents send datagrams of any size over the relay
+        # Our own agents send datagrams of any size over the relay, and fragments as large as a direct path takes.
+        try:
             return fragments.split(packet, CLIENT_MTU, int.from_bytes(os.urandom(4), "big"))
-        return [packet]
+        except WireError:
+            self.stats.malformed += 1
+            return []
 
     def _to_client(self, client: _Client, packets: list[bytes], now: float) -> None:
         if not packets:

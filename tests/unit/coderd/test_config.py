@@ -7,7 +7,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 from coder.base.config import Inputs
+from coder.base.errors import CoderError
 from coder.cli.server import _FILE_OPTIONS
 from coder.coderd.config import ONLY_SHOWN, ServerConfig, effective_name, ignored_settings, server_config
 from coder.coderd.options import OPTIONS
@@ -82,3 +85,12 @@ def test_flags_and_variables_are_the_recorded_ones() -> None:
         elif mine.env != option.get("env", ""):
             wrong.append(f"{option['flag']}: {option.get('env')} became {mine.env}")
     assert not wrong, wrong
+
+
+@pytest.mark.parametrize("endpoint", ["vpn.example.com", "2001:db8::1:51820", "https://vpn.example.com:51820"])
+def test_an_endpoint_no_client_could_use_is_refused(endpoint: str) -> None:
+    with pytest.raises(CoderError, match="WireGuard clients cannot be told") as caught:
+        server_config(Inputs(env={"CODER_WIREGUARD_ENDPOINT": endpoint}), Path("/nowhere"))
+    assert repr(endpoint) in caught.value.message and "--wireguard-endpoint" in caught.value.hint
+    good = server_config(Inputs(flags={"wireguard-endpoint": "[2001:db8::1]:51820"}), Path("/nowhere"))
+    assert good.wireguard_endpoint == "[2001:db8::1]:51820"

@@ -9,6 +9,9 @@ from ipaddress import IPv6Address
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
+from coder.base.errors import CoderError
 from coder.coderd.services.wireguard_hub import WireguardHub, hub_of
 from coder.domain.overlay import agent_address, workspace_address
 from coder.mesh.core.crypto.keys import PrivateKey
@@ -183,3 +186,9 @@ async def test_without_an_address_there_is_no_hub() -> None:
         answer = await world.post(PATH.format("me"), {"name": "phone", "public_key": new_key()[1]})
         assert answer.status_code == 400 and "--wireguard-address" in answer.json()["detail"]
         assert (await world.get(PATH.format("me"))).json() == []
+
+
+async def test_a_server_does_not_start_with_an_endpoint_no_client_could_use() -> None:
+    with pytest.raises(CoderError, match="it has no port"):
+        async with running_coderd(wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com"):
+            pass

@@ -1,8 +1,8 @@
-"""The table of plain WireGuard clients. Their private keys never come here."""
+"""The tables of plain WireGuard clients. Their private keys never come here."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Table, Text, func
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Table, Text, func
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from coder.coderd.store.metadata import Bytes, Timestamp, Uuid, metadata
@@ -25,3 +25,13 @@ Index(
     func.lower(wireguard_clients.c.name),
     unique=True,
 )
+
+wireguard_reach = Table(
+    "wireguard_reach",
+    metadata,
+    Column("client_id", Uuid, ForeignKey("wireguard_clients.id", ondelete="CASCADE"), primary_key=True),
+    Column("standing", Text, nullable=False),
+    Column("workspaces", ARRAY(Uuid), nullable=False),
+    Column("revision", BigInteger, nullable=False),
+)
+"What the audit log was last told (services/wireguard_audit.py); `revision` grows with every change."

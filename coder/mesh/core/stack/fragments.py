@@ -13,7 +13,7 @@ from coder.mesh.core.wire import ip
 
 PROTOCOL = 44
 _HEADER = Struct("!BxHI")
-_MORE = 1
+_OFFSET, _MORE = 0xFFF8, 1
 _SIZE = 8
 _LIFETIME = 60.0
 _MAX_PACKETS = 64
@@ -22,18 +22,26 @@ _MAX_PACKET = 65_535
 
 
 def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
-    """The packet, or its fragments when it is larger than the MTU."""
+    """The packet, or its fragments when it is larger than the MTU; WireError for nonsense.
+
+    A fragment is cut on: its pieces are fragments of the same whole, so they keep its identification, count their
+    offsets from its own, and only a last fragment has a last piece.
+    """
     if len(packet) <= mtu:
         return [packet]
-    source, destination = packet[8:24], packet[24:40]
+    protocol, begin, is_last, body = packet[6], 0, True, packet[ip.HEADER_SIZE :]
+    if protocol == PROTOCOL:
+        protocol, place, identification = _HEADER.unpack_from(body)
+        begin, is_last, body = place & _OFFSET, not place & _MORE, body[_SIZE:]
+        if begin + len(body) > _MAX_PACKET or (not is_last and len(body) & 7):
+            raise WireError("bad_fragment")
     room = (mtu - ip.HEADER_SIZE - _SIZE) & ~7
-    body = packet[ip.HEADER_SIZE :]
     out = []
     for at in range(0, len(body), room):
         piece = body[at : at + room]
-        more = _MORE if at + room < len(body) else 0
-        head = ip.header(PROTOCOL, source, destination, _SIZE + len(piece))
-        out.append(head + _HEADER.pack(packet[6], at | more, identification) + piece)
+        more = 0 if is_last and at + room >= len(body) else _MORE
+        head = packet[:4] + (_SIZE + len(piece)).to_bytes(2, "big") + bytes([PROTOCOL]) + packet[7 : ip.HEADER_SIZE]
+        out.append(head + _HEADER.pack(protocol, begin + at | more, identification) + piece)
     return out
 
 
@@ -63,7 +71,7 @@ class Assembler:
         if len(packet.payload) <= _SIZE:
             raise WireError("short_fragment")
         protocol, place, _ = _HEADER.unpack_from(packet.payload)
-        offset, more = place & ~7, place & _MORE
+        offset, more = place & _OFFSET, place & _MORE
         data = packet.payload[_SIZE:]
         if offset + len(data) > _MAX_PACKET or (more and len(data) & 7):
             raise WireError("bad_fragment")

@@ -1,68 +1,26 @@
-"""The hub for plain WireGuard clients: a phone made of a bare device and a socket, an agent made of a mesh node."""
+"""The hub for plain WireGuard clients: a phone of the kit, and an agent made of a mesh node."""
 
 from __future__ import annotations
 
 import os
-import socket
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.stack import fragments
-from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.wire import icmp, ip, rewrite, tcp, udp
 from coder.mesh.drivers.hub import Hub, HubClient, open_hub
 from tests.kit.mesh import Pair, address, introduce, node_pair
+from tests.kit.phone import ALIAS, ELSEWHERE, PHONE, STABLE, Phone, echo
 
-PHONE, ALIAS, STABLE = (address(number).packed for number in (0x50, 0x51, 0x99))
-ELSEWHERE = address(0x77).packed
 AT_ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 "A busy machine is no finding."
-
-
-class Phone:
-    """Plain WireGuard with one peer; `packets` is what came out of the tunnel."""
-
-    def __init__(self, hub: Hub, own: bytes = PHONE) -> None:
-        self.key = PrivateKey.generate(os.urandom)
-        self.own = own
-        self._hub = hub
-        self._device = Device(self.key, os.urandom, wall_offset=time.time() - trio.current_time())
-        everywhere = (address(2).packed, STABLE, ELSEWHERE)
-        self._tunnel = self._device.add_peer(hub.public_key, trio.current_time(), allowed=everywhere)
-        self._send, self.packets = trio.open_memory_channel[bytes](256)
-        self._sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-
-    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        await self._sock.bind(("127.0.0.1", 0))
-        task_status.started()
-        with self._sock:
-            while True:
-                datagram, source = await self._sock.recvfrom(65_535)
-                await self._take(self._device.receive_untrusted(datagram, source, trio.current_time()))
-
-    async def _take(self, received: Received) -> None:
-        for _, packets in received.deliveries:
-            for packet in packets:
-                self._send.send_nowait(rewrite.trimmed(packet))
-        for _, datagram in received.sends:
-            await self._out([datagram])
-
-    async def _out(self, datagrams: list[bytes]) -> None:
-        for datagram in datagrams:
-            await self._sock.sendto(datagram, ("127.0.0.1", self._hub.port))
-
-    async def send(self, *packets: bytes) -> None:
-        await self._out(self._tunnel.seal(list(packets), trio.current_time()))
-
-    def config(self, hub_peers: frozenset[bytes] = frozenset({address(2).packed})) -> HubClient:
-        return HubClient(self.key.public, self.own, ALIAS, hub_peers, {STABLE: address(2).packed})
 
 
 @dataclass
@@ -90,10 +48,6 @@ async def world() -> AsyncIterator[World]:
             nursery.cancel_scope.cancel()
 
 
-def echo(destination: bytes, text: bytes, source: bytes = PHONE) -> bytes:
-    return icmp.Message(icmp.ECHO_REQUEST, 0, 1, text).encode(source, destination)
-
-
 def is_sound(packet: bytes) -> bool:
     """Whether the checksum behind the IPv6 header is right: with it in place, the sum is zero."""
     zero_sum = ip.ones_sum(packet[8:40]) + len(packet) - 40 + packet[6] + ip.ones_sum(packet[40:])
@@ -114,7 +68,9 @@ async def test_the_agent_answers_at_its_own_and_at_its_stable_address() -> None:
         assert status.endpoint.startswith("127.0.0.1:") and status.rx_bytes > 0
 
 
-async def test_datagrams_and_their_errors_are_translated() -> None:
+@pytest.mark.parametrize("mtu", [1280, 1420])
+async def test_datagrams_and_their_errors_are_translated(mtu: int) -> None:
+    """Also where the agent may send more at a time than the client takes: on a direct path."""
     async with world() as it, trio.open_nursery() as nursery:
         it.admit(it.phone.config())
         port = it.pair.two.udp_bind(9)
@@ -122,6 +78,7 @@ async def test_datagrams_and_their_errors_are_translated() -> None:
         async def answer() -> None:
             datagram = await port.receive()
             assert datagram.source == ALIAS
+            it.pair.two._stack.set_mtu_to(ALIAS, mtu)
             it.pair.two._overlay.send_udp(datagram.destination, 9, datagram.source, datagram.source_port, b"x" * 3000)
 
         nursery.start_soon(answer)
@@ -138,6 +95,23 @@ async def test_datagrams_and_their_errors_are_translated() -> None:
         error = await it.phone.packets.receive()
         assert is_sound(error) and error[40:42] == bytes([icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE])
         assert error[48 + 8 : 48 + 40] == nobody_there[8:40]
+
+
+async def test_a_fragment_that_cannot_be_one_is_dropped() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        odd = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\x00\x01" + bytes(1405)).encode()
+        far = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\xff\xf8" + bytes(1404)).encode()
+        assert it.hub._route([odd, far]) == []
+        assert it.hub.stats.malformed == 2
+
+
+async def test_an_ipv6_endpoint_is_shown_in_brackets() -> None:
+    async with world() as it:
+        it.admit(it.phone.config())
+        it.hub._clients[it.phone.key.public].tunnel.source = ("2001:db8::1", 51820)
+        status = it.hub.status(it.phone.key.public)
+        assert status is not None and status.endpoint == "[2001:db8::1]:51820"
 
 
 async def test_what_may_not_be_reached_is_refused_and_nothing_of_it_arrives() -> None:

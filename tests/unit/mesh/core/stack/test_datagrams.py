@@ -2,6 +2,7 @@
 
 import pytest
 
+from coder.mesh.core.errors import WireError
 from coder.mesh.core.stack import fragments
 from coder.mesh.core.stack.datagrams import UdpDatagram
 from coder.mesh.core.stack.interface import Stack, TcpSettings
@@ -83,6 +84,38 @@ def test_fragments_that_overlap_or_never_end_are_dropped():
     assert len(world.b.assembler._partials) <= 65
     world.b.input_batch(fragments.split(packet, 1280, 5000), world.now)
     assert server.readable
+
+
+@pytest.mark.parametrize("size", [1241, 1248, 1360, 1373, 2464, 2736, 3000, 65_535])
+@pytest.mark.parametrize("narrow", [96, 1278, 1280])
+def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow: int):
+    packet = ip.Packet(ip.PROTOCOL_UDP, A, B, bytes(n % 251 for n in range(size))).encode()
+    wide = fragments.split(packet, 1420, 7)
+    cut = [piece for part in wide for piece in fragments.split(part, narrow, 8)]
+    assembler = fragments.Assembler()
+    *halves, whole = (assembler.add(ip.parse_untrusted(piece), 0.0) for piece in reversed(cut))
+    assert whole is not None and whole.encode() == packet and not any(halves)
+    for piece in cut:
+        assert len(piece) <= narrow and piece[6] == fragments.PROTOCOL and piece[40] == ip.PROTOCOL_UDP
+        assert piece[44:48] == (7 if len(wide) > 1 else 8).to_bytes(4, "big")
+    places = [int.from_bytes(piece[42:44], "big") for piece in cut]
+    assert [place & 1 for place in places] == [1] * (len(cut) - 1) + [0]
+    assert all((len(piece) - 48) % 8 == 0 for piece in cut[:-1])
+
+
+def test_the_header_of_a_fragment_is_that_of_the_whole():
+    packet = bytearray(ip.Packet(ip.PROTOCOL_UDP, A, B, bytes(3000)).encode())
+    packet[:4], packet[7] = bytes.fromhex("60300000"), 9  # congestion experienced, some hops gone
+    for part in fragments.split(bytes(packet), 1420, 7):
+        for piece in fragments.split(part, 1280, 8):
+            assert piece[:4] == packet[:4] and piece[7] == 9
+
+
+@pytest.mark.parametrize(("place", "size"), [(1, 1405), (0xFFF8, 1404)])
+def test_nonsense_is_not_cut_on(place: int, size: int):
+    body = bytes([17, 0]) + place.to_bytes(2, "big") + bytes(size)
+    with pytest.raises(WireError, match="bad fragment"):
+        fragments.split(ip.Packet(fragments.PROTOCOL, A, B, body).encode(), 1280, 1)
 
 
 def test_slow_readers_lose_datagrams_not_memory():
