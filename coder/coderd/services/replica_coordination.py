@@ -94,6 +94,8 @@ class Bridge:
         self._number = 0
         self._waiting: list[Notice] = []
         self._wake = trio.Event()
+        self.newcomer = trio.Event()
+        """Another replica said that it is up. Whoever waits for it puts a new one here."""
 
     # ---- what happened here
 
@@ -188,6 +190,7 @@ class Bridge:
             return
         self._others.add(notice.sender)
         if notice.word == "up":
+            self.newcomer.set()
             self._repeat()
         elif notice.peer is None:
             return

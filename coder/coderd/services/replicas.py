@@ -33,6 +33,7 @@ from coder.tailnet.relay import RelayDialer
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
+    from coder.coderd.services.replica_coordination import Bridge
 
 RENEW = 10.0
 DEAD = 35.0
@@ -117,7 +118,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         await replicas.renew(nursery)
         bridge.announce()
         task_status.started()
-        nursery.start_soon(_keep_renewing, replicas, nursery)
+        nursery.start_soon(_keep_renewing, replicas, bridge, nursery)
         await ctx.stopping.wait()
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 2):  # everything else is being cancelled
             await bridge.say_goodbye()
@@ -125,9 +126,12 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         nursery.cancel_scope.cancel()
 
 
-async def _keep_renewing(replicas: Replicas, nursery: trio.Nursery) -> None:
+async def _keep_renewing(replicas: Replicas, bridge: Bridge, nursery: trio.Nursery) -> None:
     while True:
-        await trio.sleep(RENEW)
+        # Until our relay is linked to a newcomer's, what our clients send to its clients has no way.
+        with trio.move_on_after(RENEW):
+            await bridge.newcomer.wait()
+        bridge.newcomer = trio.Event()
         try:
             await replicas.renew(nursery)
         except Exception as error:
