@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, unquote
 
 import h11
@@ -19,7 +19,7 @@ import trio
 from coder.api import codec
 from coder.base.log import get_logger
 from coder.coderd.links.handshake import explain_handshake
-from coder.coderd.services.authentication import Credentials
+from coder.coderd.services.credentials import Credentials
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -238,11 +238,17 @@ def link_request(request: h11.Request, remote_ip: str, secure: bool) -> LinkRequ
     )
 
 
+World = TypeVar("World")
+"""What a handler is given: the server's context; a workspace proxy gives its own."""
 Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
 
 
 async def serve_link(
-    ctx: Context, handler: LinkHandler, upgrade: Upgrade, stream: trio.abc.Stream, explain: Explain
+    ctx: World,
+    handler: Callable[[World, Upgrade], Awaitable[None]],
+    upgrade: Upgrade,
+    stream: trio.abc.Stream,
+    explain: Explain,
 ) -> None:
     """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards."""
     try:

@@ -25,7 +25,7 @@ from coder.coderd.store.connection_log import ConnectionRow
 
 if TYPE_CHECKING:
     from coder.coderd.services.app_access import AppScene
-    from coder.coderd.services.app_tokens import Ticket
+    from coder.coderd.services.app_tickets import Ticket
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
