@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
 import h11
@@ -22,7 +22,6 @@ from coder.coderd.links.handshake import explain_handshake
 from coder.coderd.services.credentials import Credentials
 
 if TYPE_CHECKING:
-    from coder.coderd.services.context import Context
     from coder.net.websocket import WebSocketStream
 
 _log = get_logger("links")
@@ -159,8 +158,9 @@ _REASONS = {
     426: "Upgrade Required", 500: "Internal Server Error",
 }  # fmt: skip
 
-LinkHandler = Callable[["Context", Upgrade], Awaitable[None]]
-"""Runs for as long as the link lives; returning closes the stream."""
+LinkHandler = Callable[[Any, Upgrade], Awaitable[None]]
+"""Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link lives; returning closes
+the stream."""
 
 
 @dataclass(slots=True)
@@ -238,14 +238,12 @@ def link_request(request: h11.Request, remote_ip: str, secure: bool) -> LinkRequ
     )
 
 
-World = TypeVar("World")
-"""What a handler is given: the server's context; a workspace proxy gives its own."""
 Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
 
 
 async def serve_link(
-    ctx: World,
-    handler: Callable[[World, Upgrade], Awaitable[None]],
+    ctx: Any,
+    handler: LinkHandler,
     upgrade: Upgrade,
     stream: trio.abc.Stream,
     explain: Explain,

@@ -31,10 +31,10 @@ from coder.coderd.services.credentials import Credentials
 from coder.coderd.services.derp_map import current_map
 from coder.coderd.services.errors import BadGateway, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.proxy_health import FIRST_REGION, ProxyHealth
+from coder.coderd.services.proxy_token import TOKEN_MISSING, TOKEN_REFUSED
 from coder.coderd.services.relay import Relay
 from coder.coderd.services.signing_keys import SigningKeys
 from coder.coderd.store import workspace_proxies as store
-from coder.coderd.store.apps import SessionRow
 from coder.coderd.store.workspace_proxies import ProxyReplicaRow, ProxyRow
 from coder.domain.app_addresses import AppRequest, explain_wildcard
 from coder.domain.policy import Subject
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
-TOKEN_HEADER = "Coder-External-Proxy-Token"  # noqa: S105 - a header's name
 SIBLING_AGE = timedelta(seconds=90)
 """A process that missed two registrations is not named to its siblings."""
 _FEATURES = (TICKET_FEATURE, KEY_FEATURE)
@@ -61,16 +60,16 @@ class ProxyCaller:
 async def authenticate_proxy(ctx: Context, token: str) -> ProxyCaller:
     """The proxy behind a token. Raises Unauthenticated."""
     if not token:
-        raise Unauthenticated("Missing required external proxy token")
+        raise Unauthenticated(TOKEN_MISSING)
     identity, _, secret = token.partition(":")
     try:
         proxy_id = UUID(identity)
     except ValueError:
-        raise Unauthenticated("Invalid external proxy token", "It is written ID:SECRET.") from None
+        raise Unauthenticated(TOKEN_REFUSED, "It is written ID:SECRET.") from None
     row = await ctx.db.read(store.find_proxy, str(proxy_id))
     stored = row.hashed_secret if row else b""
     if not hmac.compare_digest(stored, hash_secret(secret)) or row is None:
-        raise Unauthenticated("Invalid external proxy token", "There is no such proxy, or its token was replaced.")
+        raise Unauthenticated(TOKEN_REFUSED, "There is no such proxy, or its token was replaced.")
     return ProxyCaller(row)
 
 
@@ -259,6 +258,6 @@ async def report_stats(ctx: Context, stats: list[AppStat]) -> None:
             raise Invalid("Validation failed.", validations=[("stats", "A session ends after it began.")])
         if now - stat.session_ended_at > _MAX_AGE or stat.session_started_at - now > timedelta(minutes=5):
             continue  # a clock that is far off would spoil reports for good
-        rows.append(SessionRow(**{name: getattr(stat, name) for name in SessionRow.__slots__}))
+        rows.append(app_usage.row_of(stat))
     if rows:
         await ctx.db.run(app_usage.write_sessions, rows, now)
