@@ -7,7 +7,7 @@ again and again; what this proxy has keys for goes on meanwhile.
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from uuid import UUID, uuid4
 
 import trio
@@ -42,17 +42,14 @@ class Registration:
         self.primary_info: BuildInfoResponse | None = None
         self.problem = ""
         "Why the last attempt failed, in words; empty when it worked."
+        self.registered = trio.Event()
+        "Set by the first answer."
         self._last_success: float | None = None
         self._doubted = trio.Event()
 
     def doubt(self) -> None:
         """Somebody was refused for our token: ask at once whether it still holds."""
         self._doubted.set()
-
-    @property
-    def is_new(self) -> bool:
-        """No registration was answered before the one at hand."""
-        return self._last_success is None
 
     def explain_unwell(self) -> str:
         """What is wrong with being registered; empty when nothing is."""
@@ -72,6 +69,7 @@ class Registration:
                 backoff.reset()
                 self.problem = ""
                 self._last_success = trio.current_time()
+                self.registered.set()
             except CoderError as error:
                 refusal = _final(error, self._primary.url)
                 if refusal is not None:
@@ -110,15 +108,12 @@ class Registration:
 
     async def say_goodbye(self) -> None:
         """Tells the server that this process ends; it finds out by itself, too."""
-        await quietly(self._primary.deregister(self.replica_id))
-
-
-async def quietly(call: Awaitable[None]) -> None:
-    """A call whose failure changes nothing."""
-    try:
-        await call
-    except CoderError as error:
-        _log.debug("the server was not told", reason=error.message)
+        if not self.registered.is_set():
+            return
+        try:
+            await self._primary.deregister(self.replica_id)
+        except CoderError as error:
+            _log.debug("the server was not told that this process ends", reason=error.message)
 
 
 def _final(error: CoderError, primary: str) -> CoderError | None:

@@ -20,7 +20,6 @@ from coder.api.proxies import RegisterWorkspaceProxyResponse
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
-from coder.base.log import get_logger
 from coder.coderd.apps.door import AppDoor
 from coder.coderd.apps.keeper import DoorSettings
 from coder.coderd.apps.upstream import keep_tidy
@@ -44,8 +43,6 @@ from coder.wsproxy.world import ProxyWorld
 GOODBYE = 2.0
 """Seconds for telling the server that this process ends, and of the last use."""
 
-_log = get_logger("wsproxy")
-
 
 @dataclass(frozen=True, slots=True)
 class RunningProxy:
@@ -57,40 +54,33 @@ class RunningProxy:
     keeper: ProxyKeeper
 
 
-async def run_proxy(
-    config: ProxyConfig, *, handle_signals: bool = True, announce: Callable[[str], None] = print
-) -> None:
+async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = print) -> None:
     """Runs the proxy until SIGINT or SIGTERM. Raises CoderError when its server refuses it for good."""
     async with open_proxy(config) as proxy:
         for url in proxy.urls:
             announce(f"Started HTTP listener at {url}")
-        announce(f"\nServing workspaces of {config.primary_access_url} at {proxy.world.access_url}")
-        if not handle_signals:
-            await trio.sleep_forever()
-        garbage.settle()
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for number in signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_tell_when_registered, proxy.world, announce)
+            garbage.settle()
+            with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                number = await anext(aiter(signals))
                 announce(f"{signal.Signals(number).name} received, shutting down")
-                return
+            nursery.cancel_scope.cancel()
+
+
+async def _tell_when_registered(world: ProxyWorld, announce: Callable[[str], None]) -> None:
+    await world.registration.registered.wait()
+    announce(f"\nRegistered with {world.primary.url}, serving its workspaces at {world.access_url}")
 
 
 @contextlib.asynccontextmanager
 async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> AsyncIterator[RunningProxy]:
     """A running proxy for the length of the block. Raises what `Registration.keep` does, whenever that happens."""
-    clock = clock or SystemClock()
-    listeners = await open_listeners(config.server)
     async with Primary(config.primary_access_url, config.token) as primary:
-        own_url = config.server.access_url.rstrip("/")
-        world = ProxyWorld(
-            config=config,
-            primary=primary,
-            registration=Registration(primary, config),
-            keys=KeyRing(primary.crypto_keys, clock.now),
-            settings=DoorSettings.of(config.server, dashboard_url=primary.url, own_url=own_url),
-            clock=clock,
-        )
+        world = _new_world(config, primary, clock or SystemClock())
         keeper = ProxyKeeper(world)
         door = _front_door(world, keeper)
+        listeners = await open_listeners(config.server)
         with single_failure():
             async with trio.open_nursery() as nursery:
                 await nursery.start(door.serve, [listener for _, listener in listeners], world.stopping)
@@ -105,6 +95,18 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
                 finally:
                     await _close(world, keeper, door)
                     nursery.cancel_scope.cancel()
+
+
+def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorld:
+    own_url = config.server.access_url.rstrip("/")
+    return ProxyWorld(
+        config=config,
+        primary=primary,
+        registration=Registration(primary, config),
+        keys=KeyRing(primary.crypto_keys, clock.now),
+        settings=DoorSettings.of(config.server, dashboard_url=primary.url, own_url=own_url),
+        clock=clock,
+    )
 
 
 async def _close(world: ProxyWorld, keeper: ProxyKeeper, door: FrontDoor) -> None:
@@ -123,8 +125,7 @@ async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
     mesh = RelayMesh()
 
     def on_answer(told: RegisterWorkspaceProxyResponse) -> None:
-        if world.registration.is_new:
-            _log.info("registered", server=world.primary.url, region=told.derp_region_id)
+        if not world.registration.registered.is_set():
             if world.config.server.derp_server_enable:
                 rate = max(0, world.config.server.derp_server_bytes_per_second)
                 world.relay = DerpServer(PrivateKey.generate(os.urandom), mesh_key=told.derp_mesh_key, rate=rate)

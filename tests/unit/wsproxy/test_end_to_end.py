@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,11 +21,19 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
+from coder.coderd.links import proxies
 from coder.coderd.services.proxy_health import ProxyHealth
+from coder.coderd.store import insights
+from coder.coderd.store import workspace_proxies as store
+from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
+from coder.mesh.drivers.transport import DerpTransport
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
+from coder.tailnet.relay import RelayDialer
+from coder.tailnet.relay_exchange import exchange
+from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.coderd import running_coderd
@@ -158,7 +171,8 @@ async def _own_host(s: Scene) -> None:
     assert (await s.host("all--dev--admin", headers={"Cookie": cookie})).status_code == 200
     _, bob = await s.world.member("bob")
     assert (await s.host("all--dev--admin", token=bob)).status_code == 200
-    assert (await s.host("web--dev--admin", token=bob)).status_code == 404
+    hidden = await s.host("web--dev--admin", token=bob)
+    assert hidden.status_code == 404, hidden.text
     port = f"{s.app.port}--main--dev--admin"
     assert (await s.host(port, token=s.world.token)).status_code == 200
     ask = {"Origin": "https://evil.test", "Access-Control-Request-Method": "PUT"}
@@ -217,17 +231,16 @@ async def _terminal(s: Scene) -> None:
 async def _relay(s: Scene) -> None:
     assert (await s.get("/derp/latency-check")).status_code == 200
     assert (await s.get("/derp")).status_code == 426
-    relay = s.proxy.world.relay
-    assert relay is not None
-    from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
-    from coder.tailnet.relay import RelayDialer
-    from coder.tailnet.relay_exchange import exchange
-
-    node = DerpNode("a", 10_001, "127.0.0.1", derp_port=urlsplit(s.url).port or 0, force_http=True)
-    region = DerpRegion(10_001, "sydney", "Sydney", (node,))
-    dialer = RelayDialer(DialPolicy(s.url))
     with trio.fail_after(10):
-        assert await exchange(await dialer(region, node), await dialer(region, node)) > 0
+        assert await exchange(await _client_of(s.proxy), await _client_of(s.proxy)) > 0
+
+
+async def _client_of(proxy: RunningProxy) -> DerpTransport:
+    """A connection to a proxy's relay."""
+    port = urlsplit(proxy.world.access_url).port or 0
+    node = DerpNode("a", 10_001, "127.0.0.1", derp_port=port, force_http=True)
+    dialer = RelayDialer(DialPolicy(proxy.world.access_url))
+    return await dialer(DerpRegion(10_001, "sydney", "Sydney", (node,)), node)
 
 
 async def _elsewhere(s: Scene) -> None:
@@ -243,19 +256,17 @@ async def _elsewhere(s: Scene) -> None:
 
 async def _use_is_reported(s: Scene) -> None:
     await s.proxy.keeper.report()
-    me = (await s.world.get("/api/v2/users/me")).json()
-    day = me["created_at"][:10]
-    query = f"start_time={day}T00:00:00Z&end_time={day}T00:00:00Z"
-    assert me["id"]
-    assert query
+    hour = s.world.ctx.clock.now().replace(minute=0, second=0, microsecond=0)
+    used = await s.world.ctx.db.read(insights.app_usage, hour - timedelta(days=1), hour + timedelta(hours=2), [])
+    assert {row.slug for row in used} == {"web", "all"}
+    workspace = (await s.world.get(f"/api/v2/workspaces/{s.agent.workspace['id']}")).json()
+    assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
 
 
 async def _who_may_stay(s: Scene) -> None:
     """What is open is judged anew: whoever is signed out is cut off, whoever is not stays."""
     _, token = await s.world.member("dana")
     shared = DialPolicy(f"http://all--dev--admin.proxy.test:{urlsplit(s.url).port}", address="127.0.0.1")
-    from dataclasses import replace
-
     hers = await connect_websocket(replace(shared, token=Secret(token)), "/ws")
     mine = await connect_websocket(replace(shared, token=Secret(s.world.token)), "/ws")
     assert (await s.world.post("/api/v2/users/logout", token=token)).status_code == 200
@@ -265,27 +276,52 @@ async def _who_may_stay(s: Scene) -> None:
             assert await hers.receive_message() is None
         except trio.BrokenResourceError:
             pass
+    await hers.aclose()
     await mine.send_message("still")
     assert await mine.receive_message() == "still"
     await mine.aclose()
 
 
-async def test_a_deleted_proxy_ends() -> None:
+async def test_a_deleted_proxy_is_cut_off_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
         with pytest.raises(CoderError) as ended:
             async with running_proxy(world, token) as proxy:
+                mine = proxy.world
 
-                async def registered() -> bool:
-                    return not proxy.world.registration.explain_unwell()
+                async def coordinated() -> bool:
+                    return mine.agent_dialer is not None and mine.agent_dialer.controller.is_coordinated
 
-                await eventually(registered)
+                await eventually(coordinated)
                 assert (await world.delete(f"{PROXIES}/sydney")).status_code == 200
-                proxy.world.registration.doubt()
                 with trio.fail_after(10):
                     await trio.sleep_forever()
         assert ended.value.code == "proxy_token"
         assert "regenerate-token" in ended.value.hint
+        assert mine.agent_dialer is None
+
+
+async def test_relays_of_one_proxy_know_each_other() -> None:
+    """Two processes of one proxy: a client of one reaches a client of the other."""
+    async with running_coderd(first_user=True) as world:
+        token = await new_proxy(world)
+        one, two = [await proxy_config(world, token, derp_only=True) for _ in range(2)]
+        one, two = [
+            replace(config, server=replace(config.server, derp_server_relay_url=config.server.access_url))
+            for config in (one, two)
+        ]
+        async with open_proxy(one) as first, open_proxy(two) as second:
+            await first.world.registration.registered.wait()
+            await second.world.registration.registered.wait()
+            first.world.registration.doubt()  # it registers again, and hears of the second
+
+            async def talks() -> bool:
+                with trio.move_on_after(0.5):
+                    return await exchange(await _client_of(first), await _client_of(second)) > 0
+                return False
+
+            await eventually(talks)
 
 
 async def test_a_wrong_token_says_so() -> None:
@@ -315,3 +351,36 @@ async def test_a_proxy_that_only_relays() -> None:
             await health.look()
             assert (await world.get(f"{PROXIES}/sydney")).json()["derp_only"] is True
             assert len((await world.get("/api/v2/regions")).json()["regions"]) == 1
+
+
+def _start(config: ProxyConfig, **env: str) -> subprocess.Popen[bytes]:
+    words = ["wsproxy", "server", "--primary-access-url", config.primary_access_url]
+    words += ["--http-address", config.server.http_address, "--access-url", config.server.access_url, "--derp-only"]
+    known = {**os.environ, "CODER_PROXY_SESSION_TOKEN": config.token.reveal(), "PYTHONUNBUFFERED": "1", **env}
+    argv = [sys.executable, "-m", "coder", *words]
+    return subprocess.Popen(argv, env=known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+async def test_the_command() -> None:
+    async with running_coderd(first_user=True) as world:
+        config = await proxy_config(world, await new_proxy(world))
+        with _start(config) as process:
+
+            def heard() -> bytes:
+                assert process.stdout is not None
+                return process.stdout.readline()
+
+            said = b""
+            with trio.fail_after(20):
+                while b"Registered with" not in said:
+                    line = await trio.to_thread.run_sync(heard)
+                    assert line, said
+                    said += line
+            process.send_signal(signal.SIGTERM)
+            rest, _ = await trio.to_thread.run_sync(process.communicate)
+            assert process.returncode == 0, rest
+            assert b"Shut down cleanly." in rest
+        assert config.token.reveal().encode() not in said + rest
+        row = await world.ctx.db.read(store.find_proxy, "sydney")
+        assert row is not None
+        assert not await world.ctx.db.read(store.list_replicas, row.id, world.ctx.clock.now() - timedelta(days=1))
