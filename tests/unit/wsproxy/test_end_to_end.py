@@ -26,13 +26,14 @@ from coder.coderd.services.proxy_health import ProxyHealth
 from coder.coderd.store import insights
 from coder.coderd.store import workspace_proxies as store
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
+from coder.mesh.core.wire import derp
 from coder.mesh.drivers.transport import DerpTransport
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
 from coder.tailnet.relay import RelayDialer
-from coder.tailnet.relay_exchange import exchange
+from coder.tailnet.relay_exchange import _Client, exchange
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
@@ -316,12 +317,23 @@ async def test_relays_of_one_proxy_know_each_other() -> None:
             await second.world.registration.registered.wait()
             first.world.registration.doubt()  # it registers again, and hears of the second
 
-            async def talks() -> bool:
-                with trio.move_on_after(0.5):
-                    return await exchange(await _client_of(first), await _client_of(second)) > 0
-                return False
+            here, there = _Client(await _client_of(first)), _Client(await _client_of(second))
+            async with here.stream, there.stream, trio.open_nursery() as nursery:
+                await here.log_in()
+                await there.log_in()
+                nursery.start_soon(_repeat, here, derp.encode_send_packet(there.private.public, b"hello"))
+                with trio.fail_after(10):
+                    while not isinstance(frame := await there.inbox.frame(), derp.RecvPacket):
+                        pass
+                assert frame.packet == b"hello"
+                nursery.cancel_scope.cancel()
 
-            await eventually(talks)
+
+async def _repeat(client: _Client, frame: bytes) -> None:
+    """A relay drops what is for somebody it has not heard of yet."""
+    while True:
+        await client.stream.send_all(frame)
+        await trio.sleep(0.05)
 
 
 async def test_a_wrong_token_says_so() -> None:
