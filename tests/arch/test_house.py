@@ -55,7 +55,7 @@ WHO_MAY_IMPORT = {
     "alembic": ("coder/coderd/store/migrate.py", "coder/coderd/store/migrations/*"),
     "quart": ("coder/coderd/http/*", "coder/coderd/apps/*"),
     "hypercorn": ("coder/coderd/http/*",),
-    "nacl": ("coder/mesh/core/crypto/box.py",),
+    "nacl": ("coder/mesh/core/crypto/box.py", "coder/mesh/core/crypto/keys.py"),
 }
 """Files (shell patterns, `*` crosses folders) that may name a package or module in an import."""
 
