@@ -18,7 +18,7 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
-from coder.net.errors import HttpError
+from coder.net.errors import HttpError, NetError
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.primary import Primary, is_token_refused
 
@@ -74,7 +74,7 @@ class Registration:
                 refusal = _final(error, self._primary.url)
                 if refusal is not None:
                     raise refusal from error
-                self.problem = str(error)
+                self.problem = _in_words(error)
                 delay = backoff.next_delay()
                 _log.warn("the server could not be told that this proxy lives, trying again", reason=self.problem)
             with trio.move_on_after(delay):
@@ -114,6 +114,11 @@ class Registration:
             await self._primary.deregister(self.replica_id)
         except CoderError as error:
             _log.debug("the server was not told that this process ends", reason=error.message)
+
+
+def _in_words(error: CoderError) -> str:
+    """What went wrong and what helps; hints about refusals are for people at a terminal."""
+    return f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
 
 
 def _final(error: CoderError, primary: str) -> CoderError | None:

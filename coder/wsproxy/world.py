@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import trio
 
@@ -11,6 +10,7 @@ from coder.base.clock import Clock
 from coder.coderd.apps.keeper import DoorSettings
 from coder.coderd.apps.upstream import AppPool
 from coder.mesh.drivers.derp_server import DerpServer
+from coder.tailnet.agent_dialer import AgentDialer
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.keys import KeyRing
 from coder.wsproxy.primary import Primary
@@ -28,8 +28,8 @@ class ProxyWorld:
     settings: DoorSettings
     clock: Clock
     stopping: trio.Event = field(default_factory=trio.Event)
-    agent_dialer: Any = None
-    "tailnet.agent_dialer.AgentDialer, once the node is open."
+    agent_dialer: AgentDialer | None = None
+    "Once the node is open."
     relay: DerpServer | None = None
     "Once the server named the key of its mesh."
     pool: AppPool = field(init=False)
