@@ -128,9 +128,23 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
         assert {item["field"] for item in fields} == {"access_url", "derp_only"}
         assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 204
         assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 404
+        await _its_sessions(world, call)
         await _its_health(world)
         await _its_keys(call)
         await _its_coordination(world, headers)
+
+
+async def _its_sessions(world: World, call: Any) -> None:
+    """Signing in for a proxy leads back by the scheme it registered, whatever the address asked for says."""
+    body = _registration(access_url="https://p.test", wildcard_hostname="*.p.test")
+    assert (await call("POST", "register", json=body)).status_code == 201
+    for host in ("p.test", "app--dev--admin.p.test"):
+        back = await world.get(f"/api/v2/applications/auth-redirect?redirect_uri=http%3A%2F%2F{host}%2Fx")
+        assert back.status_code == 307, back.text
+        assert back.headers["location"].startswith(f"https://{host}/x?")
+    foreign = await world.get("/api/v2/applications/auth-redirect?redirect_uri=https%3A%2F%2Fq.test%2Fx")
+    assert foreign.status_code == 400
+    assert (await call("POST", "register", json=_registration())).status_code == 201
 
 
 async def _its_health(world: World) -> None:
