@@ -77,15 +77,17 @@ class ProxyKeeper:
             self._world.registration.doubt()
             return AppRefusedError("primary_away", "The server does not accept this proxy any more.")
         if not isinstance(error, HttpError):
+            _log.warn("the server could not be asked who may come in", reason=str(error))
             return AppRefusedError("primary_away", "The server cannot be reached.")
         fields = {str(item.get("field")): str(item.get("detail")) for item in error.validations}
         told = from_fields(fields)
         if told is not None:
             return told
-        if error.status == 401:  # a session that ended
+        if error.status in {303, 307, 401}:  # a session that ended; some servers show the way to their sign-in page
             return AppRefusedError("sign_in")
-        if error.status in {403, 404}:
+        if error.is_enveloped and error.status in {403, 404}:
             return AppRefusedError("not_found")
+        _log.warn("the server did not say who may come in", status=error.status, reason=str(error))
         return AppRefusedError("primary_away", f"The server answered with status {error.status}.")
 
     async def unseal(self, sealed: str) -> str:

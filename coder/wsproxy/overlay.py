@@ -11,7 +11,7 @@ from coder.api.proxies import RegisterWorkspaceProxyResponse
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.secret import Secret
-from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.node import NodeConfig, open_node
 from coder.net.errors import NetError
@@ -34,11 +34,12 @@ _log = get_logger("overlay")
 
 async def run_node(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> None:
     """Opens the node, and sets `world.agent_dialer`; until cancelled."""
+    derp_map = _relay_map(world, told)
     direct = not (world.config.server.block_direct_connections or await _is_direct_blocked(world))
     async with trio.open_nursery() as nursery:
         config = NodeConfig(
             addresses=(random_address(),),
-            derp_map=derpmap.with_embedded(derpmap.from_json(told.derp_map), world.primary.url),
+            derp_map=derp_map,
             derp_dialer=_relay_dialer(world, told, nursery),
             direct=direct,
         )
@@ -56,6 +57,17 @@ async def run_node(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> N
                 await trio.sleep_forever()
             finally:
                 world.agent_dialer = None
+
+
+def _relay_map(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> DerpMap:
+    try:
+        return derpmap.with_embedded(derpmap.from_json(told.derp_map), world.primary.url)
+    except ValueError as error:
+        raise CoderError(
+            "bad_derp_map",
+            f"{world.primary.url} named no usable relays to this workspace proxy",
+            "Is the server of a release this proxy understands? The relays are under --derp-config-path of the server.",
+        ) from error
 
 
 async def _is_direct_blocked(world: ProxyWorld) -> bool:

@@ -225,9 +225,11 @@ def test_fields_that_say_nothing_are_no_refusal() -> None:
     [
         (AWAY, "primary_away"),
         (HttpError(401, "You are signed out"), "sign_in"),
+        (HttpError(303, "unexpected status 303"), "sign_in"),
         (HttpError(401, "Invalid external proxy token"), "primary_away"),
-        (HttpError(403, ""), "not_found"),
-        (HttpError(404, ""), "not_found"),
+        (HttpError(403, "", is_enveloped=True), "not_found"),
+        (HttpError(404, "", is_enveloped=True), "not_found"),
+        (HttpError(404, "somebody between us"), "primary_away"),
         (HttpError(500, ""), "primary_away"),
         (HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}]), "agent_offline"),
     ],
