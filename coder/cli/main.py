@@ -200,6 +200,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "workspace-proxy edit": ("workspace_proxies:EDIT", "Change a workspace proxy"),
     "workspace-proxy ls": ("workspace_proxies:LIST", "List workspace proxies"),
     "workspace-proxy regenerate-token": ("workspace_proxies:REGENERATE", "Give a workspace proxy a new token"),
+    "workspace-proxy server": ("workspace_proxy_server:SERVER", "Start a workspace proxy"),
 }
 
 ALIASES: dict[str, str] = {
@@ -302,7 +303,7 @@ GROUPS: dict[str, str] = {
     "secret": "Manage secrets of your workspaces",
     "external-auth": "Manage external authentication",
     "prebuilds": "Manage workspaces made ahead",
-    "workspace-proxy": "Manage workspace proxies",
+    "workspace-proxy": "Manage and run workspace proxies",
     "server dbcrypt": "Manage the encryption of the database",
     "exp": "Commands that may change or go",
     "exp prompt-example": "How prompts look",

@@ -23,6 +23,7 @@ from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.apps.door import AppDoor
+from coder.coderd.apps.own_keeper import OwnKeeper
 from coder.coderd.config import ServerConfig
 from coder.coderd.http.application import build_application, make_application
 from coder.coderd.http.errors import envelope_of
@@ -229,7 +230,7 @@ def _front_door(context: Context) -> FrontDoor:
     table = _links()
     proxies = TrustedProxies(context.config)
 
-    apps = AppDoor(context)
+    apps = AppDoor(OwnKeeper(context))
     metrics: Metrics = context.part(Metrics)
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:

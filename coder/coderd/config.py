@@ -264,7 +264,7 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     except ProviderProblem as error:
         raise CoderError("bad_option", str(error), "See CODER_EXTERNAL_AUTH_0_ID and its kin.") from error
     config = ServerConfig(data_dir=data_dir, resolved=resolved, external_auth_providers=providers, **values)
-    _check(config)
+    check_config(config)
     return config
 
 
@@ -272,7 +272,8 @@ CLIENT_AUTH = ("none", "request", "require-any", "verify-if-given", "require-and
 """Upstream's words. A certificate that is shown is always verified: accepting any would only look like a check."""
 
 
-def _check(config: ServerConfig) -> None:
+def check_config(config: ServerConfig) -> None:
+    """What the values of single options do not tell. Raises CoderError `bad_option`."""
     if config.tls_enable and (not config.tls_cert_file or len(config.tls_cert_file) != len(config.tls_key_file)):
         raise CoderError(
             "bad_option",

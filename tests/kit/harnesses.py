@@ -409,11 +409,11 @@ def _safe_name(text: str) -> object:
 
 def _token(name: str) -> Call:
     def call(text: str) -> object:
-        from coder.coderd.services import signing_keys
+        from coder.coderd.services import signed_tokens
 
         try:
-            return getattr(signing_keys, name)(text)
-        except signing_keys.TokenRefused:
+            return getattr(signed_tokens, name)(text)
+        except signed_tokens.TokenRefused:
             return None
 
     return _text(call)
@@ -421,7 +421,7 @@ def _token(name: str) -> Call:
 
 def _without_waiting(read: Callable[[Any], Any], *refusals: type[Exception]) -> object:
     """Without a database: the key is the part's answer, and the coroutine of `read(context)` never waits."""
-    from coder.coderd.services.signing_keys import SigningKey
+    from coder.coderd.services.signed_tokens import SigningKey
 
     class Keys:
         async def find(self, _feature: str, _id: str) -> SigningKey:
@@ -452,7 +452,7 @@ def _resume(text: str) -> object:
 
 def _ticket(text: str) -> object:
     from coder.coderd.services import app_tokens
-    from coder.coderd.services.signing_keys import TokenRefused
+    from coder.coderd.services.signed_tokens import TokenRefused
 
     return _without_waiting(lambda ctx: app_tokens.read_ticket_untrusted(ctx, text), TokenRefused)
 
@@ -464,9 +464,17 @@ def _tickets(text: str) -> object:
     return _without_waiting(lambda ctx: app_tokens.find_ticket_untrusted(ctx, text.split(" "), wanted))
 
 
+def _terminal_ticket(text: str) -> object:
+    from uuid import UUID
+
+    from coder.coderd.services import applications
+
+    return _without_waiting(lambda ctx: applications.opens_terminal(ctx, text, UUID(int=1)))
+
+
 def _sealed_key(text: str) -> object:
     from coder.coderd.services import app_tokens
-    from coder.coderd.services.signing_keys import TokenRefused
+    from coder.coderd.services.signed_tokens import TokenRefused
 
     return _without_waiting(lambda ctx: app_tokens.open_key_untrusted(ctx, text), TokenRefused)
 
@@ -599,9 +607,13 @@ REST = {
     "coderd/services/agent_reports.py:address_untrusted": Harness(_text(_agent_address), (), [b"192.0.2.1", b"::1"]),
     "coderd/services/archives.py:safe_name_untrusted": Harness(_text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]),
     "coderd/services/template_files.py:unpack_untrusted": Harness(_template_files, (), [_tar()]),
-    "coderd/services/signing_keys.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
-    "coderd/services/signing_keys.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
+    "coderd/services/signed_tokens.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
+    "coderd/services/signed_tokens.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
     "coderd/services/resume_tokens.py:read_untrusted": Harness(_text(_resume), (), [TOKEN]),
+    "coderd/services/app_tickets.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
+    "coderd/services/app_tickets.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
+    "coderd/services/app_tickets.py:opens_terminal_untrusted": Harness(_text(_terminal_ticket), (), [TOKEN]),
+    "coderd/services/app_tickets.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
     "coderd/services/app_tokens.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
     "coderd/services/app_tokens.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
     "coderd/services/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),

@@ -2,7 +2,7 @@
 
 The front door asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
 back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words `pages.py`,
-decisions `services/app_access.py`.
+decisions its `Keeper`'s.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ import trio
 from coder.base.log import get_logger
 from coder.coderd.apps import pages
 from coder.coderd.apps.proxy import BadAnswerError, Errand, forward
-from coder.coderd.apps.upstream import AppPool, Place
+from coder.coderd.apps.upstream import Place
 from coder.coderd.apps.visit import Visit
-from coder.coderd.services import app_access, app_tokens
-from coder.coderd.services.app_access import AppRefusedError, AppScene, app_port
-from coder.coderd.services.app_tokens import Ticket
-from coder.coderd.services.app_usage import AppUsage
-from coder.coderd.services.app_visits import OpenVisits, Visitor
-from coder.coderd.services.authentication import SIGNED_OUT, Caller, Credentials, authenticate
-from coder.coderd.services.errors import BadGateway, Unauthenticated
-from coder.coderd.services.signing_keys import TokenRefused
+from coder.coderd.services.app_refusals import AppRefusedError, app_port
+from coder.coderd.services.app_tickets import Ticket
+from coder.coderd.services.app_visitor import Visitor
+from coder.coderd.services.credentials import SIGNED_OUT, Credentials
+from coder.coderd.services.errors import BadGateway
+from coder.coderd.services.signed_tokens import TokenRefused
 from coder.domain import app_headers
 from coder.domain.app_addresses import AppRequest, HostPattern, label_user, parse_app_label, parse_app_path
 from coder.domain.policy import NIL
@@ -36,7 +34,7 @@ from coder.domain.policy import NIL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coder.coderd.services.context import Context
+    from coder.coderd.apps.keeper import Keeper
     from coder.domain.app_headers import Headers
 
 _log = get_logger("apps")
@@ -55,15 +53,16 @@ class _Entry:
 class AppDoor:
     """Serves requests for applications on raw connections."""
 
-    def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
-        access = urlsplit(ctx.access_url)
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._settings = keeper.settings
+        self._dashboard = keeper.settings.dashboard_url
+        access = urlsplit(keeper.settings.own_url)
         self._scheme = access.scheme
-        self._access_host = access.netloc.lower()
-        self._hosts = HostPattern(ctx.config.wildcard_access_url) if ctx.config.wildcard_access_url else None
-        self._pool: AppPool = ctx.part(AppPool)
-        self._usage: AppUsage = ctx.part(AppUsage)
-        self._open: OpenVisits = ctx.part(OpenVisits)
+        self._own_host = access.netloc.lower()
+        self._dashboard_host = urlsplit(self._dashboard).netloc.lower()
+        wildcard = keeper.settings.wildcard
+        self._hosts = HostPattern(wildcard) if wildcard else None
 
     # ---- whose request is it
 
@@ -78,7 +77,7 @@ class AppDoor:
     def _label(self, head: h11.Request) -> str | None:
         """What stands for the wildcard's star in the request's host, when that can be an application's."""
         host = next((value.decode("latin-1") for name, value in head.headers if name == b"host"), "")
-        if self._hosts is None or not host or host.lower() == self._access_host:
+        if self._hosts is None or not host or host.lower() == self._own_host:
             return None
         label = self._hosts.label_of(host)
         # A host without the separator may be the dashboard under another name.
@@ -119,7 +118,7 @@ class AppDoor:
         if visit.answered:
             return
         try:
-            await visit.show(pages.internal(self._ctx.access_url))
+            await visit.show(pages.internal(self._dashboard))
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
             pass
 
@@ -129,13 +128,17 @@ class AppDoor:
             if found is None:  # `claims` looked a moment ago
                 raise LookupError(visit.path)
             request, rest = found
+            if self._settings.is_away and await self._takes_key(visit, app_headers.PATH_SESSION_COOKIE):
+                return
         else:
             named = parse_app_label(label)
             if named is None:
-                await visit.show(pages.bad_host(self._ctx.access_url))
+                await visit.show(pages.bad_host(self._dashboard))
                 return
             request, rest = named, visit.path
-            if await self._takes_key(visit) or await self._answers_preflight(visit, request):
+            if await self._takes_key(visit, session_cookie(visit.host)):
+                return
+            if await self._answers_preflight(visit, request):
                 return
         try:
             entry = await self._enter(visit, request)
@@ -147,7 +150,7 @@ class AppDoor:
     async def _proxy(self, visit: Visit, entry: _Entry, rest: str) -> None:
         ticket, request = entry.ticket, entry.ticket.request
         if self._is_forged(visit, ticket):
-            await visit.show(pages.foreign_origin(self._ctx.access_url))
+            await visit.show(pages.foreign_origin(self._dashboard))
             return
         app = urlsplit(ticket.app_url)
         query = f"?{visit.query}" if visit.query else ""
@@ -173,23 +176,23 @@ class AppDoor:
             extra=entry.cookies,
         )
         visitor = Visitor(entry.shown, ticket.user_id)
-        with self._usage.counted(ticket), self._open.in_app(visitor, ticket) as scope:
+        with self._keeper.stay(visitor, ticket) as scope:
             try:
-                await forward(self._pool, visit, errand, self._ctx.stopping)
+                await forward(self._keeper.pool, visit, errand, self._keeper.stopping)
             except BadGateway:
-                await visit.show(await self._explain(ticket, errand.place.port), entry.cookies)
+                await visit.show(await self._explain(ticket, visitor, errand.place.port), entry.cookies)
             except BadAnswerError:
-                await visit.show(pages.broken_answer(self._ctx.access_url), entry.cookies)
+                await visit.show(pages.broken_answer(self._dashboard), entry.cookies)
         if scope.cancelled_caught:
             visit.gone = True
 
-    async def _explain(self, ticket: Ticket, port: int) -> pages.Page:
+    async def _explain(self, ticket: Ticket, visitor: Visitor, port: int) -> pages.Page:
         """Nobody answered. A ticket may be older than the stop of its workspace: look again."""
         try:
-            await app_access.look_again(self._ctx, ticket)
+            await self._keeper.look_again(ticket, visitor)
         except AppRefusedError as error:
-            return pages.refused(error, self._ctx.access_url)
-        return pages.unreachable(port, self._ctx.access_url)
+            return pages.refused(error, self._dashboard)
+        return pages.unreachable(port, self._dashboard)
 
     def _cors(self, visit: Visit, ticket: Ticket) -> Headers | None:
         if ticket.cors_behavior == "passthru":
@@ -213,7 +216,7 @@ class AppDoor:
         if origin == "null" and not visit.is_upgrade:
             return app_headers.first(visit.headers, b"sec-fetch-site") in {"same-site", "cross-site"}
         host = urlsplit(origin).netloc.lower()
-        return host not in {visit.host.lower(), self._access_host} and not self._same_owner(origin, ticket.request)
+        return host not in {visit.host.lower(), self._dashboard_host} and not self._same_owner(origin, ticket.request)
 
     def _same_owner(self, origin: str, request: AppRequest) -> bool:
         """Is a page of this origin an application of the same person?"""
@@ -227,7 +230,7 @@ class AppDoor:
         wanted = app_headers.first(visit.headers, b"access-control-request-method")
         if visit.method != "OPTIONS" or not origin or not wanted:
             return False
-        if await app_access.cors_of(self._ctx, request) == "passthru":
+        if await self._keeper.cors_of(request) == "passthru":
             return False
         asked = app_headers.joined(visit.headers, b"access-control-request-headers")
         allowed = self._same_owner(origin, request)
@@ -240,32 +243,18 @@ class AppDoor:
 
     async def _enter(self, visit: Visit, request: AppRequest) -> _Entry:
         """Raises AppRefusedError."""
-        if request.access_method == "path" and self._ctx.config.disable_path_apps:
+        if request.access_method == "path" and self._settings.disable_path_apps:
             raise AppRefusedError("path_apps_off")
         cookies = _cookies(visit.headers)
         shown = self._credentials(visit, request, cookies)
         tickets = [value for name, value in cookies if name == app_headers.SIGNED_TOKEN_COOKIE]
-        ticket = await app_tokens.find_ticket_untrusted(self._ctx, tickets, request)
+        ticket = await self._keeper.recognize(tickets, request)
         if ticket is not None:
             return _Entry(ticket, shown)
-        caller = await self._caller(shown)
-        subject = caller.subject if caller else None
-        try:
-            ticket, scene = await app_access.open_app(self._ctx, request, subject)
-        except AppRefusedError as error:
-            if error.scene is not None and caller is not None:
-                await self._log_visit(visit, error.scene, caller, 404 if error.reason == "not_found" else 502)
-            raise
-        await self._log_visit(visit, scene, caller, 200)
-        token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
-        expires = format_datetime(expires_at, usegmt=True)
-        cookie = f"{app_headers.SIGNED_TOKEN_COOKIE}={token}; Path={request.base_path}; Expires={expires}; HttpOnly"
-        return _Entry(ticket, shown, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
-
-    async def _log_visit(self, visit: Visit, scene: AppScene, caller: Caller | None, status: int) -> None:
-        user_id = caller.user.id if caller else None
-        agent = app_headers.first(visit.headers, b"user-agent")
-        await self._usage.log_visit(scene, user_id, visit.remote_ip, agent, status)
+        let_in = await self._keeper.admit(request, shown, app_headers.first(visit.headers, b"user-agent"))
+        name, expires = app_headers.SIGNED_TOKEN_COOKIE, format_datetime(let_in.expires_at, usegmt=True)
+        cookie = f"{name}={let_in.token}; Path={request.base_path}; Expires={expires}; HttpOnly"
+        return _Entry(let_in.ticket, shown, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
 
     def _credentials(self, visit: Visit, request: AppRequest, cookies: Sequence[tuple[str, str]]) -> Credentials:
         if request.access_method == "path":
@@ -282,35 +271,28 @@ class AppDoor:
             return Credentials(token, True, visit.remote_ip)
         return found
 
-    async def _caller(self, shown: Credentials) -> Caller | None:
-        if not shown.token:
-            return None
-        try:
-            return await authenticate(self._ctx, shown)
-        except Unauthenticated:
-            return None
-
     def _cookie_tail(self, visit: Visit) -> str:
-        secure = self._ctx.config.secure_auth_cookie or visit.scheme == "https"
-        lax = "None" if self._ctx.config.samesite_auth_cookie == "none" else "Lax"
+        secure = self._settings.secure_cookie or visit.scheme == "https"
+        lax = "None" if self._settings.samesite == "none" else "Lax"
         return ("; Secure" if secure else "") + f"; SameSite={lax}"
 
     # ---- who stays outside
 
     async def _refuse(self, visit: Visit, request: AppRequest, error: AppRefusedError) -> None:
         if error.reason != "sign_in":
-            await visit.show(pages.refused(error, self._ctx.access_url))
+            await visit.show(pages.refused(error, self._dashboard))
         elif visit.is_upgrade:
             await visit.show(pages.signed_out())
-        elif request.access_method == "path":
+        elif request.access_method == "path" and not self._settings.is_away:
             here = visit.path + (f"?{visit.query}" if visit.query else "")
-            await visit.redirect(303, sign_in_address(self._ctx.access_url, here))
+            await visit.redirect(303, sign_in_address(self._dashboard, here))
         else:
-            here = f"{visit.scheme}://{visit.host}{visit.target}"
+            by_path = request.access_method == "path"
+            here = (self._settings.own_url if by_path else f"{visit.scheme}://{visit.host}") + visit.target
             query = urlencode({"redirect_uri": here}, quote_via=quote)
-            await visit.redirect(303, f"{self._ctx.access_url}/api/v2/applications/auth-redirect?{query}")
+            await visit.redirect(303, f"{self._dashboard}/api/v2/applications/auth-redirect?{query}")
 
-    async def _takes_key(self, visit: Visit) -> bool:
+    async def _takes_key(self, visit: Visit, cookie_name: str) -> bool:
         """A visitor who comes back from signing in brings a sealed key, which becomes this host's cookie."""
         if app_headers.API_KEY_QUERY not in visit.query or visit.method not in {"GET", "HEAD"}:
             return False
@@ -321,13 +303,13 @@ class AppDoor:
         # With two slashes in front it would be the address of another host.
         clean = "/" + visit.path.lstrip("/\\") + (f"?{query}" if query else "")
         try:
-            token = await app_tokens.open_key_untrusted(self._ctx, sealed)
+            token = await self._keeper.unseal(sealed)
         except TokenRefused:
             # Too old, or somebody's invention: without it the visitor is asked to sign in again.
             await visit.redirect(303, clean)
             return True
-        lifetime = int(self._ctx.config.session_duration.total_seconds())
-        cookie = f"{session_cookie(visit.host)}={token}; Path=/; Max-Age={lifetime}; HttpOnly"
+        lifetime = int(self._settings.session_duration.total_seconds())
+        cookie = f"{cookie_name}={token}; Path=/; Max-Age={lifetime}; HttpOnly"
         await visit.redirect(303, clean, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
         return True
 

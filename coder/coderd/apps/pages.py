@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from coder.coderd.services.app_access import AppRefusedError, AppScene
+from coder.coderd.services.app_refusals import AppRefusedError
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;background:#09090b;color:#fafafa;display:grid;place-items:center;"
@@ -57,8 +57,8 @@ HEADERS = (
 def refused(error: AppRefusedError, dashboard: str) -> Page:
     """The page of a refusal other than `sign_in`. `dashboard` is the access URL."""
     home = (dashboard + "/", "Back to the dashboard")
-    scene = error.scene
-    workspace = (dashboard + scene.workspace_path, "Open the workspace") if scene else home
+    spot = error.spot
+    workspace = (dashboard + spot.workspace_path, "Open the workspace") if spot else home
     match error.reason:
         case "path_apps_off":
             return Page(
@@ -83,7 +83,7 @@ def refused(error: AppRefusedError, dashboard: str) -> Page:
         case "not_web":
             return _not_web(error, workspace)
         case "workspace_offline" | "workspace_dormant":
-            return _offline(error, scene, dashboard, home)
+            return _offline(error, dashboard, home)
         case "agent_offline":
             return _agent_offline(error, workspace)
         case "app_unhealthy":
@@ -96,6 +96,8 @@ def refused(error: AppRefusedError, dashboard: str) -> Page:
                 (workspace,),
                 retry=True,
             )
+        case "primary_away":
+            return _primary_away(error, home)
     return Page(
         404,
         "Application Not Found",
@@ -106,13 +108,24 @@ def refused(error: AppRefusedError, dashboard: str) -> Page:
     )
 
 
+def _primary_away(error: AppRefusedError, home: tuple[str, str]) -> Page:
+    return Page(
+        502,
+        "Bad Gateway",
+        "This workspace proxy could not ask its server whether you may open the application.",
+        f"{error.detail} Its administrator finds more in the proxy's log.",
+        (home,),
+        retry=True,
+    )
+
+
 def _not_web(error: AppRefusedError, workspace: tuple[str, str]) -> Page:
-    if error.detail == "external" and error.scene and error.scene.app:
+    if error.detail == "external" and error.spot:
         return Page(
             400,
             "Bad Request",
             "This application is a link to a place outside of the workspace.",
-            f"It leads to {error.scene.app.url}. Open it from the workspace's page.",
+            f"It leads to {error.spot.external_url}. Open it from the workspace's page.",
             (workspace,),
         )
     return Page(
@@ -124,11 +137,12 @@ def _not_web(error: AppRefusedError, workspace: tuple[str, str]) -> Page:
     )
 
 
-def _offline(error: AppRefusedError, scene: AppScene | None, dashboard: str, home: tuple[str, str]) -> Page:
-    if scene is None:
+def _offline(error: AppRefusedError, dashboard: str, home: tuple[str, str]) -> Page:
+    spot = error.spot
+    if spot is None:
         return Page(400, "Workspace Offline", "The workspace is not running.", "", (home,))
-    name = scene.view.workspace.name
-    start = (dashboard + scene.workspace_path, "Start the workspace")
+    name = spot.workspace
+    start = (dashboard + spot.workspace_path, "Start the workspace")
     if error.reason == "workspace_dormant":
         why = "It was not used for a long time and sleeps. Activate it on its page, then start it."
         return Page(400, "Workspace Offline", f"The workspace {name} is dormant.", why, (start, home))
@@ -146,7 +160,7 @@ _AGENT_STATES = {
 
 
 def _agent_offline(error: AppRefusedError, workspace: tuple[str, str]) -> Page:
-    name = error.scene.agent.name if error.scene and error.scene.agent else ""
+    name = error.spot.agent if error.spot else ""
     what = f'The agent {name} of this workspace is not connected (its state is "{error.detail}").'
     return Page(502, "Bad Gateway", what, _AGENT_STATES.get(error.detail, ""), (workspace,), retry=True)
 

@@ -15,7 +15,8 @@ from uuid import UUID
 import h11
 import trio
 
-from coder.coderd.services import agent_http
+from coder.coderd.services import dialing
+from coder.coderd.services.dialing import Dials
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -72,8 +73,8 @@ class AppConnection:
 class AppPool:
     """Idle connections of this process, see `Context.part`."""
 
-    def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
+    def __init__(self, world: Dials) -> None:
+        self._world = world
         self._idle: dict[Place, list[AppConnection]] = {}
         self.exchanges: set[trio.CancelScope] = set()
         "Those under way: they end with the server, however long they would go on."
@@ -89,18 +90,18 @@ class AppPool:
         return AppConnection(await self._dial(place))
 
     async def _dial(self, place: Place) -> trio.abc.Stream:
-        stream = await agent_http.dial(self._ctx, place.agent_id, place.port)
+        stream = await dialing.dial(self._world, place.agent_id, place.port)
         if not place.tls:
             return stream
         secure = trio.SSLStream(stream, _unverified(), server_hostname="localhost", https_compatible=True)
         try:
-            with trio.fail_after(agent_http.DIAL_TIMEOUT):
+            with trio.fail_after(dialing.DIAL_TIMEOUT):
                 await secure.do_handshake()
         except BaseException as error:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(stream)
             if isinstance(error, trio.BrokenResourceError | trio.TooSlowError | ssl.SSLError):
-                raise agent_http.unanswered("the application does not speak TLS") from error
+                raise dialing.unanswered("the application does not speak TLS") from error
             raise
         return secure
 
@@ -139,12 +140,16 @@ def _unverified() -> ssl.SSLContext:
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: closes what nobody uses any more."""
-    pool: AppPool = ctx.part(AppPool)
     task_status.started()
-    while not ctx.stopping.is_set():
+    await keep_tidy(ctx.part(AppPool), ctx.stopping)
+
+
+async def keep_tidy(pool: AppPool, stopping: trio.Event) -> None:
+    """Closes idle connections; when the process stops, also those in use."""
+    while not stopping.is_set():
         with trio.move_on_after(IDLE_SECONDS / 2):
-            await ctx.stopping.wait()
-        await pool.drop_idle(0 if ctx.stopping.is_set() else IDLE_SECONDS)
+            await stopping.wait()
+        await pool.drop_idle(0 if stopping.is_set() else IDLE_SECONDS)
     if pool.exchanges:
         await trio.sleep(LAST_SECONDS)
     for scope in pool.exchanges:

@@ -19,6 +19,8 @@ from coder.coderd.services.agents import AppReport, LogLine
 from coder.coderd.services.derp_map import connection_info
 from coder.coderd.services.errors import Invalid, Unauthenticated
 from coder.coderd.services.instance_identity import Clouds, token_of
+from coder.coderd.services.proxy_calls import authenticate_proxy
+from coder.coderd.services.proxy_token import TOKEN_HEADER
 from coder.coderd.store.agents import AgentPlace
 from coder.domain.search import parse_rfc3339
 
@@ -92,7 +94,10 @@ def _nothing() -> Response:
 
 @blueprint.get("/connection")
 async def get_generic_connection() -> Response:
-    if await optional_caller() is None:
+    proxy_token = request.headers.get(TOKEN_HEADER, "")
+    if proxy_token:
+        await authenticate_proxy(context(), proxy_token)
+    elif await optional_caller() is None:
         raise Unauthenticated("API key or external proxy authentication required, but none provided")
     return reply(connection_info(context()))
 

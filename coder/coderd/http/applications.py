@@ -12,7 +12,7 @@ from coder.coderd.http.auth import authenticated, context, count_request, option
 from coder.coderd.http.json import read_body, reply
 from coder.coderd.http.query import path_uuid
 from coder.coderd.services import applications
-from coder.coderd.services.authentication import SIGNED_OUT
+from coder.coderd.services.credentials import SIGNED_OUT
 
 blueprint = Blueprint("applications", __name__, url_prefix="/api/v2/applications")
 

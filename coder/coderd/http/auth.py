@@ -16,7 +16,8 @@ from quart import current_app, g, has_websocket_context, request, websocket
 from coder.coderd.http.query import read_arguments
 from coder.coderd.http.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.services import authentication
-from coder.coderd.services.authentication import Caller, Credentials
+from coder.coderd.services.authentication import Caller
+from coder.coderd.services.credentials import Credentials
 from coder.coderd.services.errors import Refusal, Unauthenticated
 from coder.coderd.services.open_sessions import CLOSE_CODE, CLOSE_REASON, OpenSessions, SessionEndedError
 from coder.domain.policy import Subject

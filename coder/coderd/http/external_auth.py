@@ -26,8 +26,8 @@ from coder.coderd.http.provider_logins import (
 )
 from coder.coderd.http.site import page
 from coder.coderd.services import external_auth
-from coder.coderd.services.authentication import SIGNED_OUT
 from coder.coderd.services.authorization import require
+from coder.coderd.services.credentials import SIGNED_OUT
 from coder.coderd.services.errors import NotFound
 from coder.coderd.services.users import user_resource
 

@@ -18,7 +18,8 @@ from coder.coderd.http.errors import envelope_of
 from coder.coderd.http.hypercorn_fixes import FAST_PATHS
 from coder.coderd.http.query import Query, read_arguments
 from coder.coderd.http.rate_limits import BYPASS_HEADER, RateLimits, key_of
-from coder.coderd.services.authentication import Caller, Credentials, authenticate
+from coder.coderd.services.authentication import Caller, authenticate
+from coder.coderd.services.credentials import Credentials
 from coder.coderd.services.errors import Unauthenticated
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from uuid import uuid4
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.fast_lane import FastLane
-from coder.coderd.services.authentication import foreign_origin
 from coder.coderd.services.client_address import TrustedProxies
+from coder.coderd.services.credentials import foreign_origin
 from coder.coderd.services.metrics import UPGRADED, Metrics
 
 if TYPE_CHECKING:

@@ -42,7 +42,8 @@ from coder.coderd.http.auth import (
 from coder.coderd.http.json import no_content, read_body, read_bytes, reply
 from coder.coderd.http.query import Query, path_uuid
 from coder.coderd.services import oauth2_apps, oauth2_clients, oauth2_grants
-from coder.coderd.services.authentication import SIGNED_OUT, Caller, subject_of
+from coder.coderd.services.authentication import Caller, subject_of
+from coder.coderd.services.credentials import SIGNED_OUT
 from coder.coderd.services.oauth2_grants import GrantError, Tokens
 from coder.coderd.store.oauth2 import AppRow
 from coder.domain import scopes

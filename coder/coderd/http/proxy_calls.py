@@ -16,12 +16,13 @@ from coder.coderd.http.auth import context
 from coder.coderd.http.json import read_body, reply
 from coder.coderd.services import proxy_calls
 from coder.coderd.services.proxy_calls import ProxyCaller
+from coder.coderd.services.proxy_token import TOKEN_HEADER
 
 blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceproxies/me")
 
 
 async def _proxy() -> ProxyCaller:
-    return await proxy_calls.authenticate_proxy(context(), request.headers.get(proxy_calls.TOKEN_HEADER, ""))
+    return await proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
 
 
 @blueprint.post("/register")

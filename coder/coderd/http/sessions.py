@@ -20,7 +20,7 @@ from coder.api.users import (
 from coder.coderd.http.auth import authenticated, caller, context, remote_ip
 from coder.coderd.http.json import message, no_content, read_body, reply
 from coder.coderd.services import sessions
-from coder.coderd.services.authentication import SESSION_COOKIE
+from coder.coderd.services.credentials import SESSION_COOKIE
 from coder.coderd.services.errors import InvalidFields
 from coder.coderd.services.users import is_email
 from coder.domain.passwords import explain_password

@@ -16,8 +16,9 @@ from coder.coderd.http.query import path_uuid
 from coder.coderd.http.streams import needs_upgrade
 from coder.coderd.services import applications, terminals
 from coder.coderd.services.agents import load_agent
-from coder.coderd.services.app_visits import OpenVisits, Visitor
-from coder.coderd.services.authentication import Credentials
+from coder.coderd.services.app_visitor import Visitor
+from coder.coderd.services.app_visits import OpenVisits
+from coder.coderd.services.credentials import Credentials
 from coder.coderd.services.errors import BadGateway, Forbidden, NotFound
 from coder.coderd.services.open_sessions import CLOSE_CODE
 from coder.coderd.store.agents import AgentPlace

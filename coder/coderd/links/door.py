@@ -19,10 +19,9 @@ import trio
 from coder.api import codec
 from coder.base.log import get_logger
 from coder.coderd.links.handshake import explain_handshake
-from coder.coderd.services.authentication import Credentials
+from coder.coderd.services.credentials import Credentials
 
 if TYPE_CHECKING:
-    from coder.coderd.services.context import Context
     from coder.net.websocket import WebSocketStream
 
 _log = get_logger("links")
@@ -159,8 +158,9 @@ _REASONS = {
     426: "Upgrade Required", 500: "Internal Server Error",
 }  # fmt: skip
 
-LinkHandler = Callable[["Context", Upgrade], Awaitable[None]]
-"""Runs for as long as the link lives; returning closes the stream."""
+LinkHandler = Callable[[Any, Upgrade], Awaitable[None]]
+"""Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link lives; returning closes
+the stream."""
 
 
 @dataclass(slots=True)
@@ -242,7 +242,11 @@ Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
 
 
 async def serve_link(
-    ctx: Context, handler: LinkHandler, upgrade: Upgrade, stream: trio.abc.Stream, explain: Explain
+    ctx: Any,
+    handler: LinkHandler,
+    upgrade: Upgrade,
+    stream: trio.abc.Stream,
+    explain: Explain,
 ) -> None:
     """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards."""
     try:

@@ -11,7 +11,8 @@ from coder.base.groups import single_failure
 from coder.coderd.links.coordination import ClientLink
 from coder.coderd.links.versions import agent_api_version
 from coder.coderd.services.errors import Unauthenticated
-from coder.coderd.services.proxy_calls import TOKEN_HEADER, authenticate_proxy
+from coder.coderd.services.proxy_calls import authenticate_proxy
+from coder.coderd.services.proxy_token import TOKEN_HEADER
 from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.coordination import FullAccess
 from coder.rpc.session import open_session

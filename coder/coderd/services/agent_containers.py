@@ -12,8 +12,9 @@ import h11
 import msgspec
 import trio
 
-from coder.coderd.services.agent_http import HTTP_PORT, Answer, dial, require_connected
+from coder.coderd.services.agent_http import HTTP_PORT, Answer, require_connected
 from coder.coderd.services.agents import load_agent
+from coder.coderd.services.dialing import dial
 from coder.coderd.services.errors import BadGateway, Forbidden
 from coder.domain.policy import Subject
 from coder.net.websocket import WebSocketStream

@@ -1,7 +1,7 @@
-"""Asking an agent over the mesh: its HTTP API on overlay port 4, and its terminals on port 2.
+"""Asking an agent over the mesh: its HTTP API on overlay port 4.
 
-`ctx.agent_dialer` is this server's own mesh node. An agent that is not connected is refused before it is dialled, in
-upstream's words; one that does not answer is a bad gateway.
+An agent that is not connected is refused before it is dialled, in upstream's words; one that does not answer is a bad
+gateway. Dialling is `dialing.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from coder.api import codec
 from coder.api.agents import WorkspaceAgentListeningPortsResponse
 from coder.coderd.services.agent_view import status_of
 from coder.coderd.services.agents import load_agent
+from coder.coderd.services.dialing import dial
 from coder.coderd.services.errors import BadGateway, Invalid
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store.agents import AgentPlace
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
 
 HTTP_PORT = 4
-PTY_PORT = 2
-DIAL_TIMEOUT = 15.0
-# Seconds. A healthy agent answers in milliseconds; browsers give up at 30.
 _ANSWER_TIMEOUT = 20.0
 _MAX_ANSWER = 4 << 20
 
@@ -50,23 +48,6 @@ def require_connected(ctx: Context, place: AgentPlace) -> None:
     status = status_of(place.agent, ctx.clock.now())
     if status != "connected":
         raise Invalid(f'Agent state is "{status}", it must be in the "connected" state.')
-
-
-async def dial(ctx: Context, agent_id: UUID, port: int) -> trio.abc.HalfCloseableStream:
-    """A stream to a port of the agent. Raises BadGateway."""
-    if ctx.agent_dialer is None:
-        raise BadGateway("Internal error dialing agent.", "this server has no mesh node")
-    try:
-        with trio.fail_after(DIAL_TIMEOUT):
-            stream: trio.abc.HalfCloseableStream = await ctx.agent_dialer.dial(agent_id, port)
-            return stream
-    except (OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
-        raise BadGateway("Internal error dialing agent.", "the agent does not answer over the mesh") from error
-
-
-def unanswered(detail: str) -> BadGateway:
-    """What callers of `dial` get when the other end refuses them later."""
-    return BadGateway("Internal error dialing agent.", detail)
 
 
 async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> WorkspaceAgentListeningPortsResponse:

@@ -31,8 +31,8 @@ from coder.domain.agents import MAX_LOGS_LENGTH
 from coder.domain.policy import Subject
 
 if TYPE_CHECKING:
-    from coder.coderd.services.authentication import Credentials
     from coder.coderd.services.context import Context
+    from coder.coderd.services.credentials import Credentials
     from coder.coderd.store.database import Tx
 
 UNKNOWN = "Agent doesn't exist with that id, or you do not have access to it."

@@ -8,12 +8,12 @@ share the dashboard's origin. Not here: bytes (`coderd/apps`), tickets (`app_tok
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.agent_view import status_of
-from coder.coderd.services.app_tokens import Ticket
+from coder.coderd.services.app_refusals import AppRefusedError, AppSpot, Reason, app_port
+from coder.coderd.services.app_tickets import Ticket
 from coder.coderd.services.workspace_access import workspace_resource
 from coder.coderd.store import agents as agent_store
 from coder.coderd.store import templates as template_store
@@ -30,29 +30,6 @@ if TYPE_CHECKING:
     from coder.coderd.store.database import Tx
     from coder.coderd.store.workspaces import WorkspaceView
 
-Reason = Literal[
-    "sign_in",
-    "not_found",
-    "path_apps_off",
-    "port_by_path",
-    "reserved_port",
-    "not_web",
-    "workspace_offline",
-    "workspace_dormant",
-    "agent_offline",
-    "app_unhealthy",
-]
-
-
-class AppRefusedError(Exception):
-    """Why an application does not open; `http`-side words are `apps/pages.py`'s."""
-
-    def __init__(self, reason: Reason, detail: str = "", scene: AppScene | None = None) -> None:
-        super().__init__(reason)
-        self.reason: Reason = reason
-        self.detail = detail
-        self.scene = scene
-
 
 @dataclass(frozen=True, slots=True)
 class AppScene:
@@ -67,9 +44,30 @@ class AppScene:
     cors_behavior: str
 
     @property
-    def workspace_path(self) -> str:
-        """The workspace's page on the dashboard."""
-        return f"/@{self.view.owner_username}/{self.view.workspace.name}"
+    def spot(self) -> AppSpot:
+        """What its visitor may read about it."""
+        return AppSpot(
+            self.view.owner_username,
+            self.view.workspace.name,
+            self.agent.name if self.agent else "",
+            self.app.url if self.app and self.app.external else "",
+        )
+
+
+class RefusedAtError(AppRefusedError):
+    """A refusal in view of an application."""
+
+    def __init__(self, reason: Reason, scene: AppScene, detail: str = "") -> None:
+        super().__init__(reason, detail, scene.spot)
+        self.scene = scene
+
+
+class HiddenAtError(AppRefusedError):
+    """An application its visitor may not know of."""
+
+    def __init__(self, scene: AppScene) -> None:
+        super().__init__("not_found")
+        self.scene = scene
 
 
 async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -> tuple[Ticket, AppScene]:
@@ -84,9 +82,8 @@ async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -
         raise missing
     level = _effective_level(ctx, found)
     if not _allows(ctx, found, level, subject):
-        if subject is not None:
-            missing.scene = found if found.agent else None  # a refusal that auditors may want to see
-        raise missing
+        # Auditors may want to see it; the visitor reads nothing of it.
+        raise missing if subject is None or found.agent is None else HiddenAtError(found)
     _require_running(found)
     ticket = Ticket(
         request,
@@ -187,12 +184,12 @@ def _require_running(scene: AppScene) -> None:
     """Raises AppRefusedError for a workspace that sleeps or stands."""
     view = scene.view
     if view.workspace.dormant_at is not None:
-        raise AppRefusedError("workspace_dormant", scene=scene)
+        raise RefusedAtError("workspace_dormant", scene)
     if view.latest.build.transition != "start":
-        raise AppRefusedError("workspace_offline", view.latest.status, scene)
+        raise RefusedAtError("workspace_offline", scene, view.latest.status)
     if scene.agent is None:
         if view.latest.job.status in {"pending", "running"}:
-            raise AppRefusedError("workspace_offline", view.latest.status, scene)
+            raise RefusedAtError("workspace_offline", scene, view.latest.status)
         raise AppRefusedError("not_found")
 
 
@@ -202,24 +199,15 @@ def _require_ready(ctx: Context, scene: AppScene) -> AgentRow:
     if agent is None:
         raise AppRefusedError("not_found")
     if app is not None and (app.external or not app.url):
-        raise AppRefusedError("not_web", "external" if app.external else "command", scene)
+        raise RefusedAtError("not_web", scene, "external" if app.external else "command")
     if app_port(scene.app_url) < MIN_SHARED_PORT:
-        raise AppRefusedError("reserved_port", scene=scene)
+        raise RefusedAtError("reserved_port", scene)
     status = status_of(agent, ctx.clock.now())
     if status != "connected":
-        raise AppRefusedError("agent_offline", status, scene)
+        raise RefusedAtError("agent_offline", scene, status)
     if app is not None and app.health == "unhealthy":
-        raise AppRefusedError("app_unhealthy", app.healthcheck_url, scene)
+        raise RefusedAtError("app_unhealthy", scene, app.healthcheck_url)
     return agent
-
-
-def app_port(url: str) -> int:
-    """The port an application listens on; 0 for an address that names none we could dial."""
-    try:
-        parts = urlsplit(url)
-        return parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    except ValueError:
-        return 0
 
 
 async def look_again(ctx: Context, ticket: Ticket) -> None:

@@ -1,22 +1,22 @@
 """Use of applications: counted in memory, written every half minute, told to the workspace as activity.
 
-A session is one person's use of one application by one way; a pause of a minute ends it. An open stream (a WebSocket,
-a download) is use for as long as it lasts. Proxies report the same rows for what passes through them. Here also: the
+Counting is `app_sessions.py`. Proxies report the same rows for what passes through them. Here also: the
 connection log's line about an application, at most one an hour for the same visitor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
 
+from coder.api.proxies import AppStat
 from coder.base.ids import new_uuid
+from coder.coderd.services.app_sessions import REPORT_EVERY, AppSessions
 from coder.coderd.services.autobuilds import note_activity
 from coder.coderd.store import apps as store
 from coder.coderd.store import connection_log as log_store
@@ -25,30 +25,14 @@ from coder.coderd.store.connection_log import ConnectionRow
 
 if TYPE_CHECKING:
     from coder.coderd.services.app_access import AppScene
-    from coder.coderd.services.app_tokens import Ticket
+    from coder.coderd.services.app_tickets import Ticket
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
-REPORT_EVERY = 30.0
-"""Seconds between two reports, as upstream's."""
-PAUSE = timedelta(minutes=1)
-"""Silence that ends a session."""
 LOG_AGAIN = timedelta(hours=1)
 """A visitor who stays is not a new connection. Upstream's word on this is not known."""
 _MAX_REMEMBERED = 10_000
 _MAX_USER_AGENT = 512
-
-_Key = tuple[UUID, UUID, UUID, str, str]
-
-
-@dataclass(slots=True)
-class _Session:
-    id: UUID
-    started_at: datetime
-    ended_at: datetime
-    requests: int = 0
-    open: int = 0
-    reported: bool = False
 
 
 class AppUsage:
@@ -56,56 +40,19 @@ class AppUsage:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._sessions: dict[_Key, _Session] = {}
+        self._sessions = AppSessions(ctx.clock.now)
         self._logged: dict[tuple[object, ...], datetime] = {}
 
-    @contextmanager
-    def counted(self, ticket: Ticket) -> Iterator[None]:
+    def counted(self, ticket: Ticket) -> AbstractContextManager[None]:
         """Counts one request for as long as it lasts."""
-        request = ticket.request
-        key = (ticket.user_id, ticket.workspace_id, ticket.agent_id, request.access_method, request.app_slug_or_port)
-        now = self._ctx.clock.now()
-        session = self._sessions.get(key)
-        if session is None or (not session.open and now - session.ended_at > PAUSE):
-            if session is not None and not session.reported:
-                self._sessions[(*key[:4], f"{key[4]}\0{session.id}")] = session  # reported with the next turn
-            session = self._sessions[key] = _Session(new_uuid(), now, now)
-        session.requests += 1
-        session.open += 1
-        session.reported = False
-        try:
-            yield
-        finally:
-            session.open -= 1
-            session.ended_at = self._ctx.clock.now()
-            session.reported = False
+        return self._sessions.counted(ticket)
 
     async def report(self) -> None:
         """Writes what is new and forgets sessions that are over."""
-        now = self._ctx.clock.now()
-        news: list[tuple[_Key, _Session]] = []
-        for key, session in self._sessions.items():
-            if session.open:
-                session.ended_at, session.reported = now, False
-            if not session.reported:
-                news.append((key, session))
-        if news:
-            rows = [_row(key, session) for key, session in news]
-            for _, session in news:
-                session.reported = True
-            try:
-                await self._ctx.db.run(write_sessions, rows, now)
-            except BaseException:
-                for _, session in news:
-                    session.reported = False
-                raise
-        over = [
-            key
-            for key, session in self._sessions.items()
-            if session.reported and not session.open and (now - session.ended_at > PAUSE or "\0" in key[4])
-        ]
-        for key in over:
-            del self._sessions[key]
+        await self._sessions.report(self._write)
+
+    async def _write(self, stats: list[AppStat]) -> None:
+        await self._ctx.db.run(write_sessions, [row_of(stat) for stat in stats], self._ctx.clock.now())
 
     async def log_visit(self, scene: AppScene, user_id: UUID | None, ip: str, user_agent: str, status: int) -> None:
         """A line of the connection log, unless the same visitor had one within the hour."""
@@ -139,18 +86,9 @@ class AppUsage:
         await self._ctx.db.run(log_store.put_connection, row)
 
 
-def _row(key: _Key, session: _Session) -> SessionRow:
-    return SessionRow(
-        session_id=session.id,
-        user_id=key[0],
-        workspace_id=key[1],
-        agent_id=key[2],
-        access_method=key[3],
-        slug_or_port=key[4].partition("\0")[0],
-        session_started_at=session.started_at,
-        session_ended_at=session.ended_at,
-        requests=session.requests,
-    )
+def row_of(stat: AppStat) -> SessionRow:
+    """What is stored of a session."""
+    return SessionRow(**{name: getattr(stat, name) for name in SessionRow.__slots__})
 
 
 async def write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -18,9 +17,12 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.agents import load_agent
-from coder.coderd.services.app_access import AppRefusedError, open_app
-from coder.coderd.services.app_tokens import TICKET_LIFETIME, Ticket
-from coder.coderd.services.authentication import Credentials, recognize, subject_of
+from coder.coderd.services.app_access import open_app
+from coder.coderd.services.app_refusals import AppRefusedError
+from coder.coderd.services.app_tickets import Ticket
+from coder.coderd.services.app_tokens import TICKET_LIFETIME
+from coder.coderd.services.app_visitor import Visitor
+from coder.coderd.services.authentication import recognize, subject_of
 from coder.coderd.services.errors import Forbidden, NotFound, Unauthenticated
 from coder.coderd.services.known_callers import KnownCallers
 from coder.coderd.store import keys as key_store
@@ -38,14 +40,6 @@ _OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
 MayStay = Callable[[], Awaitable[bool]]
 
 _log = get_logger("apps")
-
-
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """Who came in: by a token that was shown, else by a ticket of that user (NIL: nobody in particular)."""
-
-    shown: Credentials
-    user_id: UUID = NIL
 
 
 class OpenVisits:

@@ -13,10 +13,10 @@ from uuid import UUID
 from coder.coderd.services import app_tokens, keys
 from coder.coderd.services.agents import load_agent
 from coder.coderd.services.app_access import workspace_named
-from coder.coderd.services.app_tokens import Ticket
+from coder.coderd.services.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
 from coder.coderd.services.authorization import require
 from coder.coderd.services.errors import Invalid
-from coder.coderd.services.signing_keys import TokenRefused
+from coder.coderd.services.signing_keys import SigningKeys
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import workspace_proxies as proxy_store
 from coder.domain import scopes
@@ -50,7 +50,8 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden.
     """
     parts = urlsplit(redirect_uri)
-    if not await _is_ours(ctx, redirect_uri):
+    scheme = await _scheme_of_ours(ctx, redirect_uri)
+    if scheme is None:
         raise Invalid("Invalid redirect_uri.", _NOT_OURS)
     require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
     # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
@@ -73,29 +74,27 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     await ctx.db.run(key_store.insert_key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
-    # Our own scheme, whatever was asked for: the key must not cross the network in the clear.
-    scheme = urlsplit(ctx.access_url).scheme
+    # The scheme we know for that host, whatever was asked for: the key must not cross the network in the clear.
     return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
 
 
-async def _is_ours(ctx: Context, redirect_uri: str) -> bool:
-    """Does an address lead to a host that only this deployment serves?"""
+async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
+    """How a host is reached that only this deployment serves, by itself or a proxy; None for any other host."""
     try:
         parts = urlsplit(redirect_uri)
         port = parts.port
     except ValueError:
-        return False
+        return None
     if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or "\\" in redirect_uri:
-        return False
+        return None
     host = f"{parts.hostname}:{port}" if port else parts.hostname
     if _below(ctx.config.wildcard_access_url, host):
-        return True
+        return urlsplit(ctx.access_url).scheme
     for proxy in await ctx.db.read(proxy_store.list_proxies):
-        if _below(proxy.wildcard_hostname, host):
-            return True
-        if proxy.url and urlsplit(proxy.url).netloc.lower() == parts.netloc.lower():
-            return True
-    return False
+        known = urlsplit(proxy.url)
+        if proxy.url and (_below(proxy.wildcard_hostname, host) or known.netloc.lower() == parts.netloc.lower()):
+            return known.scheme
+    return None
 
 
 async def _request_of(ctx: Context, host: str) -> AppRequest | None:
@@ -139,16 +138,7 @@ async def _is_server(ctx: Context, netloc: str) -> bool:
     return any(proxy.url and urlsplit(proxy.url).netloc.lower() == netloc.lower() for proxy in proxies)
 
 
-def terminal_request(agent_id: UUID) -> AppRequest:
-    """What a terminal's ticket is bound to."""
-    return AppRequest("terminal", f"/api/v2/workspaceagents/{agent_id}/pty", "", "", str(agent_id), "")
-
-
 async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
     """Whose ticket for this agent's terminal this is; None if it is none."""
-    try:
-        found = await app_tokens.read_ticket_untrusted(ctx, token)
-    except TokenRefused:
-        return None
-    fits = found.request == terminal_request(agent_id) and found.agent_id == agent_id
-    return found.user_id if fits and found.user_id != NIL else None
+    found = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
+    return found.user_id if found else None

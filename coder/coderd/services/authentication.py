@@ -1,21 +1,19 @@
 """Who asks: from a session token to a `Subject`.
 
-Used by both doors (HTTP and links). The order in which a token is looked for, the sentences of each refusal and the
-sliding of sessions are upstream's (product map 1.0 and 6.2).
+Used by both doors (HTTP and links). The sentences of each refusal and the sliding of sessions are upstream's (product
+map 1.0 and 6.2). Where a token is looked for is `credentials.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 from uuid import UUID
 
+from coder.coderd.services.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
 from coder.coderd.services.errors import Unauthenticated
 from coder.coderd.services.known_callers import KnownCallers
 from coder.coderd.store import keys as key_store
@@ -25,37 +23,7 @@ from coder.domain.policy import OTHERS_WORKSPACES, Subject
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
 
-SESSION_COOKIE = "coder_session_token"
-SESSION_HEADER = "coder-session-token"
-SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
 _TOUCH_EVERY = timedelta(hours=1)  # last_used and sliding are written at most this often, as upstream does
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """What a request shows, before anything is believed."""
-
-    token: str = ""
-    from_cookie: bool = False
-    remote_ip: str = ""
-
-    @classmethod
-    def of(cls, headers: Mapping[str, str], query: Mapping[str, list[str]], remote_ip: str = "") -> Credentials:
-        """Finds the token. `headers` have lower-case names. Cookie before query before headers."""
-        cookie = headers.get("cookie", "")
-        if SESSION_COOKIE in cookie:
-            token = cookie_value(cookie, SESSION_COOKIE)
-            if token:
-                return cls(token, True, remote_ip)
-        for token in (
-            _first(query, SESSION_COOKIE),
-            headers.get(SESSION_HEADER, ""),
-            _bearer(headers.get("authorization", "")),
-            _first(query, "access_token"),
-        ):
-            if token:
-                return cls(token, False, remote_ip)
-        return cls("", False, remote_ip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +34,6 @@ class Caller:
     user: key_store.KeyUser
     key: key_store.KeyRow
     credentials: Credentials
-
-
-def cookie_value(header: str, name: str) -> str:
-    """One cookie of a Cookie header; empty when absent or unreadable."""
-    for part in header.split(";"):
-        key, _, value = part.strip().partition("=")
-        if key == name:
-            if not value.startswith('"'):
-                return value
-            try:
-                return SimpleCookie(part)[name].value
-            except (CookieError, KeyError):
-                return ""
-    return ""
-
-
-def _first(query: Mapping[str, list[str]], name: str) -> str:
-    values = query.get(name)
-    return values[0] if values else ""
-
-
-def _bearer(header: str) -> str:
-    kind, _, token = header.partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
-
-
-def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
-    """Does a browser say that another site's page asks? Its WebSockets would carry our cookies."""
-    origin = headers.get("origin", "")
-    if not origin:
-        return False
-    host = urlsplit(origin).netloc.lower()
-    return host not in {headers.get("host", "").lower(), urlsplit(access_url).netloc.lower()}
 
 
 def split_token(token: str) -> tuple[str, str]:

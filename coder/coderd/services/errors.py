@@ -70,8 +70,10 @@ class NotFound(Refusal):
 
     kind = "not_found"
 
-    def __init__(self, message: str = NOT_FOUND_MESSAGE, detail: str = "") -> None:
-        super().__init__(message, detail)
+    def __init__(
+        self, message: str = NOT_FOUND_MESSAGE, detail: str = "", validations: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        super().__init__(message, detail, validations)
 
 
 class Conflict(Refusal):

@@ -18,7 +18,8 @@ from coder.coderd.services.errors import Refusal, Unauthenticated
 from coder.coderd.services.oauth_exchange import Granted
 from coder.coderd.services.passwords import verify_password
 from coder.coderd.services.sealing import Sealer
-from coder.coderd.services.signing_keys import SigningKeys, TokenRefused, sign, verify
+from coder.coderd.services.signed_tokens import TokenRefused, sign, verify
+from coder.coderd.services.signing_keys import SigningKeys
 from coder.coderd.store import keys as key_store
 from coder.coderd.store import organizations as organization_store
 from coder.coderd.store import user_links

@@ -20,8 +20,9 @@ from msgspec import UNSET
 
 from coder.api.provisioners import ProvisionerDaemon, ProvisionerDaemonJob, ProvisionerKey, ProvisionerKeyDaemons
 from coder.base.ids import new_uuid, random_name
-from coder.coderd.services.authentication import Caller, Credentials, authenticate
+from coder.coderd.services.authentication import Caller, authenticate
 from coder.coderd.services.authorization import require
+from coder.coderd.services.credentials import Credentials
 from coder.coderd.services.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound, Unauthenticated
 from coder.coderd.services.job_lists import require_queue
 from coder.coderd.services.job_work import Worker

@@ -5,6 +5,7 @@ A proxy shows `<its id>:<secret>`. It has no database: whatever it decides, it d
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,15 +23,18 @@ from coder.api.proxies import (
     Replica,
 )
 from coder.coderd.services import app_tokens, app_usage
-from coder.coderd.services.app_access import AppRefusedError, open_app
-from coder.coderd.services.app_tokens import KEY_FEATURE, TICKET_FEATURE
-from coder.coderd.services.authentication import Credentials, authenticate, hash_secret
+from coder.coderd.services.app_access import open_app
+from coder.coderd.services.app_refusals import AppRefusedError, to_fields
+from coder.coderd.services.app_tickets import KEY_FEATURE, TICKET_FEATURE
+from coder.coderd.services.authentication import authenticate, hash_secret
+from coder.coderd.services.credentials import Credentials
 from coder.coderd.services.derp_map import current_map
 from coder.coderd.services.errors import BadGateway, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.proxy_health import FIRST_REGION, ProxyHealth
+from coder.coderd.services.proxy_token import TOKEN_MISSING, TOKEN_REFUSED
+from coder.coderd.services.relay import Relay
 from coder.coderd.services.signing_keys import SigningKeys
 from coder.coderd.store import workspace_proxies as store
-from coder.coderd.store.apps import SessionRow
 from coder.coderd.store.workspace_proxies import ProxyReplicaRow, ProxyRow
 from coder.domain.app_addresses import AppRequest, explain_wildcard
 from coder.domain.policy import Subject
@@ -41,7 +45,6 @@ if TYPE_CHECKING:
     from coder.coderd.services.context import Context
     from coder.coderd.store.database import Tx
 
-TOKEN_HEADER = "Coder-External-Proxy-Token"  # noqa: S105 - a header's name
 SIBLING_AGE = timedelta(seconds=90)
 """A process that missed two registrations is not named to its siblings."""
 _FEATURES = (TICKET_FEATURE, KEY_FEATURE)
@@ -57,16 +60,16 @@ class ProxyCaller:
 async def authenticate_proxy(ctx: Context, token: str) -> ProxyCaller:
     """The proxy behind a token. Raises Unauthenticated."""
     if not token:
-        raise Unauthenticated("Missing required external proxy token")
+        raise Unauthenticated(TOKEN_MISSING)
     identity, _, secret = token.partition(":")
     try:
         proxy_id = UUID(identity)
     except ValueError:
-        raise Unauthenticated("Invalid external proxy token", "It is written ID:SECRET.") from None
+        raise Unauthenticated(TOKEN_REFUSED, "It is written ID:SECRET.") from None
     row = await ctx.db.read(store.find_proxy, str(proxy_id))
     stored = row.hashed_secret if row else b""
     if not hmac.compare_digest(stored, hash_secret(secret)) or row is None:
-        raise Unauthenticated("Invalid external proxy token", "There is no such proxy, or its token was replaced.")
+        raise Unauthenticated(TOKEN_REFUSED, "There is no such proxy, or its token was replaced.")
     return ProxyCaller(row)
 
 
@@ -101,11 +104,19 @@ async def register(
         if fresh is not None:  # ask it now: people wait for it to become green
             ctx.nursery.start_soon(_look, ctx, fresh)
     return RegisterWorkspaceProxyResponse(
-        derp_mesh_key="",
+        derp_mesh_key=_mesh_key(ctx, row.id),
         derp_region_id=FIRST_REGION + region,
         derp_map=derpmap.to_json(current_map(ctx)),
         derp_force_websockets=ctx.config.derp_force_websockets,
         sibling_replicas=[_sibling(one, FIRST_REGION + region) for one in siblings],
+    )
+
+
+def _mesh_key(ctx: Context, proxy_id: UUID) -> str:
+    """By which relays of one proxy know each other, in hex; one of its own, so that it opens no relay of ours."""
+    ours = ctx.part(Relay).mesh_key
+    return (
+        hmac.new(bytes.fromhex(ours), b"workspace proxy" + proxy_id.bytes, hashlib.sha256).hexdigest() if ours else ""
     )
 
 
@@ -215,7 +226,8 @@ async def issue_signed_token(ctx: Context, said: IssueTokenRequest) -> str:
         ticket, _ = await open_app(ctx, request, subject)
     except AppRefusedError as error:
         kind, words = _REFUSED[error.reason]
-        raise kind(words, error.detail) from error
+        # The proxy shows the page we would have shown.
+        raise kind(words, error.detail, to_fields(error)) from error
     token, _ = await app_tokens.issue_ticket(ctx, ticket)
     return token
 
@@ -246,6 +258,6 @@ async def report_stats(ctx: Context, stats: list[AppStat]) -> None:
             raise Invalid("Validation failed.", validations=[("stats", "A session ends after it began.")])
         if now - stat.session_ended_at > _MAX_AGE or stat.session_started_at - now > timedelta(minutes=5):
             continue  # a clock that is far off would spoil reports for good
-        rows.append(SessionRow(**{name: getattr(stat, name) for name in SessionRow.__slots__}))
+        rows.append(app_usage.row_of(stat))
     if rows:
         await ctx.db.run(app_usage.write_sessions, rows, now)

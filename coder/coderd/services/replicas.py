@@ -10,13 +10,11 @@ from __future__ import annotations
 import socket
 from datetime import timedelta
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import trio
 
 from coder.api.proxies import Replica
 from coder.base.log import get_logger
-from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.authorization import require
 from coder.coderd.services.relay import Relay
@@ -24,12 +22,7 @@ from coder.coderd.services.this_replica import ThisReplica
 from coder.coderd.store import replicas as store
 from coder.coderd.store.replicas import ReplicaRow
 from coder.domain.policy import Resource, Subject
-from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
-from coder.mesh.drivers.derp_mesh import keep_meshed
-from coder.mesh.drivers.derp_server import DerpServer
-from coder.mesh.drivers.transport import DerpTransport
-from coder.net.policy import DialPolicy
-from coder.tailnet.relay import RelayDialer
+from coder.tailnet.relay_mesh import RelayMesh
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context
@@ -49,7 +42,7 @@ class Replicas:
         self._ctx = ctx
         self._me: ThisReplica = ctx.part(ThisReplica)
         self.rows: list[ReplicaRow] = []
-        self._links: dict[UUID, tuple[str, trio.CancelScope]] = {}
+        self._mesh = RelayMesh()
         self._latency_us = 0
 
     async def renew(self, nursery: trio.Nursery) -> None:
@@ -63,49 +56,10 @@ class Replicas:
         self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
         self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
         ctx.coordinator.bridge.set_others(one.id for one in self.rows)
-        self._mesh(nursery)
-
-    def _mesh(self, nursery: trio.Nursery) -> None:
-        relay: Relay = self._ctx.part(Relay)
-        if relay.server is None:
-            return
-        wanted = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
-        for key, (url, scope) in list(self._links.items()):
-            if wanted.get(key) != url:
-                scope.cancel()
-                del self._links[key]
-        for key, url in wanted.items():
-            if key not in self._links:
-                scope = trio.CancelScope()
-                self._links[key] = (url, scope)
-                nursery.start_soon(_keep_linked, relay.server, url, relay.mesh_key, scope)
-
-
-async def _keep_linked(server: DerpServer, url: str, mesh_key: str, scope: trio.CancelScope) -> None:
-    with scope:
-        while True:
-            try:
-                await _linked(server, url, mesh_key)
-            except Exception as error:
-                # What another replica calls its address must not end this one.
-                _log.warn("the relay of another replica cannot be linked", url=url, error=error)
-            await trio.sleep(RENEW)
-
-
-async def _linked(server: DerpServer, url: str, mesh_key: str) -> None:
-    policy = DialPolicy(url, Secret(""))
-    dialer = RelayDialer(policy)
-    node = DerpNode(
-        name="replica", region_id=0, host_name=policy.origin.hostname or "",
-        derp_port=policy.origin.port or (443 if policy.origin.scheme == "https" else 80),
-        force_http=policy.origin.scheme != "https",
-    )  # fmt: skip
-    region = DerpRegion(0, "replica", "Replica", (node,), embedded_relay=True)
-
-    async def dial() -> DerpTransport:
-        return await dialer(region, node)
-
-    await keep_meshed(server, dial, mesh_key)
+        relay: Relay = ctx.part(Relay)
+        if relay.server is not None:
+            wanted = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
+            self._mesh.set_others(relay.server, relay.mesh_key, wanted, nursery)
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

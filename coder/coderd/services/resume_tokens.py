@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.errors import Unauthenticated
-from coder.coderd.services.signing_keys import SigningKeys, TokenRefused, header_untrusted, sign, verify
+from coder.coderd.services.signed_tokens import TokenRefused, header_untrusted, sign, verify
+from coder.coderd.services.signing_keys import SigningKeys
 
 if TYPE_CHECKING:
     from coder.coderd.services.context import Context

@@ -2,14 +2,11 @@
 
 Whoever has one opens every application and terminal, so they are sealed where the site has encryption keys. One key
 per feature signs; the one before it still verifies for a while, so that tokens outlive the change. Not here: the
-tokens (`resume_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
+tokens (`signed_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 import secrets
 from collections.abc import Mapping
@@ -18,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from coder.coderd.services.sealing import Sealer
+from coder.coderd.services.signed_tokens import SigningKey
 from coder.coderd.store import site
 
 if TYPE_CHECKING:
@@ -34,16 +32,6 @@ _KEY_SIZE = 64
 "Bytes of an HS512 key: the size of its hash (RFC 7518 section 3.2)."
 _KEY_SIZES = {"workspace_apps_api_key": 32}
 "Features that do not sign: this one encrypts with A256GCM."
-
-
-class TokenRefused(ValueError):  # noqa: N818 - says what happened to the token
-    """A token that is not ours, not whole or not valid any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class SigningKey:
-    id: str
-    secret: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,63 +151,3 @@ async def rotate(tx: Tx, now: datetime, sealer: Sealer) -> list[str]:
         await site.put_config(tx, name, json.dumps({**fresh, "previous": previous}))
         changed.append(name.removeprefix(_PREFIX))
     return changed
-
-
-def sign(key: SigningKey, claims: dict[str, Any]) -> str:
-    """A compact JWS (RFC 7515), HS512, with the key's id in its header."""
-    head = _encode(json.dumps({"alg": "HS512", "kid": key.id}, separators=(",", ":")).encode())
-    body = _encode(json.dumps(claims, separators=(",", ":")).encode())
-    return f"{head}.{body}.{_encode(_mac(key, f'{head}.{body}'))}"
-
-
-def header_untrusted(token: str) -> dict[str, Any]:
-    """The header of a token, unverified. Raises TokenRefused with upstream's words."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        raise TokenRefused("parse JWS: go-jose/go-jose: compact JWS format must have three parts")
-    return _json_untrusted(parts[0])
-
-
-def verify(key: SigningKey, token: str, now: datetime) -> dict[str, Any]:
-    """The claims of a token signed with `key` and not expired. Raises TokenRefused."""
-    head = header_untrusted(token)
-    if head.get("alg") != "HS512":
-        raise TokenRefused("unexpected signature algorithm")
-    if head.get("kid") != key.id:
-        raise TokenRefused("key not found")
-    signed, _, signature = token.rpartition(".")
-    if not hmac.compare_digest(_decode(signature), _mac(key, signed)):
-        raise TokenRefused("verify JWS: go-jose/go-jose: error in cryptographic primitive")
-    claims = _json_untrusted(signed.partition(".")[2])
-    expires = claims.get("exp")
-    if not isinstance(expires, int | float) or now.timestamp() >= expires:
-        raise TokenRefused("validate claims: go-jose/go-jose/jwt: validation failed, token is expired (exp)")
-    return claims
-
-
-def _mac(key: SigningKey, text: str) -> bytes:
-    # half a surrogate cannot be signed by us, but anybody may send one
-    return hmac.new(key.secret, text.encode(errors="surrogatepass"), hashlib.sha512).digest()
-
-
-def _encode(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _decode(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except ValueError:
-        raise TokenRefused("parse JWS: illegal base64 data") from None
-
-
-def _json_untrusted(part: str) -> dict[str, Any]:
-    try:
-        found = json.loads(_decode(part))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, TokenRefused):
-            raise
-        raise TokenRefused("parse JWS: invalid JSON") from None
-    if not isinstance(found, dict):
-        raise TokenRefused("parse JWS: not an object")
-    return found

@@ -5,17 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import trio
 
 from coder.api import codec
-from coder.coderd.services.agent_http import PTY_PORT, dial
+from coder.coderd.services.dialing import PTY_PORT, Dials, dial
 from coder.coderd.services.errors import Invalid
-
-if TYPE_CHECKING:
-    from coder.coderd.services.context import Context
 
 _DEFAULT_SIZE = 80
 _MAX_SIZE = 65535
@@ -87,7 +84,7 @@ def init_message(wish: TerminalWish) -> bytes:
 
 
 async def attach(
-    ctx: Context,
+    world: Dials,
     agent_id: UUID,
     wish: TerminalWish,
     receive: Callable[[], Awaitable[Any]],
@@ -98,7 +95,7 @@ async def attach(
     `receive` gives what the browser sent (bytes or text: JSON objects, passed on as they are), `send` takes terminal
     output. Raises BadGateway when the agent cannot be reached.
     """
-    stream = await dial(ctx, agent_id, PTY_PORT)
+    stream = await dial(world, agent_id, PTY_PORT)
     async with stream:
         await stream.send_all(init_message(wish))
         async with trio.open_nursery() as nursery:

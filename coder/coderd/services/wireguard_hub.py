@@ -22,7 +22,7 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.config import check_wireguard_endpoint
 from coder.coderd.services import authentication, wireguard_audit
-from coder.coderd.services.agent_dialer import IDLE_CHECK, IDLE_TIMEOUT, coordinate_inside, relay_dialer
+from coder.coderd.services.agent_dialer import coordinate_inside, relay_dialer
 from coder.coderd.services.derp_map import current_map
 from coder.coderd.services.sealing import Sealer
 from coder.coderd.services.wireguard_access import Target, client_address, client_alias, of_workspaces, targets_of
@@ -36,6 +36,7 @@ from coder.mesh.drivers.hub import CLIENT_MTU, ClientStatus, Hub, HubClient, ope
 from coder.mesh.errors import MeshError
 from coder.mesh.node import Node, NodeConfig, open_node
 from coder.tailnet.addresses import random_address
+from coder.tailnet.agent_dialer import IDLE_CHECK, IDLE_TIMEOUT
 from coder.tailnet.controller import Controller, open_controller, random_number
 
 if TYPE_CHECKING:

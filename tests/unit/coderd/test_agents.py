@@ -13,7 +13,7 @@ import trio
 
 from coder.base.secret import Secret
 from coder.coderd.services.agents import authenticate_agent
-from coder.coderd.services.authentication import Credentials
+from coder.coderd.services.credentials import Credentials
 from coder.coderd.store import agents as agent_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket

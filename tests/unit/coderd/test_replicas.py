@@ -16,8 +16,8 @@ import trio
 from coder.base.secret import Secret
 from coder.client.link import open_link
 from coder.coderd.app import open_server
-from coder.coderd.services import replicas
 from coder.net.dial import DialPolicy
+from coder.tailnet import relay_mesh
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.coderd import World
 from tests.kit.overlay import exchange, running_agent
@@ -141,6 +141,6 @@ async def test_an_address_that_is_none_ends_no_other_replica(address: str, autoj
     scope = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         server: Any = None
-        nursery.start_soon(replicas._keep_linked, server, address, "key", scope)
+        nursery.start_soon(relay_mesh._keep_linked, server, address, "key", scope)
         await trio.sleep(60)
         scope.cancel()

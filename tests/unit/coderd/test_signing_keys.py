@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from coder.coderd.services.signing_keys import SigningKey, TokenRefused, header_untrusted, sign, verify
+from coder.coderd.services.signed_tokens import SigningKey, TokenRefused, header_untrusted, sign, verify
 
 KEY = SigningKey("1", b"k" * 64)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -17,6 +17,7 @@ from coder.coderd.services import outgoing
 from coder.coderd.services.derp_map import current_map
 from coder.coderd.services.outgoing import Reply
 from coder.coderd.services.proxy_health import ProxyHealth
+from coder.coderd.services.relay import Relay
 from coder.coderd.store import workspace_proxies as store
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -108,10 +109,16 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
             assert (await call("POST", name, json=[])).status_code == 400, name
         wrong = {"Coder-External-Proxy-Token": made["proxy_token"][:-2] + "xx"}
         assert (await world.post(f"{PATH}/me/register", {}, token="", headers=wrong)).status_code == 401
+        assert (await world.get("/api/v2/workspaceagents/connection", token="", headers=wrong)).status_code == 401
         body = _registration()
         answer = await call("POST", "register", json=body)
         assert answer.status_code == 201, answer.text
         assert answer.json()["sibling_replicas"] == []
+        assert len(answer.json()["derp_mesh_key"]) == 64
+        assert answer.json()["derp_mesh_key"] != world.ctx.part(Relay).mesh_key
+        connection = "/api/v2/workspaceagents/connection"
+        assert (await world.get(connection, token="", headers=headers)).status_code == 200
+        assert (await world.get(connection, token="")).status_code == 401
         assert "Regions" in answer.json()["derp_map"]
         other = await call("POST", "register", json=_registration(replica_hostname="box2"))
         check_list("Replica", other.json()["sibling_replicas"])
@@ -121,9 +128,23 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
         assert {item["field"] for item in fields} == {"access_url", "derp_only"}
         assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 204
         assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 404
+        await _its_sessions(world, call)
         await _its_health(world)
         await _its_keys(call)
         await _its_coordination(world, headers)
+
+
+async def _its_sessions(world: World, call: Any) -> None:
+    """Signing in for a proxy leads back by the scheme it registered, whatever the address asked for says."""
+    body = _registration(access_url="https://p.test", wildcard_hostname="*.p.test")
+    assert (await call("POST", "register", json=body)).status_code == 201
+    for host in ("p.test", "app--dev--admin.p.test"):
+        back = await world.get(f"/api/v2/applications/auth-redirect?redirect_uri=http%3A%2F%2F{host}%2Fx")
+        assert back.status_code == 307, back.text
+        assert back.headers["location"].startswith(f"https://{host}/x?")
+    foreign = await world.get("/api/v2/applications/auth-redirect?redirect_uri=https%3A%2F%2Fq.test%2Fx")
+    assert foreign.status_code == 400
+    assert (await call("POST", "register", json=_registration())).status_code == 201
 
 
 async def _its_health(world: World) -> None:

@@ -1,0 +1,76 @@
+"""What a request shows to prove who it is, before anything is believed: where a token is looked for, and its sentences.
+
+The order is upstream's (product map 1.0). No database: workspace proxies read the same. Who is behind a token is
+`authentication.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+SESSION_COOKIE = "coder_session_token"
+SESSION_HEADER = "coder-session-token"
+SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request shows, before anything is believed."""
+
+    token: str = ""
+    from_cookie: bool = False
+    remote_ip: str = ""
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str], query: Mapping[str, list[str]], remote_ip: str = "") -> Credentials:
+        """Finds the token. `headers` have lower-case names. Cookie before query before headers."""
+        cookie = headers.get("cookie", "")
+        if SESSION_COOKIE in cookie:
+            token = cookie_value(cookie, SESSION_COOKIE)
+            if token:
+                return cls(token, True, remote_ip)
+        for token in (
+            _first(query, SESSION_COOKIE),
+            headers.get(SESSION_HEADER, ""),
+            _bearer(headers.get("authorization", "")),
+            _first(query, "access_token"),
+        ):
+            if token:
+                return cls(token, False, remote_ip)
+        return cls("", False, remote_ip)
+
+
+def cookie_value(header: str, name: str) -> str:
+    """One cookie of a Cookie header; empty when absent or unreadable."""
+    for part in header.split(";"):
+        key, _, value = part.strip().partition("=")
+        if key == name:
+            if not value.startswith('"'):
+                return value
+            try:
+                return SimpleCookie(part)[name].value
+            except (CookieError, KeyError):
+                return ""
+    return ""
+
+
+def _first(query: Mapping[str, list[str]], name: str) -> str:
+    values = query.get(name)
+    return values[0] if values else ""
+
+
+def _bearer(header: str) -> str:
+    kind, _, token = header.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
+    """Does a browser say that another site's page asks? Its WebSockets would carry our cookies."""
+    origin = headers.get("origin", "")
+    if not origin:
+        return False
+    host = urlsplit(origin).netloc.lower()
+    return host not in {headers.get("host", "").lower(), urlsplit(access_url).netloc.lower()}

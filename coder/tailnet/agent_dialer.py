@@ -1,0 +1,93 @@
+"""Reaching agents from a node that serves many people: the server's or a proxy's (agent-services section 6).
+
+A tunnel is asked for on first use of an agent and given up after half an hour without connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import trio
+
+from coder.domain.overlay import agent_address
+from coder.mesh.errors import MeshError
+from coder.mesh.node import Node
+from coder.tailnet.controller import Controller
+
+IDLE_TIMEOUT = 1800.0
+IDLE_CHECK = 300.0
+"Seconds without a connection after which a tunnel goes, and between the looks."
+
+
+class AgentDialer:
+    """Dials ports of agents."""
+
+    def __init__(self, node: Node, controller: Controller) -> None:
+        self.node = node
+        self.controller = controller
+        self._used: dict[UUID, float] = {}
+        self._open: dict[UUID, int] = {}
+
+    async def dial(self, agent_id: UUID, port: int) -> trio.abc.HalfCloseableStream:
+        """A TCP stream to a port of the agent. Raises ConnectionError; waits as long as the caller lets it."""
+        self._used[agent_id] = trio.current_time()
+        self._open[agent_id] = self._open.get(agent_id, 0) + 1
+        try:
+            self.controller.add_tunnel(agent_id)
+            await self.controller.wait_reachable(agent_id)
+            stream = await self.node.tcp_connect(agent_address(agent_id), port)
+        except MeshError as error:
+            self._release(agent_id)
+            raise ConnectionError(error.message) from error
+        except BaseException:
+            self._release(agent_id)
+            raise
+        return _CountedStream(stream, lambda: self._release(agent_id))
+
+    def _release(self, agent_id: UUID) -> None:
+        self._open[agent_id] -= 1
+        if not self._open[agent_id]:
+            del self._open[agent_id]
+        self._used[agent_id] = trio.current_time()
+
+    def forget(self, agent_id: UUID) -> None:
+        """Gives up the tunnel of a peer that left and will not be dialled again under this id."""
+        if agent_id not in self._open:
+            self._used.pop(agent_id, None)
+            self.controller.remove_tunnel(agent_id)
+
+    async def drop_idle(self) -> None:
+        """Gives up unused tunnels for ever."""
+        while True:
+            await trio.sleep(IDLE_CHECK)
+            oldest = trio.current_time() - IDLE_TIMEOUT
+            for agent_id in [agent for agent, used in self._used.items() if used < oldest and agent not in self._open]:
+                del self._used[agent_id]
+                self.controller.remove_tunnel(agent_id)
+
+
+class _CountedStream(trio.abc.HalfCloseableStream):
+    """Tells when it is closed."""
+
+    def __init__(self, stream: trio.abc.HalfCloseableStream, on_close: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_close: Callable[[], None] | None = on_close
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self._stream.receive_some(max_bytes)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
+        await self._stream.aclose()

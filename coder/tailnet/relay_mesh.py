@@ -1,0 +1,73 @@
+"""The other relays of the same deployment, or of the same workspace proxy: linked to each, at the address it names.
+
+What a link says is `mesh/drivers/derp_mesh.py`; who the others are comes from the database or from the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+import trio
+
+from coder.base.log import get_logger
+from coder.base.secret import Secret
+from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
+from coder.mesh.drivers.derp_mesh import keep_meshed
+from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.drivers.transport import DerpTransport
+from coder.net.policy import DialPolicy
+from coder.tailnet.relay import RelayDialer
+
+AGAIN = 10.0
+"""Seconds until a link is tried again that could not even be begun."""
+
+_log = get_logger("relay")
+
+
+class RelayMesh:
+    """Links to other relays, one for each."""
+
+    def __init__(self) -> None:
+        self._links: dict[UUID, tuple[str, trio.CancelScope]] = {}
+
+    def set_others(
+        self, server: DerpServer, mesh_key: str, addresses: Mapping[UUID, str], nursery: trio.Nursery
+    ) -> None:
+        """Begins and ends links so that there is one to each address, by process."""
+        for key, (url, scope) in list(self._links.items()):
+            if addresses.get(key) != url:
+                scope.cancel()
+                del self._links[key]
+        for key, url in addresses.items():
+            if key not in self._links:
+                scope = trio.CancelScope()
+                self._links[key] = (url, scope)
+                nursery.start_soon(_keep_linked, server, url, mesh_key, scope)
+
+
+async def _keep_linked(server: DerpServer, url: str, mesh_key: str, scope: trio.CancelScope) -> None:
+    with scope:
+        while True:
+            try:
+                await _linked(server, url, mesh_key)
+            except Exception as error:
+                # What another process calls its address must not end this one.
+                _log.warn("another relay cannot be linked", url=url, error=error)
+            await trio.sleep(AGAIN)
+
+
+async def _linked(server: DerpServer, url: str, mesh_key: str) -> None:
+    policy = DialPolicy(url, Secret(""))
+    dialer = RelayDialer(policy)
+    node = DerpNode(
+        name="replica", region_id=0, host_name=policy.origin.hostname or "",
+        derp_port=policy.origin.port or (443 if policy.origin.scheme == "https" else 80),
+        force_http=policy.origin.scheme != "https",
+    )  # fmt: skip
+    region = DerpRegion(0, "replica", "Replica", (node,), embedded_relay=True)
+
+    async def dial() -> DerpTransport:
+        return await dialer(region, node)
+
+    await keep_meshed(server, dial, mesh_key)

@@ -1,0 +1,137 @@
+"""The settings of a workspace proxy: three of its own, and those of the server that need no database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from coder.base.config import Inputs, Option, Resolved, resolve
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.coderd.config import ServerConfig, check_config
+from coder.coderd.options import OPTIONS
+
+_GROUP = "Workspace Proxy"
+OWN_OPTIONS = (
+    Option(
+        "primary_access_url",
+        "primary-access-url",
+        "CODER_PRIMARY_ACCESS_URL",
+        help="The access URL of the server this proxy belongs to.",
+        group=_GROUP,
+    ),
+    Option(
+        "proxy_session_token",
+        "proxy-session-token",
+        "CODER_PROXY_SESSION_TOKEN",
+        help="The proxy's token, as `coder workspace-proxy create` prints it.",
+        group=_GROUP,
+        secret=True,
+    ),
+    Option(
+        "derp_only",
+        "derp-only",
+        "CODER_PROXY_DERP_ONLY",
+        kind="bool",
+        default=False,
+        help="Relay only: serve no applications and no terminals.",
+        group=_GROUP,
+    ),
+)
+
+_SHARED = frozenset(
+    {
+        "access_url", "wildcard_access_url", "docs_url", "proxy_trusted_headers", "proxy_trusted_origins",
+        "secure_auth_cookie", "samesite_auth_cookie", "host_prefix_cookie", "http_address", "disable_path_apps",
+        "disable_owner_workspace_access", "session_duration", "tls_enable", "tls_address", "tls_cert_file",
+        "tls_key_file", "tls_client_auth", "tls_client_ca_file", "tls_min_version", "strict_transport_security",
+        "strict_transport_security_options", "derp_server_enable", "derp_server_relay_url",
+        "derp_server_bytes_per_second", "block_direct_connections", "log_human", "log_json", "log_stackdriver",
+        "log_filter", "prometheus_enable", "prometheus_address", "trace", "trace_logs", "trace_honeycomb_api_key",
+        "pprof_enable", "pprof_address", "experiments",
+    }
+)  # fmt: skip
+PROXY_OPTIONS = (*OWN_OPTIONS, *(option for option in OPTIONS if option.name in _SHARED))
+
+_WITHOUT_EFFECT = frozenset(
+    {
+        "disable_owner_workspace_access", "host_prefix_cookie", "log_stackdriver", "prometheus_enable", "trace",
+        "trace_logs", "trace_honeycomb_api_key", "pprof_enable", "experiments",
+    }
+)  # fmt: skip
+"""Accepted, so that a server's settings can be shared with its proxies; nothing here acts on them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyConfig:
+    """Everything `run_proxy` needs to know."""
+
+    primary_access_url: str
+    "Without a slash at the end."
+    token: Secret
+    server: ServerConfig
+    "What a proxy shares with a server: listeners, addresses, cookies, its relay."
+    derp_only: bool = False
+    ignored: tuple[str, ...] = ()
+    "Flags that were given and have no effect."
+
+
+def proxy_config(inputs: Inputs) -> ProxyConfig:
+    """Reads all options. Raises CoderError `bad_option`."""
+    resolved = resolve(PROXY_OPTIONS, inputs)
+    known = {item.name for item in fields(ServerConfig)}
+    values: dict[str, Any] = {name: resolved[name] for name in (_SHARED & known) - _WITHOUT_EFFECT}
+    server = ServerConfig(**values)
+    check_config(server)
+    if not server.access_url:
+        raise CoderError(
+            "bad_option",
+            "a workspace proxy needs to know under which address people reach it",
+            "Give it by --access-url or CODER_ACCESS_URL, such as https://sydney.example.com.",
+        )
+    if resolved["derp_only"] and not server.derp_server_enable:
+        raise CoderError("bad_option", "--derp-only with --derp-server-enable=false leaves nothing to do")
+    return ProxyConfig(
+        primary_access_url=_primary(resolved["primary_access_url"]),
+        token=_token(resolved["proxy_session_token"]),
+        server=server,
+        derp_only=resolved["derp_only"],
+        ignored=_ignored(resolved),
+    )
+
+
+def _primary(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise CoderError(
+            "bad_option",
+            "--primary-access-url: " + (f"{text!r} is not a URL" if text else "it is missing"),
+            "Give the access URL of the server this proxy belongs to, with http:// or https:// in front.",
+        )
+    return text.rstrip("/")
+
+
+def _token(text: str) -> Secret:
+    identity, _, secret = text.strip().partition(":")
+    try:
+        UUID(identity)
+    except ValueError:
+        secret = ""
+    if not secret:
+        raise CoderError(
+            "bad_option",
+            "--proxy-session-token: " + ("it is not a token of a workspace proxy" if text else "it is missing"),
+            "`coder workspace-proxy create` prints one, `coder workspace-proxy regenerate-token NAME` a new one. "
+            "It is written ID:SECRET.",
+        )
+    return Secret(text.strip())
+
+
+def _ignored(resolved: Resolved) -> tuple[str, ...]:
+    return tuple(
+        f"--{option.flag}"
+        for option in PROXY_OPTIONS
+        if option.name in _WITHOUT_EFFECT and resolved[option.name] != option.default
+    )

@@ -1,0 +1,119 @@
+"""The proxy's node on the overlay: coordinated by the server, relaying by our own relay through memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from coder.api.proxies import RegisterWorkspaceProxyResponse
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.base.secret import Secret
+from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.drivers.transport import DerpDialer, DerpTransport
+from coder.mesh.node import NodeConfig, open_node
+from coder.net.errors import NetError
+from coder.net.policy import DialPolicy
+from coder.net.websocket import connect_websocket
+from coder.rpc.session import Session, open_session
+from coder.tailnet import derpmap
+from coder.tailnet.addresses import random_address
+from coder.tailnet.agent_dialer import AgentDialer
+from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number
+from coder.tailnet.relay import RelayDialer
+from coder.wsproxy.primary import COORDINATE, is_token_refused
+from coder.wsproxy.world import ProxyWorld
+
+_NEARER = 0.0001
+"""Seconds to a relay in our own memory: nearer than anything that can be measured."""
+
+_log = get_logger("overlay")
+
+
+async def run_node(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> None:
+    """Opens the node, and sets `world.agent_dialer`; until cancelled."""
+    derp_map = _relay_map(world, told)
+    direct = not (world.config.server.block_direct_connections or await _is_direct_blocked(world))
+    async with trio.open_nursery() as nursery:
+        config = NodeConfig(
+            addresses=(random_address(),),
+            derp_map=derp_map,
+            derp_dialer=_relay_dialer(world, told, nursery),
+            direct=direct,
+        )
+        async with (
+            open_node(config) as node,
+            open_controller(
+                node, "source", number=random_number(), server_url=world.primary.url, direct=direct
+            ) as controller,
+        ):
+            dialer = AgentDialer(node, controller)
+            nursery.start_soon(dialer.drop_idle)
+            nursery.start_soon(_coordinate, world, controller)
+            world.agent_dialer = dialer
+            try:
+                await trio.sleep_forever()
+            finally:
+                world.agent_dialer = None
+
+
+def _relay_map(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> DerpMap:
+    try:
+        return derpmap.with_embedded(derpmap.from_json(told.derp_map), world.primary.url)
+    except ValueError as error:
+        raise CoderError(
+            "bad_derp_map",
+            f"{world.primary.url} named no usable relays to this workspace proxy",
+            "Is the server of a release this proxy understands? The relays are under --derp-config-path of the server.",
+        ) from error
+
+
+async def _is_direct_blocked(world: ProxyWorld) -> bool:
+    try:
+        return await world.primary.is_direct_blocked()
+    except NetError as error:
+        _log.warn("the server did not say whether direct paths are blocked; using relays only", reason=error.message)
+        return True
+    except CoderError:
+        return False  # a server of another make, which tells people only
+
+
+async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
+    @asynccontextmanager
+    async def connect(_resume_token: str) -> AsyncIterator[Session]:
+        try:
+            socket = await connect_websocket(world.primary.policy, COORDINATE)
+        except CoderError as error:
+            if is_token_refused(error):
+                world.registration.doubt()
+            raise
+        try:
+            async with open_session(socket, "client") as session:
+                yield session
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(socket)
+
+    await keep_coordinated(controller, connect)
+
+
+def _relay_dialer(world: ProxyWorld, told: RegisterWorkspaceProxyResponse, nursery: trio.Nursery) -> DerpDialer:
+    """Our own region through memory, others over the network."""
+    others = RelayDialer(DialPolicy(world.primary.url, Secret("")), force_websockets=told.derp_force_websockets)
+    inside = world.relay.in_memory_dialer(nursery) if world.relay is not None else None
+
+    class Dialer:
+        async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
+            if inside is not None and region.region_id == told.derp_region_id:
+                return await inside(region, node)
+            return await others(region, node)
+
+        async def probe(self, region: DerpRegion, node: DerpNode) -> float:
+            if inside is not None and region.region_id == told.derp_region_id:
+                await trio.lowlevel.checkpoint()
+                return _NEARER
+            return await others.probe(region, node)
+
+    return Dialer()

@@ -1,0 +1,100 @@
+"""The server a proxy belongs to, and what the proxy may ask it (the server's half is `services/proxy_calls.py`)."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from coder.api import codec
+from coder.api.builds import BuildInfoResponse
+from coder.api.proxies import (
+    AppStat,
+    CryptoKey,
+    CryptoKeysResponse,
+    DeregisterWorkspaceProxyRequest,
+    IssueSignedAppTokenResponse,
+    IssueTokenRequest,
+    RegisterWorkspaceProxyRequest,
+    RegisterWorkspaceProxyResponse,
+    ReportAppStatsRequest,
+)
+from coder.api.struct import ApiStruct
+from coder.base.secret import Secret
+from coder.coderd.services.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+_ROOT = "/api/v2/workspaceproxies/me"
+COORDINATE = f"{_ROOT}/coordinate?version=2.0"
+TIMEOUT = 20.0
+"""Seconds for an answer: a visitor may be waiting for it."""
+KEEP = 8
+"""Idle connections: visitors come in bursts."""
+
+T = TypeVar("T")
+
+
+def is_token_refused(error: Exception) -> bool:
+    """Was it the proxy's own token that the server did not accept?"""
+    return isinstance(error, HttpError) and error.status == 401 and error.message in {TOKEN_MISSING, TOKEN_REFUSED}
+
+
+class Primary:
+    """Calls to the server. All raise HttpError when it refuses and NetError when it cannot be reached."""
+
+    def __init__(self, url: str, token: Secret) -> None:
+        self.url = url
+        self.policy = DialPolicy(url, token, token_header=TOKEN_HEADER)
+        self._http = HttpClient(self.policy, keep=KEEP)
+
+    async def __aenter__(self) -> Primary:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def build_info(self) -> BuildInfoResponse:
+        return await self._get("/api/v2/buildinfo", BuildInfoResponse)
+
+    async def is_direct_blocked(self) -> bool:
+        """Whether the deployment lets peers talk over relays only."""
+        found = await self._get("/api/v2/workspaceagents/connection", dict[str, Any])
+        return bool(found.get("disable_direct_connections"))
+
+    async def register(self, said: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
+        return self._read(await self._post("register", said), RegisterWorkspaceProxyResponse)
+
+    async def deregister(self, replica_id: UUID) -> None:
+        await self._post("deregister", DeregisterWorkspaceProxyRequest(replica_id=replica_id))
+
+    async def crypto_keys(self, feature: str) -> list[CryptoKey]:
+        return (await self._get(f"{_ROOT}/crypto-keys?feature={feature}", CryptoKeysResponse)).crypto_keys
+
+    async def issue_ticket(self, said: IssueTokenRequest) -> str:
+        body = await self._post("issue-signed-app-token", said)
+        return self._read(body, IssueSignedAppTokenResponse).signed_token_str
+
+    async def report_stats(self, stats: list[AppStat]) -> None:
+        await self._post("app-stats", ReportAppStatsRequest(stats=stats))
+
+    async def _get(self, path: str, kind: type[T]) -> T:
+        return self._read((await self._http.request("GET", path, timeout=TIMEOUT)).body, kind)
+
+    async def _post(self, call: str, said: ApiStruct) -> bytes:
+        headers = [("Content-Type", "application/json")]
+        body = codec.encode(said)
+        return (await self._http.request("POST", f"{_ROOT}/{call}", body=body, headers=headers, timeout=TIMEOUT)).body
+
+    def _read(self, body: bytes, kind: type[T]) -> T:
+        try:
+            return codec.decode(body, kind)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise NetError(
+                "protocol", f"{self.url} does not answer as a Coder server", "Is --primary-access-url right?"
+            ) from error

@@ -1,0 +1,167 @@
+"""A workspace proxy's composition root: opens everything under one nursery, closes it in the reverse order.
+
+Order: listeners, the door (health is answered at once), registration, and with its first answer the relay and the
+node on the overlay. Nothing is kept on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import h11
+import trio
+
+from coder.api.proxies import RegisterWorkspaceProxyResponse
+from coder.base import garbage
+from coder.base.clock import Clock, SystemClock
+from coder.base.groups import single_failure
+from coder.coderd.apps.door import AppDoor
+from coder.coderd.apps.keeper import DoorSettings
+from coder.coderd.apps.upstream import keep_tidy
+from coder.coderd.http.errors import envelope_of
+from coder.coderd.http.listener import FrontDoor, open_listeners
+from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, serve_link
+from coder.coderd.services.client_address import TrustedProxies
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.drivers.derp_server import DerpServer
+from coder.tailnet.relay_mesh import RelayMesh
+from coder.wsproxy.config import ProxyConfig
+from coder.wsproxy.keeper import ProxyKeeper
+from coder.wsproxy.keys import KeyRing
+from coder.wsproxy.links import handlers
+from coder.wsproxy.overlay import run_node
+from coder.wsproxy.primary import Primary
+from coder.wsproxy.registration import Registration
+from coder.wsproxy.site import Site, response_headers
+from coder.wsproxy.world import ProxyWorld
+
+GOODBYE = 2.0
+"""Seconds for telling the server that this process ends, and of the last use."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningProxy:
+    """What a started proxy tells its starter."""
+
+    urls: tuple[str, ...]
+    "Of its listeners."
+    world: ProxyWorld
+    keeper: ProxyKeeper
+
+
+async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = print) -> None:
+    """Runs the proxy until SIGINT or SIGTERM. Raises CoderError when its server refuses it for good."""
+    async with open_proxy(config) as proxy:
+        for url in proxy.urls:
+            announce(f"Started HTTP listener at {url}")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_tell_when_registered, proxy.world, announce)
+            garbage.settle()
+            with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                number = await anext(aiter(signals))
+                announce(f"{signal.Signals(number).name} received, shutting down")
+            nursery.cancel_scope.cancel()
+
+
+async def _tell_when_registered(world: ProxyWorld, announce: Callable[[str], None]) -> None:
+    await world.registration.registered.wait()
+    announce(f"\nRegistered with {world.primary.url}, serving its workspaces at {world.access_url}")
+
+
+@contextlib.asynccontextmanager
+async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> AsyncIterator[RunningProxy]:
+    """A running proxy for the length of the block. Raises what `Registration.keep` does, whenever that happens."""
+    async with Primary(config.primary_access_url, config.token) as primary:
+        world = _new_world(config, primary, clock or SystemClock())
+        keeper = ProxyKeeper(world)
+        door = _front_door(world, keeper)
+        listeners = await open_listeners(config.server)
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                await nursery.start(door.serve, [listener for _, listener in listeners], world.stopping)
+                nursery.start_soon(_keep_registered, world, nursery)
+                if not config.derp_only:
+                    nursery.start_soon(world.keys.keep_fresh)
+                    nursery.start_soon(keep_tidy, world.pool, world.stopping)
+                    nursery.start_soon(keeper.keep_judging)
+                    nursery.start_soon(keeper.keep_reporting)
+                try:
+                    yield RunningProxy(tuple(url for url, _ in listeners), world, keeper)
+                finally:
+                    await _close(world, keeper, door)
+                    nursery.cancel_scope.cancel()
+
+
+def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorld:
+    own_url = config.server.access_url.rstrip("/")
+    return ProxyWorld(
+        config=config,
+        primary=primary,
+        registration=Registration(primary, config),
+        keys=KeyRing(primary.crypto_keys, clock.now),
+        settings=DoorSettings.of(config.server, dashboard_url=primary.url, own_url=own_url),
+        clock=clock,
+    )
+
+
+async def _close(world: ProxyWorld, keeper: ProxyKeeper, door: FrontDoor) -> None:
+    world.stopping.set()
+    with trio.CancelScope(shield=True):
+        with trio.move_on_after(GOODBYE):
+            await world.registration.say_goodbye()
+        if world.relay is not None:
+            world.relay.disconnect_all()
+        await door.drained()
+        with trio.move_on_after(GOODBYE):
+            await keeper.report()
+
+
+async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
+    mesh = RelayMesh()
+
+    def on_answer(told: RegisterWorkspaceProxyResponse) -> None:
+        if not world.registration.registered.is_set():
+            if world.config.server.derp_server_enable:
+                rate = max(0, world.config.server.derp_server_bytes_per_second)
+                world.relay = DerpServer(PrivateKey.generate(os.urandom), mesh_key=told.derp_mesh_key, rate=rate)
+            if not world.config.derp_only:
+                nursery.start_soon(run_node, world, told)
+        if world.relay is not None and told.derp_mesh_key:
+            addresses = {one.id: one.relay_address for one in told.sibling_replicas if one.relay_address}
+            mesh.set_others(world.relay, told.derp_mesh_key, addresses, nursery)
+
+    await world.registration.keep(on_answer)
+
+
+def _front_door(world: ProxyWorld, keeper: ProxyKeeper) -> FrontDoor:
+    table = LinkTable()
+    for pattern, handler in handlers(world, keeper):
+        table.add(pattern, handler)
+    proxies = TrustedProxies(world.config.server)
+    apps = None if world.config.derp_only else AppDoor(keeper)
+
+    def claims(head: h11.Request) -> bool:
+        return apps is not None and apps.claims(head)
+
+    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
+        request = link_request(head, remote_ip, secure)
+        request = replace(request, remote_ip=proxies.address(remote_ip, lambda name: request.headers.get(name, "")))
+        ours = response_headers(world)
+        if apps is not None and claims(head):
+            return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
+        found = table.find(request.path)
+        if found is None:  # the door asked the same table a moment ago
+            raise LookupError(request.path)
+        handler, params = found
+        await serve_link(world, handler, Upgrade(request, params, stream, trailing, ours), stream, envelope_of)
+        return None
+
+    def is_link(head: h11.Request) -> bool:
+        return claims(head) or table.find(path_of(head)) is not None
+
+    return FrontDoor(Site(world), is_link, open_link)

@@ -1,0 +1,114 @@
+"""What a proxy answers besides applications, terminals and its relay: whether it is well, what it is, where to go.
+
+A small ASGI application for the listener. Pages of the dashboard lead to the server; its API is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from coder.api import codec
+from coder.api.builds import BuildInfoResponse
+from coder.api.errors import Response as Envelope
+from coder.api.health import ProxyHealthReport
+from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
+from coder.domain.policy import NIL
+from coder.wsproxy.world import ProxyWorld
+
+Message = dict[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Fields = Sequence[tuple[str, str]]
+
+_PLAIN: Fields = (("content-type", "text/plain; charset=utf-8"),)
+_JSON: Fields = (("content-type", "application/json; charset=utf-8"),)
+_ANY_ORIGIN: Fields = (
+    ("access-control-allow-origin", "*"),
+    ("access-control-allow-headers", "*"),
+    ("access-control-allow-methods", "*"),
+    ("access-control-allow-credentials", "false"),
+)
+
+
+def response_headers(world: ProxyWorld) -> list[tuple[str, str]]:
+    """What every answer of this process carries."""
+    found = [
+        ("x-content-type-options", "nosniff"),
+        ("x-coder-build-version", BUILD_VERSION),
+        ("x-coder-request-id", str(uuid4())),
+    ]
+    server = world.config.server
+    if server.strict_transport_security > 0:
+        parts = (f"max-age={server.strict_transport_security}", *server.strict_transport_security_options)
+        found.append(("strict-transport-security", "; ".join(parts)))
+    return found
+
+
+class Site:
+    """The ASGI application."""
+
+    def __init__(self, world: ProxyWorld) -> None:
+        self._world = world
+        self._routes: dict[str, Callable[[], tuple[Fields, bytes]]] = {
+            "/healthz": lambda: (_PLAIN, b"OK"),
+            "/healthz-report": lambda: (_JSON, codec.encode(self.report())),
+            "/latency-check": lambda: ((*_PLAIN, *_ANY_ORIGIN), b"OK"),
+            "/derp/latency-check": lambda: (_PLAIN, b""),
+            "/api/v2/buildinfo": lambda: ((*_JSON, *_ANY_ORIGIN), codec.encode(self.build_info())),
+        }
+
+    async def __call__(self, scope: Message, _receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # before it was accepted: 403
+        elif scope["type"] == "http":
+            status, fields, body = self.answer(scope["method"], scope["path"], scope["query_string"].decode("latin-1"))
+            headers = [*response_headers(self._world), *fields, ("content-length", str(len(body)))]
+            raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
+            await send({"type": "http.response.start", "status": status, "headers": raw})
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def answer(self, method: str, path: str, query: str) -> tuple[int, Fields, bytes]:
+        """Status, headers and body of one request."""
+        route = self._routes.get(path)
+        if route is not None and method in {"GET", "HEAD"}:
+            return (200, *route())
+        if route is not None and path == "/latency-check" and method == "OPTIONS":
+            return 204, _ANY_ORIGIN, b""
+        if route is not None:
+            return 405, (*_PLAIN, ("allow", "GET")), b""
+        dashboard = self._world.primary.url
+        if path.startswith(("/api/", "/derp")) or method not in {"GET", "HEAD"} or self._world.config.derp_only:
+            detail = f"This is a workspace proxy of {dashboard}. Its API and dashboard are there."
+            return 404, _JSON, codec.encode(Envelope(message="Route not found.", detail=detail))
+        # What is no application is meant for the dashboard.
+        return 307, (("location", dashboard + _as_sent(path) + (f"?{query}" if query else "")),), b""
+
+    def report(self) -> ProxyHealthReport:
+        """How this process is, for its server."""
+        errors, warnings = [self._world.registration.explain_unwell()], list[str]()
+        dialer = self._world.agent_dialer
+        if dialer is not None and not dialer.controller.is_coordinated:
+            warnings.append("not connected to the server's coordinator: new connections to workspaces have to wait")
+        return ProxyHealthReport(errors=[error for error in errors if error], warnings=warnings)
+
+    def build_info(self) -> BuildInfoResponse:
+        primary = self._world.registration.primary_info
+        return BuildInfoResponse(
+            external_url="https://github.com/coder/coder",
+            version=BUILD_VERSION,
+            dashboard_url=self._world.primary.url,
+            telemetry=False,
+            workspace_proxy=True,
+            agent_api_version="1.0",
+            provisioner_api_version=PROVISIONER_API_VERSION,
+            upgrade_message="",
+            deployment_id=primary.deployment_id if primary else NIL,
+        )
+
+
+def _as_sent(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path, safe="/:@!$&'()*+,;=~-._")

@@ -1,0 +1,42 @@
+"""What the parts of a workspace proxy share, handed down from its composition root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import trio
+
+from coder.base.clock import Clock
+from coder.coderd.apps.keeper import DoorSettings
+from coder.coderd.apps.upstream import AppPool
+from coder.mesh.drivers.derp_server import DerpServer
+from coder.tailnet.agent_dialer import AgentDialer
+from coder.wsproxy.config import ProxyConfig
+from coder.wsproxy.keys import KeyRing
+from coder.wsproxy.primary import Primary
+from coder.wsproxy.registration import Registration
+
+
+@dataclass(slots=True)
+class ProxyWorld:
+    """One proxy process."""
+
+    config: ProxyConfig
+    primary: Primary
+    registration: Registration
+    keys: KeyRing
+    settings: DoorSettings
+    clock: Clock
+    stopping: trio.Event = field(default_factory=trio.Event)
+    agent_dialer: AgentDialer | None = None
+    "Once the node is open."
+    relay: DerpServer | None = None
+    "Once the server named the key of its mesh."
+    pool: AppPool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pool = AppPool(self)
+
+    @property
+    def access_url(self) -> str:
+        return self.settings.own_url

@@ -1,0 +1,243 @@
+"""Parts of a workspace proxy by themselves: settings, registration, keys, refusals that travel."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast, get_args
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+import trio.testing
+
+from coder.api.builds import BuildInfoResponse
+from coder.api.proxies import CryptoKey, RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
+from coder.base.config import Inputs
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.coderd.apps import pages
+from coder.coderd.config import ServerConfig
+from coder.coderd.services.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
+from coder.coderd.services.app_tickets import (
+    TICKET_FEATURE,
+    Ticket,
+    read_ticket_untrusted,
+    terminal_request,
+    ticket_claims,
+)
+from coder.coderd.services.signed_tokens import SigningKey, TokenRefused, sign
+from coder.domain.zero import ZERO_TIME
+from coder.net.errors import HttpError, NetError
+from coder.wsproxy.config import ProxyConfig, proxy_config
+from coder.wsproxy.keeper import ProxyKeeper
+from coder.wsproxy.keys import KeyRing
+from coder.wsproxy.registration import EVERY, SILENCE, Registration
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GIVEN = {
+    "access-url": "https://sydney.test",
+    "primary-access-url": "https://coder.test/",
+    "proxy-session-token": f"{uuid4()}:secret",
+}
+
+# ---- settings
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"access-url": ""}, "under which address"),
+        ({"primary-access-url": ""}, "--primary-access-url: it is missing"),
+        ({"primary-access-url": "coder.test"}, "is not a URL"),
+        ({"proxy-session-token": ""}, "--proxy-session-token: it is missing"),
+        ({"proxy-session-token": "s3cret"}, "not a token of a workspace proxy"),
+        ({"derp-only": "true", "derp-server-enable": "false"}, "leaves nothing to do"),
+        ({"wildcard-access-url": "apps.test"}, "--wildcard-access-url"),
+    ],
+)
+def test_what_is_wrong_with_settings_is_said(changed: dict[str, str], words: str) -> None:
+    with pytest.raises(CoderError) as refused:
+        proxy_config(Inputs(flags={**GIVEN, **changed}))
+    assert words in refused.value.message
+    assert "s3cret" not in str(refused.value)
+
+
+def test_settings_come_from_the_servers_options() -> None:
+    env = {"CODER_WILDCARD_ACCESS_URL": "*.apps.test", "CODER_TLS_ADDRESS": ":444", "CODER_PPROF_ENABLE": "true"}
+    config = proxy_config(Inputs(flags=GIVEN, env=env))
+    assert (config.primary_access_url, config.server.wildcard_access_url) == ("https://coder.test", "*.apps.test")
+    assert config.server.tls_address == ":444"
+    assert config.ignored == ("--pprof-enable",)
+    assert config.token.reveal() not in repr(config)
+
+
+# ---- registration
+
+
+class FakePrimary:
+    """Answers what the test queued; the last answer again and again."""
+
+    url = "https://coder.test"
+
+    def __init__(self, *answers: Exception | None, is_proxy: bool = False) -> None:
+        self.answers = list(answers)
+        self.is_proxy = is_proxy
+        self.said: list[tuple[float, RegisterWorkspaceProxyRequest]] = []
+
+    async def build_info(self) -> BuildInfoResponse:
+        return cast(
+            "BuildInfoResponse", type("Info", (), {"workspace_proxy": self.is_proxy, "dashboard_url": "https://up"})
+        )
+
+    async def register(self, said: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
+        self.said.append((trio.current_time(), said))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer is not None:
+            raise answer
+        return RegisterWorkspaceProxyResponse("", 10_001, {}, False, [])
+
+
+def _registration(primary: FakePrimary) -> Registration:
+    server = ServerConfig(access_url="https://sydney.test")
+    return Registration(cast("Any", primary), ProxyConfig(primary.url, Secret("x"), server))
+
+
+AWAY = NetError("unreachable", "cannot connect")
+
+
+async def test_a_server_that_is_away_is_asked_again(autojump_clock: Any) -> None:
+    primary = FakePrimary(AWAY, AWAY, AWAY, None, AWAY)
+    registration = _registration(primary)
+    assert "has just started" in registration.explain_unwell()
+    with trio.move_on_after(20):
+        await registration.keep(lambda _told: None)
+    times = [at for at, _ in primary.said]
+    assert len(times) == 4
+    assert times[1] - times[0] < times[2] - times[1] < times[3] - times[2] < EVERY
+    assert (registration.problem, registration.explain_unwell()) == ("", "")
+    assert primary.said[0][1].access_url == "https://sydney.test"
+    with trio.move_on_after(SILENCE + EVERY):
+        await registration.keep(lambda _told: None)
+    assert "cannot connect" in registration.explain_unwell()
+
+
+async def test_a_living_proxy_says_so_every_half_minute_and_at_once_when_in_doubt(autojump_clock: Any) -> None:
+    primary = FakePrimary(None)
+    registration = _registration(primary)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(registration.keep, lambda _told: None)
+        await trio.sleep(EVERY * 2 + 1)
+        assert len(primary.said) == 3
+        registration.doubt()
+        await trio.sleep(0)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(primary.said) == 4
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_proxy", "code"),
+    [
+        (HttpError(401, "Invalid external proxy token"), False, "proxy_token"),
+        (
+            HttpError(400, "No.", validations=[{"field": "access_url", "detail": "no"}]),
+            False,
+            "proxy_refused",
+        ),
+        (None, True, "primary_is_proxy"),
+    ],
+)
+async def test_what_waiting_cannot_help_ends(answer: Exception | None, is_proxy: bool, code: str) -> None:
+    with pytest.raises(CoderError) as ended:
+        await _registration(FakePrimary(answer, is_proxy=is_proxy)).keep(lambda _told: None)
+    assert ended.value.code == code
+    assert ended.value.hint
+
+
+# ---- keys
+
+
+def _key(number: int, deletes_at: datetime = ZERO_TIME) -> CryptoKey:
+    return CryptoKey(TICKET_FEATURE, bytes([number] * 64).hex(), deletes_at, number, NOW)
+
+
+def _ticket(number: int, agent_id: UUID) -> str:
+    ticket = Ticket(terminal_request(agent_id), uuid4(), agent_id, "", uuid4())
+    return sign(SigningKey(str(number), bytes([number] * 64)), ticket_claims(ticket, NOW + timedelta(minutes=1)))
+
+
+async def test_keys_are_fetched_when_a_younger_one_is_named(autojump_clock: Any) -> None:
+    keys, asked, agent_id = [_key(1)], list[str](), uuid4()
+
+    async def fetch(feature: str) -> list[CryptoKey]:
+        asked.append(feature)
+        return list(keys)
+
+    ring = KeyRing(fetch, lambda: NOW)
+    assert (await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id)))[0].agent_id == agent_id
+    await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id))
+    assert len(asked) == 1
+    keys[:] = [_key(2), _key(1, NOW + timedelta(hours=1))]
+    for _ in range(50):  # anybody may invent names of keys
+        with pytest.raises(TokenRefused):
+            await read_ticket_untrusted(ring, NOW, _ticket(2, agent_id))
+    assert len(asked) == 1
+    await trio.sleep(5)
+    for number in (2, 1):
+        await read_ticket_untrusted(ring, NOW, _ticket(number, agent_id))
+    assert len(asked) == 2
+
+
+async def test_a_key_past_its_end_opens_nothing(autojump_clock: Any) -> None:
+    async def fetch(_feature: str) -> list[CryptoKey]:
+        return [_key(2), _key(1, NOW - timedelta(seconds=1))]
+
+    with pytest.raises(TokenRefused):
+        await read_ticket_untrusted(KeyRing(fetch, lambda: NOW), NOW, _ticket(1, uuid4()))
+
+
+async def test_without_any_key_a_token_is_refused(autojump_clock: Any) -> None:
+    async def fetch(_feature: str) -> list[CryptoKey]:
+        raise AWAY
+
+    with pytest.raises(TokenRefused):
+        await read_ticket_untrusted(KeyRing(fetch, lambda: NOW), NOW, _ticket(1, uuid4()))
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize("reason", get_args(Reason))
+@pytest.mark.parametrize("spot", [None, AppSpot("admin", "dev"), AppSpot("admin", "dev", "main", "https://x.test")])
+def test_a_refusal_survives_the_way(reason: Reason, spot: AppSpot | None) -> None:
+    refused = AppRefusedError(reason, "stopped", spot)
+    arrived = from_fields(dict(to_fields(refused)))
+    assert arrived is not None
+    assert pages.refused(arrived, "https://coder.test") == pages.refused(refused, "https://coder.test")
+
+
+def test_fields_that_say_nothing_are_no_refusal() -> None:
+    assert from_fields({}) is from_fields({"reason": "because"}) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (AWAY, "primary_away"),
+        (HttpError(401, "You are signed out"), "sign_in"),
+        (HttpError(303, "unexpected status 303"), "sign_in"),
+        (HttpError(401, "Invalid external proxy token"), "primary_away"),
+        (HttpError(403, "", is_enveloped=True), "not_found"),
+        (HttpError(404, "", is_enveloped=True), "not_found"),
+        (HttpError(404, "somebody between us"), "primary_away"),
+        (HttpError(500, ""), "primary_away"),
+        (HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}]), "agent_offline"),
+    ],
+)
+def test_what_a_server_says_becomes_a_reason(error: CoderError, reason: str) -> None:
+    doubts: list[int] = []
+    registration = type("Registration", (), {"doubt": lambda self: doubts.append(1)})()
+    world = type("World", (), {"settings": None, "stopping": None, "pool": None, "registration": registration})()
+    world.clock = type("Clock", (), {"now": staticmethod(lambda: NOW)})
+    assert ProxyKeeper(world)._refusal(error).reason == reason
+    assert bool(doubts) == ("proxy token" in error.message)
