@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOT = ("coder/mesh/core",)
+ALSO = ("coder/mesh/drivers/pump.py", "coder/mesh/drivers/udp.py")
+"""Of the drivers those that run for every datagram."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
     "coder/mesh/core/tunnel/events.py": "its annotations name a class of a module that imports it: mypyc crashes",
@@ -36,6 +38,7 @@ setup(name={group!r}, packages=[], ext_modules=mypycify(
 def hot_modules(root: Path = ROOT) -> list[str]:
     """Paths of the modules to compile, relative to the root."""
     found = sorted(path for folder in HOT for path in (root / folder).rglob("*.py") if path.name != "__init__.py")
+    found += [root / name for name in ALSO]
     return [name for path in found if (name := path.relative_to(root).as_posix()) not in PLAIN]
 
 

@@ -199,6 +199,15 @@ def _round_trips(table: Table, path: str, results: list[Result]) -> None:
     )  # fmt: skip
 
 
+def _together(table: Table, quick: bool) -> None:
+    found = _process(table, "_mesh_together", "500" if quick else "3000")
+    plain = found["plain_us"]
+    table.add(
+        "round trip of 32 bytes, direct, both ends in one process", found["mesh_us"], "us", round(plain * 1.6, 1),
+        peer=("trio TCP the same way", plain),
+    )  # fmt: skip
+
+
 # ---- scale and floods
 
 
@@ -260,6 +269,7 @@ def _in_a_workspace(table: Table, quick: bool) -> None:
 SECTIONS: dict[str, Callable[[Table, bool], None]] = {
     "streams between namespaces": _between_namespaces,
     "streams and round trips on loopback": _on_loopback,
+    "round trips in one process": _together,
     "idle peers": _peers,
     "handshakes": _handshakes,
     "garbage flood": _flood,

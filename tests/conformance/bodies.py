@@ -136,6 +136,10 @@ BODIES: dict[str, Any] = {
         "Operations": [{"op": "replace", "value": {"active": False}}],
     },
     "POST /api/v2/users/{user}/workspaces": {"name": "{fresh}", "template_id": "{template}"},
+    # what no cloud has signed
+    "POST /api/v2/workspaceagents/aws-instance-identity": {"document": "{}", "signature": "x"},
+    "POST /api/v2/workspaceagents/azure-instance-identity": {"signature": "x", "encoding": "pkcs7"},
+    "POST /api/v2/workspaceagents/google-instance-identity": {"json_web_token": "x"},
     "PATCH /api/v2/workspaceagents/me/app-status": {
         "app_slug": "web", "message": "m", "uri": "https://x", "state": "working",
     },

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import trio
-from trio.lowlevel import checkpoint, checkpoint_if_cancelled
+from trio.lowlevel import checkpoint, checkpoint_if_cancelled, current_task, reschedule, wait_task_rescheduled
 
 from coder.mesh.core.stack.connection import TcpSocket, TcpStats
 from coder.mesh.core.stack.errors import StackError
@@ -62,15 +62,17 @@ class TcpStream(trio.abc.HalfCloseableStream):
         self._kick()
 
     def _on_event(self, socket: TcpSocket) -> None:
-        if self._reader is not None and socket.readable:
-            self._wake_reader()
+        task = self._reader
+        if task is not None and socket.readable:
+            self._reader = None
+            reschedule(task)
         if self._changed_write and socket.writable:
             self._changed_write.unpark_all()
 
     def _wake_reader(self) -> None:
         task, self._reader = self._reader, None
         if task is not None:
-            trio.lowlevel.reschedule(task)
+            reschedule(task)
 
     def _abandon_reading(self, _: Callable[[], None]) -> trio.lowlevel.Abort:
         self._reader = None
@@ -107,29 +109,38 @@ class TcpStream(trio.abc.HalfCloseableStream):
             else:
                 await checkpoint_if_cancelled()
             if len(data) <= WRITE_SLICE:
-                await self._send(data if type(data) is bytes else bytes(data))
+                piece = data if type(data) is bytes else bytes(data)
+                taken = self._put(piece)
+                if taken < len(piece):
+                    await self._put_rest(piece, taken)
                 return
             view = memoryview(data)
             for at in range(0, len(view), WRITE_SLICE):
-                await self._send(bytes(view[at : at + WRITE_SLICE]))
+                piece = bytes(view[at : at + WRITE_SLICE])
+                await self._put_rest(piece, self._put(piece))
         finally:
             self._is_sending = False
 
-    async def _send(self, data: bytes) -> None:
-        socket = self._socket
-        while data:
-            self._check_open()
-            try:
-                taken = socket.write_nowait(data)
-            except StackError as error:
-                raise trio.BrokenResourceError(error.message) from error
-            if taken:
-                self._kick()
-            if taken == len(data):
-                return
+    async def _put_rest(self, data: bytes, taken: int) -> None:
+        """What was taken only in part, or not at all."""
+        while taken < len(data):
             data = data[taken:]
-            if not socket.writable:
+            if not self._socket.writable:
+                self._socket.awaits_writable = True
                 await self._changed_write.park()
+            taken = self._put(data)
+
+    def _put(self, data: bytes) -> int:
+        """Hand over as much as there is room for; -> bytes. Nearly always that is all of it."""
+        if self._is_closed:
+            raise trio.ClosedResourceError
+        try:
+            taken = self._socket.write_nowait(data) if data else 0
+        except StackError as error:
+            raise trio.BrokenResourceError(error.message) from error
+        if taken:
+            self._kick()
+        return taken
 
     async def wait_send_all_might_not_block(self) -> None:
         """Wait until the send buffer has room."""
@@ -163,19 +174,19 @@ class TcpStream(trio.abc.HalfCloseableStream):
                 else:
                     await checkpoint_if_cancelled()
             while True:
-                self._check_open()
+                if self._is_closed:
+                    raise trio.ClosedResourceError
+                if not (socket.readable or socket.closed):
+                    self._reader = current_task()
+                    await wait_task_rescheduled(self._abandon_reading)
+                    continue
                 try:
                     data = socket.read_nowait(READ_LIMIT if max_bytes is None else max_bytes)
                 except StackError as error:
                     raise trio.BrokenResourceError(error.message) from error
-                if data:
-                    if socket.acks_owed:  # reading opened the window wide enough to tell the peer
-                        self._kick()
-                    return data
-                if socket.eof or (socket.closed and socket.error is None):
-                    return b""
-                self._reader = trio.lowlevel.current_task()
-                await trio.lowlevel.wait_task_rescheduled(self._abandon_reading)
+                if data and socket.acks_owed:  # reading opened the window wide enough to tell the peer
+                    self._kick()
+                return data  # nothing: the end
         finally:
             self._is_receiving = False
 
