@@ -38,6 +38,7 @@ class Reporter:
         self._wake = trio.Event()
         self._full = trio.Event()
         self._one_at_a_time = trio.Lock()
+        self._is_over = False
         self._last_update = trio.current_time()
         self.canceled = trio.Event()
         "The owner canceled the job."
@@ -69,15 +70,26 @@ class Reporter:
             self._full.set()
 
     async def run(self) -> None:
-        """Sends batches and heartbeats until cancelled. Raises RpcError when the server refuses an update."""
-        while True:
+        """Sends batches and heartbeats until `finish`. Raises RpcError when the server refuses an update.
+
+        A batch under way is waited for, however long the server is away: cancelled, its lines would be lost, and sent
+        again they might be there twice.
+        """
+        while not self._is_over:
             silence = self._last_update + self._config.heartbeat - trio.current_time()
             with trio.move_on_after(max(0.0, silence)):
                 await self._wake.wait()
             if self._lines:
                 with trio.move_on_after(self._config.log_debounce):
                     await self._full.wait()
-            await self.flush()
+            if not self._is_over:
+                await self.flush()
+
+    def finish(self) -> None:
+        """The job ended: `run` returns when what is under way has arrived. `flush` sends the rest."""
+        self._is_over = True
+        self._wake.set()
+        self._full.set()
 
     async def flush(self) -> None:
         """Sends what is buffered; with nothing buffered it is a heartbeat. Raises RpcError."""

@@ -142,10 +142,12 @@ class _Run:
         self._timed_out = False
 
     async def work(self) -> pd.CompletedJob | pd.FailedJob:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._heartbeat, nursery.cancel_scope)
-            await self._attempt(nursery)
-            nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as reporting:
+            reporting.start_soon(self._heartbeat, reporting.cancel_scope)
+            async with trio.open_nursery() as nursery:
+                await self._attempt(nursery)
+                nursery.cancel_scope.cancel()
+            self._report.finish()
         if self._problem is None and self._completed is not None:
             return self._completed
         problem = self._problem or JobFailed("internal error: the job ended without a result")

@@ -17,6 +17,7 @@ from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.daemon import run_daemon
 from coder.provisionerd.executors.contract import Settings
 from coder.provisionerd.executors.echo import EchoExecutor
+from coder.provisionerd.run import run_job
 from coder.provisionerd.workdir import job_directory
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
@@ -380,3 +381,34 @@ async def test_result_too_big_for_a_message(autojump_clock: trio.abc.Clock, conf
         failed = await server.wait_ended()
     assert isinstance(failed, pd.FailedJob)
     assert failed.error.startswith("complete job: payload was too big")
+
+
+class _AwayLink:
+    """A server that is away while the first batch of lines is on its way."""
+
+    is_connected = True
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.ended: list[str] = []
+
+    async def call(self, method: str, request: Any, reply: type[Any], *, final: bool = False) -> Any:
+        if method == "UpdateJob":
+            if not self.heard and request.logs:
+                await trio.sleep(60)
+            self.heard += [line.output for line in request.logs if line.output]
+        elif final:
+            self.ended.append(method)
+        return reply()
+
+
+async def test_lines_under_way_when_the_job_ends_arrive_once(
+    autojump_clock: trio.abc.Clock, config: DaemonConfig
+) -> None:
+    many = [_log(f"line {number}") for number in range(150)]
+    link = _AwayLink()
+    job = _build(echo_archive(plan=[*many, pb.PlanComplete()], apply=[_log("made"), pb.ApplyComplete()]))
+    await run_job(job, ECHO, link, config, Shutdown())  # type: ignore[arg-type]
+    assert [text for text in link.heard if text.startswith("line")] == [f"line {number}" for number in range(150)]
+    assert link.heard.count("made") == 1
+    assert link.ended == ["CompleteJob"]
