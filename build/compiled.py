@@ -17,8 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOT = ("coder/mesh/core",)
-ALSO = ("coder/mesh/drivers/pump.py", "coder/mesh/drivers/udp.py")
-"""Of the drivers those that run for every datagram."""
+ALSO = ("coder/mesh/drivers/udp.py",)
+"""Of the drivers what runs for every datagram and is no coroutine."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
     "coder/mesh/core/tunnel/events.py": "its annotations name a class of a module that imports it: mypyc crashes",
