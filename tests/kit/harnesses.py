@@ -127,6 +127,12 @@ def _signed_message(data: bytes) -> object:
     return open_untrusted(data)
 
 
+def _certificate(data: bytes) -> object:
+    from coder.coderd.services.signed_message import certificate_untrusted
+
+    return certificate_untrusted(data)
+
+
 def _message_refused() -> type[Exception]:
     from coder.coderd.services.signed_message import MessageRefused
 
@@ -151,6 +157,12 @@ def _signed_sample() -> bytes:
     )  # fmt: skip
     builder = pkcs7.PKCS7SignatureBuilder().set_data(b"{}").add_signer(certificate, key, hashes.SHA256())
     return builder.sign(serialization.Encoding.DER, [pkcs7.PKCS7Options.Binary])
+
+
+def _sample_certificate() -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs7
+
+    return pkcs7.load_der_pkcs7_certificates(_signed_sample())[0].public_bytes(Encoding.DER)
 
 
 def _refuses(data: bytes) -> object:
@@ -599,6 +611,9 @@ HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 REST = {
     "agent/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
+    ),
+    "coderd/services/signed_message.py:certificate_untrusted": Harness(
+        _certificate, (_message_refused(),), [_sample_certificate()]
     ),
     "coderd/services/signed_message.py:open_untrusted": Harness(
         _signed_message, (_message_refused(),), [_signed_sample()]

@@ -96,18 +96,26 @@ def open_untrusted(message: bytes) -> Signed:
     signer = _only(parts[-1].body, _SEQUENCE) if parts[-1].tag == _SET and len(parts) > 3 else None
     if signer is None:
         raise MessageRefused("the message has not exactly one signer")
-    certificates = [_certificate(node) for part in parts[3:-1] if part.tag == _CONTEXT_0 for node in _split(part.body)]
+    certificates = [
+        certificate_untrusted(node.whole)
+        for part in parts[3:-1]
+        if part.tag == _CONTEXT_0
+        for node in _split(part.body)
+    ]
     certificate = _check_signer(_take(_split(signer.body), _INTEGER, _SEQUENCE, _SEQUENCE), content, certificates)
     return Signed(content, certificate, tuple(one for one in certificates if one is not certificate))
 
 
-def _certificate(node: _Node) -> x509.Certificate:
+def certificate_untrusted(der: bytes) -> x509.Certificate:
+    """Raises MessageRefused."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of oddities that others' certificates have
-            return x509.load_der_x509_certificate(node.whole)
-    except ValueError as error:
-        raise MessageRefused("the certificates of the message cannot be read") from error
+            found = x509.load_der_x509_certificate(der)
+            _ = found.issuer, found.subject, found.serial_number  # parsed when they are asked for
+    except (ValueError, x509.InvalidVersion) as error:
+        raise MessageRefused("the certificate cannot be read") from error
+    return found
 
 
 def _check_signer(fields: list[_Node], content: bytes, certificates: list[x509.Certificate]) -> x509.Certificate:
