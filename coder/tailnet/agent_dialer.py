@@ -13,6 +13,7 @@ import trio
 from coder.domain.overlay import agent_address
 from coder.mesh.errors import MeshError
 from coder.mesh.node import Node
+from coder.net.passing import PassingStream
 from coder.tailnet.controller import Controller
 
 IDLE_TIMEOUT = 1800.0
@@ -67,27 +68,15 @@ class AgentDialer:
                 self.controller.remove_tunnel(agent_id)
 
 
-class _CountedStream(trio.abc.HalfCloseableStream):
+class _CountedStream(PassingStream):
     """Tells when it is closed."""
 
     def __init__(self, stream: trio.abc.HalfCloseableStream, on_close: Callable[[], None]) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._on_close: Callable[[], None] | None = on_close
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        return await self._stream.receive_some(max_bytes)
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def send_eof(self) -> None:
-        await self._stream.send_eof()
 
     async def aclose(self) -> None:
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             on_close()
-        await self._stream.aclose()
+        await super().aclose()

@@ -20,6 +20,7 @@ from coder.api import codec
 from coder.base.log import get_logger
 from coder.coderd.links.handshake import explain_handshake
 from coder.coderd.services.credentials import Credentials
+from coder.net.passing import PassingStream
 
 if TYPE_CHECKING:
     from coder.net.websocket import WebSocketStream
@@ -192,11 +193,11 @@ class LinkTable:
         return None
 
 
-class ReplayStream(trio.abc.HalfCloseableStream):
+class ReplayStream(PassingStream):
     """A stream whose first bytes were read already."""
 
     def __init__(self, stream: trio.abc.HalfCloseableStream, first: bytes) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._first = first
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
@@ -205,19 +206,7 @@ class ReplayStream(trio.abc.HalfCloseableStream):
             take = len(self._first) if max_bytes is None else max_bytes
             data, self._first = self._first[:take], self._first[take:]
             return data
-        return await self._stream.receive_some(max_bytes)
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def send_eof(self) -> None:
-        await self._stream.send_eof()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+        return await super().receive_some(max_bytes)
 
 
 def path_of(request: h11.Request) -> str:
