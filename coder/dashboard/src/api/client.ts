@@ -28,6 +28,10 @@ export async function request<T>(method: string, path: string, body?: unknown): 
     credentials: "same-origin",
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
+  return readAnswer<T>(response);
+}
+
+async function readAnswer<T>(response: Response): Promise<T> {
   const text = await response.text();
   const value: unknown = text === "" ? undefined : parse(text);
   if (!response.ok) throw new ApiError(response.status, isEnvelope(value) ? value : {});
@@ -48,6 +52,39 @@ function isEnvelope(value: unknown): value is { message: string; detail?: string
 
 export const get = <T>(path: string): Promise<T> => request<T>("GET", path);
 export const post = <T>(path: string, body?: unknown): Promise<T> => request<T>("POST", path, body);
+export const put = <T>(path: string, body?: unknown): Promise<T> => request<T>("PUT", path, body);
+export const patch = <T>(path: string, body?: unknown): Promise<T> => request<T>("PATCH", path, body);
+export const remove = <T>(path: string, body?: unknown): Promise<T> => request<T>("DELETE", path, body);
+
+/** Bytes up, JSON down: template archives. */
+export async function upload<T>(path: string, body: Blob, type: string): Promise<T> {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { Accept: "application/json", "Content-Type": type, "X-CSRF-TOKEN": csrfToken() },
+    credentials: "same-origin",
+    body,
+  });
+  return readAnswer<T>(response);
+}
+
+export async function getBytes(path: string): Promise<Uint8Array> {
+  const response = await fetch(path, { credentials: "same-origin" });
+  if (!response.ok) return readAnswer<never>(response);
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+/** `path?name=value&…`, without what is undefined or empty. */
+export function withQuery(path: string, values: Record<string, string | number | boolean | undefined>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== undefined && value !== "") query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text === "" ? path : `${path}?${text}`;
+}
+
+/** One segment of a path. */
+export const seg = (value: string): string => encodeURIComponent(value);
 
 export function socketUrl(path: string): string {
   const base = new URL(path, window.location.href);

@@ -1,0 +1,24 @@
+import jsxA11y from "eslint-plugin-jsx-a11y";
+import reactHooks from "eslint-plugin-react-hooks";
+import tseslint from "typescript-eslint";
+
+// tsc finds what has the wrong type; here is what it cannot see: hooks out of order, elements nobody can reach.
+export default tseslint.config(
+  { ignores: ["dist", "node_modules", "src/api/types.ts", "public"] },
+  ...tseslint.configs.recommended,
+  jsxA11y.flatConfigs.recommended,
+  {
+    plugins: { "react-hooks": reactHooks },
+    rules: {
+      "react-hooks/rules-of-hooks": "error",
+      "react-hooks/exhaustive-deps": "error",
+      "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
+      "no-restricted-syntax": ["error", { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: "Markup from data is how scripts get in; use Markdown or text." }],
+      // The search field of a list that has just been opened is where the person is.
+      "jsx-a11y/no-autofocus": "off",
+      // A log or code block that scrolls has to be reachable by keyboard.
+      "jsx-a11y/no-noninteractive-tabindex": "off",
+      "jsx-a11y/label-has-associated-control": ["error", { assert: "either", depth: 3 }],
+    },
+  },
+);

@@ -1,0 +1,88 @@
+// Who is here and what this deployment is: what every page asks for.
+import { queryOptions } from "@tanstack/react-query";
+
+import { ApiError, get } from "../client";
+import { takePageValue } from "../meta";
+import type { AppearanceConfig, AppHostResponse, AuthMethods, BuildInfoResponse, Entitlements, Organization, Region, User, UserAppearanceSettings } from "../types";
+
+const user = takePageValue<User>("user");
+const userAppearance = takePageValue<UserAppearanceSettings>("userAppearance");
+const appearanceInPage = takePageValue<AppearanceConfig>("appearance");
+const buildInPage = takePageValue<BuildInfoResponse>("build-info");
+
+export const me = queryOptions({
+  queryKey: ["users", "me"],
+  queryFn: async (): Promise<User | null> => {
+    try {
+      return await get<User>("/api/v2/users/me");
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) return null;
+      throw error;
+    }
+  },
+  staleTime: 60_000,
+  ...(user ? { initialData: user as User | null } : {}),
+});
+
+export const hasFirstUser = queryOptions({
+  queryKey: ["users", "first"],
+  queryFn: async (): Promise<boolean> => {
+    try {
+      await get("/api/v2/users/first");
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return false;
+      throw error;
+    }
+  },
+});
+
+export const authMethods = queryOptions({
+  queryKey: ["users", "authmethods"],
+  queryFn: () => get<AuthMethods>("/api/v2/users/authmethods"),
+});
+
+export const myAppearance = queryOptions({
+  queryKey: ["users", "me", "appearance"],
+  queryFn: () => get<UserAppearanceSettings>("/api/v2/users/me/appearance"),
+  staleTime: Infinity,
+  ...(userAppearance ? { initialData: userAppearance } : {}),
+});
+
+export const buildInfo = queryOptions({
+  queryKey: ["buildinfo"],
+  queryFn: () => get<BuildInfoResponse>("/api/v2/buildinfo"),
+  staleTime: Infinity,
+  ...(buildInPage ? { initialData: buildInPage } : {}),
+});
+
+export const appearance = queryOptions({
+  queryKey: ["appearance"],
+  queryFn: () => get<AppearanceConfig>("/api/v2/appearance"),
+  staleTime: 60_000,
+  ...(appearanceInPage ? { initialData: appearanceInPage } : {}),
+});
+
+export const entitlements = queryOptions({
+  queryKey: ["entitlements"],
+  queryFn: () => get<Entitlements>("/api/v2/entitlements"),
+  staleTime: 60_000,
+});
+
+export const organizations = queryOptions({
+  queryKey: ["organizations"],
+  queryFn: () => get<Organization[]>("/api/v2/organizations"),
+  staleTime: 60_000,
+});
+
+export const regions = queryOptions({
+  queryKey: ["regions"],
+  queryFn: () => get<{ regions: Region[] }>("/api/v2/regions"),
+  staleTime: 60_000,
+});
+
+export const appHost = queryOptions({
+  queryKey: ["applications", "host"],
+  queryFn: () => get<AppHostResponse>("/api/v2/applications/host"),
+  staleTime: Infinity,
+});

@@ -1,0 +1,74 @@
+// Templates and their versions, as the pages ask for them.
+import { queryOptions } from "@tanstack/react-query";
+
+import { get, seg, withQuery } from "../client";
+import type { ACLAvailable, Preset, Template, TemplateACL, TemplateExample, TemplateVersion, TemplateVersionExternalAuth, TemplateVersionVariable, WorkspaceResource } from "../types";
+
+export const templates = (query = "") =>
+  queryOptions({
+    queryKey: ["templates", query],
+    queryFn: () => get<Template[]>(withQuery("/api/v2/templates", { q: query })),
+    staleTime: 10_000,
+  });
+
+export const templateById = (id: string) =>
+  queryOptions({ queryKey: ["template", id], queryFn: () => get<Template>(`/api/v2/templates/${id}`) });
+
+/** `organization` is a name, or "default". */
+export const templateByName = (organization: string, name: string) =>
+  queryOptions({
+    queryKey: ["template", organization, name],
+    queryFn: () => get<Template>(`/api/v2/organizations/${seg(organization)}/templates/${seg(name)}`),
+  });
+
+export const templateVersions = (template: string) =>
+  queryOptions({
+    queryKey: ["templates", template, "versions"],
+    queryFn: async () => (await get<TemplateVersion[]>(`/api/v2/templates/${template}/versions?include_archived=true`)).reverse(),
+  });
+
+export const templateVersion = (id: string) =>
+  queryOptions({ queryKey: ["templateversions", id], queryFn: () => get<TemplateVersion>(`/api/v2/templateversions/${id}`) });
+
+export const templateVersionByName = (organization: string, template: string, version: string) =>
+  queryOptions({
+    queryKey: ["templateversions", organization, template, version],
+    queryFn: () => get<TemplateVersion>(`/api/v2/organizations/${seg(organization)}/templates/${seg(template)}/versions/${seg(version)}`),
+  });
+
+export const previousVersion = (organization: string, template: string, version: string) =>
+  queryOptions({
+    queryKey: ["templateversions", organization, template, version, "previous"],
+    queryFn: () => get<TemplateVersion>(`/api/v2/organizations/${seg(organization)}/templates/${seg(template)}/versions/${seg(version)}/previous`),
+    retry: false,
+  });
+
+export const versionResources = (version: string) =>
+  queryOptions({ queryKey: ["templateversions", version, "resources"], queryFn: () => get<WorkspaceResource[]>(`/api/v2/templateversions/${version}/resources`) });
+
+export const versionVariables = (version: string) =>
+  queryOptions({ queryKey: ["templateversions", version, "variables"], queryFn: () => get<TemplateVersionVariable[]>(`/api/v2/templateversions/${version}/variables`) });
+
+export const versionPresets = (version: string) =>
+  queryOptions({ queryKey: ["templateversions", version, "presets"], queryFn: async () => (await get<Preset[] | null>(`/api/v2/templateversions/${version}/presets`)) ?? [] });
+
+export const versionExternalAuth = (version: string) =>
+  queryOptions({
+    queryKey: ["templateversions", version, "external-auth"],
+    queryFn: () => get<TemplateVersionExternalAuth[]>(`/api/v2/templateversions/${version}/external-auth`),
+  });
+
+export const templateExamples = queryOptions({
+  queryKey: ["templates", "examples"],
+  queryFn: () => get<TemplateExample[]>("/api/v2/templates/examples"),
+  staleTime: Infinity,
+});
+
+export const templateAcl = (template: string) =>
+  queryOptions({ queryKey: ["templates", template, "acl"], queryFn: () => get<TemplateACL>(`/api/v2/templates/${template}/acl`) });
+
+export const templateAclAvailable = (template: string, query: string) =>
+  queryOptions({
+    queryKey: ["templates", template, "acl", "available", query],
+    queryFn: () => get<ACLAvailable>(withQuery(`/api/v2/templates/${template}/acl/available`, { q: query, limit: 25 })),
+  });

@@ -1,0 +1,71 @@
+// A WebSocket that comes back: waits longer after each failure, begins at once when the machine is online again, and
+// says in `connection.ts` that it is lost. An orderly end by the server is the end.
+import { useEffect, useRef } from "react";
+
+import { socketUrl } from "./client";
+import { setLost } from "./connection";
+
+const FIRST_MS = 500;
+const LONGEST_MS = 10_000;
+
+export interface SocketHandlers {
+  onMessage: (data: unknown) => void;
+  /** Each time it is open, again after a loss. */
+  onOpen?: (send: (value: unknown) => void) => void;
+  /** The server has ended it in order: nothing more will come. */
+  onEnd?: () => void;
+}
+
+/** `path` is asked anew for each attempt, so that it can say where to go on. Ends by the function returned. */
+export function openSocket(path: () => string, handlers: SocketHandlers): () => void {
+  const connection = Symbol("socket");
+  let socket: WebSocket | null = null;
+  let timer: number | undefined;
+  let wait = FIRST_MS;
+  let closed = false;
+  const open = () => {
+    window.clearTimeout(timer);
+    const current = new WebSocket(socketUrl(path()));
+    socket = current;
+    current.onopen = () => {
+      wait = FIRST_MS;
+      setLost(connection, false);
+      handlers.onOpen?.((value) => { if (current.readyState === WebSocket.OPEN) current.send(JSON.stringify(value)); });
+    };
+    current.onmessage = (event: MessageEvent<string>) => handlers.onMessage(JSON.parse(event.data));
+    current.onclose = (event) => {
+      if (closed) return;
+      if (event.code === 1000) {
+        handlers.onEnd?.();
+        return;
+      }
+      setLost(connection, true);
+      timer = window.setTimeout(open, wait);
+      wait = Math.min(wait * 2, LONGEST_MS);
+    };
+  };
+  const online = () => { if (socket?.readyState === WebSocket.CLOSED) open(); };
+  window.addEventListener("online", online);
+  open();
+  return () => {
+    closed = true;
+    window.clearTimeout(timer);
+    window.removeEventListener("online", online);
+    setLost(connection, false);
+    socket?.close();
+  };
+}
+
+/** The same for a component; null for no connection. Handlers may change between renders without a new connection. */
+export function useSocket(path: string | null, handlers: SocketHandlers): void {
+  const current = useRef(handlers);
+  useEffect(() => { current.current = handlers; });
+  useEffect(() => {
+    if (path === null) return;
+    return openSocket(() => path, {
+      onMessage: (data) => current.current.onMessage(data),
+      onOpen: (send) => current.current.onOpen?.(send),
+      onEnd: () => current.current.onEnd?.(),
+    });
+  }, [path]);
+}

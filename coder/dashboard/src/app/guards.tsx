@@ -1,0 +1,52 @@
+// Who may see a page: everybody, or whoever is signed in. A session that ends while a page is open is renewed in a
+// dialog over the page: what was typed stays.
+import { useQuery } from "@tanstack/react-query";
+import { createContext, useContext, useEffect, useState } from "react";
+import { Navigate, Outlet, useLocation } from "react-router";
+
+import { hasFirstUser, me } from "../api/queries/session";
+import type { User } from "../api/types";
+import { Frame } from "../layout/Frame";
+import { SignInAgain } from "../layout/SignInAgain";
+import { Failure } from "../ui/Failure";
+import { Loading } from "../ui/Loading";
+
+const Person = createContext<User | null>(null);
+
+/** The person who is signed in; only below `SignedIn`. */
+export function useMe(): User {
+  const user = useContext(Person);
+  if (user === null) throw new Error("useMe outside of a page for signed-in people");
+  return user;
+}
+
+export function SignedIn({ bare = false }: { bare?: boolean }) {
+  const location = useLocation();
+  const user = useQuery(me);
+  const [last, setLast] = useState<User | null>(null);
+  const first = useQuery({ ...hasFirstUser, enabled: user.data === null && last === null });
+  useEffect(() => {
+    if (user.data) setLast(user.data);
+  }, [user.data]);
+  const shown = user.data ?? last;
+  if (shown) {
+    return (
+      <Person value={shown}>
+        {bare ? <Outlet /> : <Frame user={shown}><Outlet /></Frame>}
+        {user.data === null ? <SignInAgain user={shown} /> : null}
+      </Person>
+    );
+  }
+  if (user.isPending) return <Loading />;
+  if (user.isError) return <main className="mx-auto w-full max-w-xl p-6"><Failure error={user.error} retry={() => void user.refetch()} /></main>;
+  if (first.isPending) return <Loading />;
+  if (first.data === false) return <Navigate to="/setup" replace />;
+  const back = encodeURIComponent(location.pathname + location.search);
+  return <Navigate to={`/login?redirect=${back}`} replace />;
+}
+
+/** Pages that need no account: the frame has whoever is signed in. */
+export function Anyone() {
+  const user = useQuery(me);
+  return user.isPending ? <Loading /> : <Frame user={user.data ?? null}><Outlet /></Frame>;
+}

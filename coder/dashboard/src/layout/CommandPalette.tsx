@@ -1,0 +1,59 @@
+// Everything by keyboard: pages, workspaces, templates. Opens with Ctrl/Cmd+K.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Command } from "cmdk";
+import { useDeferredValue, useState } from "react";
+import { useNavigate } from "react-router";
+
+import { usePermissions } from "../api/permissions";
+import { templates } from "../api/queries/templates";
+import { workspaces } from "../api/queries/workspaces";
+import { Avatar } from "../ui/Avatar";
+import { templatePath } from "../pages/templates/paths";
+import { MAIN, type NavItem } from "./nav";
+import { ACCOUNT } from "./nav-account";
+import { ADMIN } from "./nav-admin";
+
+const ITEM = "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
+const GROUP = "[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:text-faint";
+
+export function CommandPalette({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState("");
+  const navigate = useNavigate();
+  const may = usePermissions();
+  const needle = useDeferredValue(text.trim());
+  const found = useQuery({ ...workspaces(needle === "" ? "owner:me" : `name:"${needle.replaceAll('"', "")}"`, 1), refetchInterval: false, placeholderData: keepPreviousData }).data?.workspaces ?? [];
+  const known = useQuery(templates()).data ?? [];
+  const go = (to: string) => {
+    onClose();
+    void navigate(to);
+  };
+  const pages = (items: readonly NavItem[]) => items.filter((item) => item.allowed?.(may) ?? true).map((item) => (
+    <Command.Item key={item.to} className={ITEM} value={`${item.text} ${item.words ?? ""} ${item.to}`} onSelect={() => go(item.to)}>{item.text}</Command.Item>
+  ));
+  return (
+    <Command.Dialog open onOpenChange={(open) => { if (!open) onClose(); }} label="Search and commands" overlayClassName="fixed inset-0 z-40 bg-overlay"
+      contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(38rem,calc(100vw-2rem))] -translate-x-1/2 overflow-hidden rounded-xl border border-line bg-raised shadow-raised">
+      <Command.Input value={text} onValueChange={setText} placeholder="Go to a workspace, a template, a page…" className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none" />
+      <Command.List className="max-h-[50vh] overflow-y-auto p-1.5">
+        <Command.Empty className="px-3 py-6 text-center text-muted">Nothing of that name.</Command.Empty>
+        <Command.Group heading="Workspaces" className={GROUP}>
+          {found.slice(0, 8).map((workspace) => (
+            <Command.Item key={workspace.id} className={ITEM} value={`workspace ${workspace.owner_name}/${workspace.name}`} onSelect={() => go(`/@${workspace.owner_name}/${workspace.name}`)}>
+              <Avatar name={workspace.template_name} src={workspace.template_icon} size="sm" square />
+              <span className="truncate">{workspace.owner_name}/{workspace.name}</span>
+            </Command.Item>
+          ))}
+        </Command.Group>
+        <Command.Group heading="New workspace from" className={GROUP}>
+          {known.map((template) => (
+            <Command.Item key={template.id} className={ITEM} value={`new workspace create ${template.name} ${template.display_name}`} onSelect={() => go(`${templatePath(template)}/workspace`)}>
+              <Avatar name={template.name} src={template.icon} size="sm" square />
+              <span className="truncate">{template.display_name || template.name}</span>
+            </Command.Item>
+          ))}
+        </Command.Group>
+        <Command.Group heading="Pages" className={GROUP}>{pages(MAIN)}{pages(ADMIN)}{pages(ACCOUNT)}</Command.Group>
+      </Command.List>
+    </Command.Dialog>
+  );
+}

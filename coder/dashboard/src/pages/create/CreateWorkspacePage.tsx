@@ -1,0 +1,195 @@
+// A new workspace: name, version, owner, preset, parameters. Everything can be given by the address, and with `mode=auto`
+// it is created after one question.
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { Navigate, useNavigate, useSearchParams } from "react-router";
+
+import { useMe } from "../../app/guards";
+import { get, post, withQuery } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { templateVersions, versionPresets } from "../../api/queries/templates";
+import { buildParameters, workspaces } from "../../api/queries/workspaces";
+import type { GetUsersResponse, Preset, Template, Workspace } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { Button, ButtonLink } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { Combobox } from "../../ui/Combobox";
+import { Confirm } from "../../ui/Confirm";
+import { Failure } from "../../ui/Failure";
+import { RadioCards, SelectField, TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { Loading, SkeletonRows } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
+import { Narrow, PageHead, Stack } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { templatePath } from "../templates/paths";
+import { useTemplate } from "../templates/useTemplate";
+import { buildValues, hasErrors, useDynamicParameters } from "./dynamic-parameters";
+import { ExternalAuthStep, useExternalAuth } from "./ExternalAuthStep";
+import { suggestName } from "./names";
+import { ParameterField } from "./ParameterField";
+
+export function CreateWorkspacePage() {
+  useTitle("Create workspace");
+  const { template, view } = useTemplate();
+  const [params] = useSearchParams();
+  const match = params.get("match");
+  const existing = useQuery({ ...workspaces(match ?? "", 1, 1), enabled: params.get("mode") === "auto" && Boolean(match), refetchInterval: false });
+  if (!template) return view;
+  if (match && params.get("mode") === "auto") {
+    if (existing.isPending) return <Loading />;
+    const found = existing.data?.workspaces[0];
+    if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
+  }
+  if (template.deprecated) {
+    return <Narrow><Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>{template.deprecation_message}</Notice></Narrow>;
+  }
+  return <Prepared template={template} />;
+}
+
+/** A duplicate begins with the values of the other. */
+function Prepared({ template }: { template: Template }) {
+  const [params] = useSearchParams();
+  const like = params.get("like");
+  const values = useQuery({ ...buildParameters(like ?? ""), enabled: like !== null });
+  if (like !== null && values.isPending) return <SkeletonRows rows={3} />;
+  const copied = Object.fromEntries((values.data ?? []).map((item) => [item.name, item.value]));
+  return <CreateForm template={template} start={{ ...copied, ...fromAddress(params) }} />;
+}
+
+function fromAddress(params: URLSearchParams): Record<string, string> {
+  return Object.fromEntries([...params].filter(([name]) => name.startsWith("param.")).map(([name, value]) => [name.slice("param.".length), value]));
+}
+
+function CreateForm({ template, start }: { template: Template; start: Record<string, string> }) {
+  const me = useMe();
+  const may = usePermissions();
+  const navigate = useNavigate();
+  const [params] = useSearchParams();
+  const [owner, setOwner] = useState(me.id);
+  const [version, setVersion] = useState(params.get("version") ?? template.active_version_id);
+  const [preset, setPreset] = useState<Preset | null>(null);
+  const locked = useMemo(() => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)), [params]);
+  const dynamic = useDynamicParameters(version, owner, start);
+  const { missing } = useExternalAuth(version, owner === me.id);
+  const form = useForm({ name: params.get("name") ?? "" }, async ({ name }) => {
+    const made = await post<Workspace>(`/api/v2/users/${owner}/workspaces`, {
+      name,
+      ...(version === template.active_version_id ? { template_id: template.id } : { template_version_id: version }),
+      ...(preset ? { template_version_preset_id: preset.ID } : {}),
+      rich_parameter_values: buildValues(dynamic),
+    });
+    await navigate(`/@${made.owner_name}/${made.name}`);
+  });
+  const [suggestion, suggest] = useState(suggestName);
+  const auto = params.get("mode") === "auto";
+  const [asking, setAsking] = useState(auto);
+  const blocked = missing.length > 0 ? `Log in with ${missing.map((item) => item.display_name || item.id).join(", ")} first.` : hasErrors(dynamic) ? "Mend the parameters marked above." : "";
+  const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
+  const shown = (dynamic.parameters ?? []);
+  return (
+    <Narrow>
+      <PageHead title="New workspace" icon={<Avatar name={template.name} src={template.icon} size="lg" square />} crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]}
+        description={template.description || template.display_name || template.name} />
+      <form onSubmit={form.submit}>
+        <Stack>
+          {form.error ? <Failure error={form.error} /> : null}
+          <Section title="General" description="The name is part of its address, and cannot be that of another workspace of the same owner.">
+            <Stack>
+              <div className="flex flex-col gap-1.5">
+                <TextField label="Workspace name" name="name" required value={form.values.name} problem={form.problem("name")} autoComplete="off" spellCheck={false} maxLength={32} autoFocus={!auto} onChange={(value) => form.set("name", value)} />
+                <div className="text-sm text-muted">Need a suggestion? <button type="button" className="font-medium text-accent-text hover:underline" onClick={() => { form.set("name", suggestion); suggest(suggestName()); }}>{suggestion}</button></div>
+              </div>
+              {may.createWorkspaceForAny ? <OwnerField value={owner} onChange={setOwner} /> : null}
+              <VersionField template={template} value={version} onChange={(next) => { setVersion(next); setPreset(null); }} />
+            </Stack>
+          </Section>
+          {owner === me.id ? <ExternalAuthStep version={version} /> : null}
+          <Presets version={version} chosen={preset} name={params.get("preset") ?? ""} onChoose={(next) => {
+            setPreset(next);
+            if (next) dynamic.choose(Object.fromEntries(next.Parameters.map((item) => [item.Name, item.Value])));
+          }} />
+          {dynamic.parameters === null ? <SkeletonRows rows={2} /> : shown.length === 0 && dynamic.diagnostics.length === 0 ? null : (
+            <Section title="Parameters" description="What this workspace is to be. Other parameters may appear as you choose.">
+              <Stack className="gap-6" >
+                {dynamic.diagnostics.map((item, index) => <Notice key={index} kind={item.severity === "error" ? "error" : "warning"} title={item.summary}>{item.detail}</Notice>)}
+                {shown.map((parameter) => (
+                  <ParameterField key={parameter.name} parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => dynamic.choose({ [parameter.name]: value })}
+                    locked={locked.has(parameter.name) ? "Set by the link you followed." : preset_names.has(parameter.name) ? "Set by the preset." : ""} fromPreset={preset_names.has(parameter.name)} />
+                ))}
+              </Stack>
+            </Section>
+          )}
+          <div className="flex flex-wrap items-center justify-end gap-2">
+            {blocked ? <p id="create-blocked" className="mr-auto text-sm text-muted">{blocked}</p> : null}
+            <ButtonLink to="/workspaces">Cancel</ButtonLink>
+            <Button type="submit" look="primary" data-testid="create" busy={form.busy} disabled={blocked !== "" || dynamic.parameters === null} aria-describedby={blocked ? "create-blocked" : undefined}>Create workspace</Button>
+          </div>
+        </Stack>
+      </form>
+      <AutoCreate open={asking && dynamic.parameters !== null && blocked === ""} template={template} name={form.values.name || suggestion} values={start} onClose={() => setAsking(false)}
+        onConfirm={async () => {
+          const made = await post<Workspace>(`/api/v2/users/${owner}/workspaces`, {
+            name: form.values.name || suggestion,
+            ...(version === template.active_version_id ? { template_id: template.id } : { template_version_id: version }),
+            ...(preset ? { template_version_preset_id: preset.ID } : {}),
+            rich_parameter_values: buildValues(dynamic),
+          });
+          await navigate(`/@${made.owner_name}/${made.name}`);
+        }} />
+    </Narrow>
+  );
+}
+
+// A link must not be able to spend somebody's resources by being opened.
+function AutoCreate({ open, template, name, values, onClose, onConfirm }: { open: boolean; template: Template; name: string; values: Record<string, string>; onClose: () => void; onConfirm: () => Promise<void> }) {
+  return (
+    <Confirm open={open} onClose={onClose} danger={false} title={`Create the workspace ${name}?`} confirm="Confirm and create" onConfirm={onConfirm}>
+      <p>The link you followed creates a workspace from the template <strong>{template.display_name || template.name}</strong>. Go on only if you trust where it came from.</p>
+      {Object.keys(values).length > 0 ? <ul className="list-disc pl-5">{Object.entries(values).map(([key, value]) => <li key={key}><code>{key}</code> = <code>{value}</code></li>)}</ul> : null}
+    </Confirm>
+  );
+}
+
+function OwnerField({ value, onChange }: { value: string; onChange: (id: string) => void }) {
+  const me = useMe();
+  const [text, setText] = useState("");
+  const found = useQuery({ queryKey: ["users", "search", text], queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })) }).data?.users ?? [me];
+  const users = found.some((user) => user.id === value) ? found : [me, ...found.filter((user) => user.id !== me.id)];
+  return <Combobox label="Owner" value={value} onChange={onChange} onSearch={setText} options={users.map((user) => ({ value: user.id, text: user.username, hint: user.email, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" /> }))} />;
+}
+
+function VersionField({ template, value, onChange }: { template: Template; value: string; onChange: (id: string) => void }) {
+  const may = usePermissions();
+  const versions = useQuery({ ...templateVersions(template.id), enabled: may.updateAnyTemplate }).data;
+  if (!versions || versions.length < 2) return null;
+  const usable = versions.filter((version) => version.job.status === "succeeded" && !version.archived || version.id === value);
+  return <SelectField label="Version" value={value} onChange={onChange} options={usable.map((version) => [version.id, version.id === template.active_version_id ? `${version.name} (active)` : version.name] as const)} />;
+}
+
+const NONE = "";
+
+function Presets({ version, chosen, name, onChoose }: { version: string; chosen: Preset | null; name: string; onChoose: (preset: Preset | null) => void }) {
+  const presets = useQuery(versionPresets(version)).data;
+  const [touched, setTouched] = useState("");
+  useEffect(() => {
+    if (!presets || touched === version) return;
+    setTouched(version);
+    const start = presets.find((item) => item.Name === name) ?? presets.find((item) => item.Default);
+    if (start) onChoose(start);
+  }, [presets, touched, version, name, onChoose]);
+  if (!presets || presets.length === 0) return null;
+  return (
+    <Section title="Preset" description="Values that belong together. Others can still be changed.">
+      <RadioCards label="Preset" columns value={chosen?.ID ?? NONE} onChange={(id) => onChoose(presets.find((item) => item.ID === id) ?? null)}
+        options={[{ value: NONE, text: "None", hint: "Choose everything yourself." }, ...presets.map((item) => ({
+          value: item.ID,
+          text: <>{item.Name} {item.Default ? <Tag>Default</Tag> : null} {(item.DesiredPrebuildInstances ?? 0) > 0 ? <Tag tone="good" title="Some are built ahead: it starts at once.">Prebuilt</Tag> : null}</>,
+          hint: item.Description,
+          icon: item.Icon ? <Avatar name={item.Name} src={item.Icon} size="sm" square /> : undefined,
+        }))]} />
+    </Section>
+  );
+}
+

@@ -1,0 +1,11 @@
+// The value of a list parameter: a JSON array of strings.
+export function readList(value: string): string[] {
+  try {
+    const found: unknown = JSON.parse(value || "[]");
+    return Array.isArray(found) ? found.map(String) : [];
+  } catch {
+    return [];
+  }
+}
+
+export const writeList = (items: readonly string[]): string => JSON.stringify(items);

@@ -1,0 +1,61 @@
+// A code to type at a provider's page. Asks the server every few seconds whether that has been done.
+import { ExternalLink } from "lucide-react";
+import { useEffect, useRef } from "react";
+
+import { ApiError } from "../../api/client";
+import { buttonClass, Spinner } from "../../ui/Button";
+import { CopyButton } from "../../ui/CodeBox";
+import { safeImage } from "../../ui/Avatar";
+
+interface Device {
+  device_code: string;
+  user_code: string;
+  verification_uri: string;
+  interval: number;
+}
+
+interface DeviceCodeProps {
+  device: Device;
+  /** One attempt; throws while the person has not confirmed. */
+  exchange: () => Promise<void>;
+  onFailure: (error: Error) => void;
+}
+
+const LEAST_S = 5; // as RFC 8628 has it where the provider says nothing
+
+export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
+  const attempt = useRef({ exchange, onFailure });
+  useEffect(() => { attempt.current = { exchange, onFailure }; });
+  useEffect(() => {
+    let pause = Math.max(device.interval || LEAST_S, 1);
+    let timer: number;
+    const again = () => {
+      timer = window.setTimeout(() => {
+        attempt.current.exchange().catch((caught: unknown) => {
+          const error = caught instanceof Error ? caught : new Error(String(caught));
+          const said = error instanceof ApiError ? `${error.message} ${error.detail}` : "";
+          if (said.includes("slow_down")) pause += LEAST_S;
+          else if (error instanceof ApiError && !said.includes("authorization_pending")) {
+            attempt.current.onFailure(error);
+            return;
+          }
+          again();
+        });
+      }, pause * 1000);
+    };
+    again();
+    return () => window.clearTimeout(timer);
+  }, [device]);
+  const address = safeImage(device.verification_uri); // http(s) only
+  return (
+    <>
+      <p className="text-base text-muted">Copy this code, then enter it on the provider’s page.</p>
+      <div className="flex items-center justify-between gap-2 rounded-lg border border-line bg-inset px-4 py-3">
+        <code className="text-xl font-semibold tracking-[0.15em]" data-testid="user-code">{device.user_code}</code>
+        <CopyButton text={device.user_code} />
+      </div>
+      {address ? <a className={buttonClass("primary")} href={address} target="_blank" rel="noreferrer">Open and paste<ExternalLink aria-hidden="true" /></a> : null}
+      <p role="status" className="flex items-center gap-2 text-sm text-muted"><Spinner />Waiting until you have confirmed it there…</p>
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+// Signing in by GitHub with a code to type there.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useSearchParams } from "react-router";
+
+import { get, withQuery } from "../../api/client";
+import type { ExternalAuthDevice, OAuth2DeviceFlowCallbackResponse } from "../../api/types";
+import { ButtonLink } from "../../ui/Button";
+import { Failure } from "../../ui/Failure";
+import { Loading } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
+import { useTitle } from "../../ui/title";
+import { DeviceCode } from "./DeviceCode";
+import { Door } from "./Door";
+import { safeTarget } from "./target";
+
+export function DevicePage() {
+  useTitle("Authenticate with GitHub");
+  const [params] = useSearchParams();
+  const state = params.get("state") ?? "";
+  const [failed, setFailed] = useState<Error | null>(null);
+  const device = useQuery({
+    queryKey: ["login", "device"],
+    queryFn: () => get<ExternalAuthDevice>("/api/v2/users/oauth2/github/device"),
+    enabled: state !== "",
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+  const exchange = async () => {
+    const code = device.data?.device_code ?? "";
+    const answer = await get<OAuth2DeviceFlowCallbackResponse>(withQuery("/api/v2/users/oauth2/github/callback", { code, state }));
+    window.location.assign(safeTarget(answer.redirect_url));
+  };
+  return (
+    <Door title="Sign in with GitHub" foot={<ButtonLink look="quiet" to="/login">Sign in another way</ButtonLink>}>
+      {state === "" ? <Notice kind="error" title="This page belongs to a sign-in that has begun elsewhere">Begin again from the sign-in page.</Notice> : null}
+      {device.isFetching ? <Loading /> : null}
+      {device.isError ? <Failure error={device.error} retry={() => void device.refetch()} /> : null}
+      {failed ? <Failure error={failed} title="GitHub did not confirm" retry={() => { setFailed(null); void device.refetch(); }} /> : null}
+      {device.data && !failed ? <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} /> : null}
+    </Door>
+  );
+}

@@ -1,0 +1,83 @@
+// Linking an account elsewhere (GitHub, GitLab, …) to this one: through the provider's page, or by a code to type there.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { ExternalLink } from "lucide-react";
+import { useState } from "react";
+import { useParams } from "react-router";
+
+import { ApiError, get, post, seg } from "../../api/client";
+import type { ExternalAuth, ExternalAuthDevice } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { Button, ButtonLink, buttonClass } from "../../ui/Button";
+import { Failure } from "../../ui/Failure";
+import { Loading } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
+import { useTitle } from "../../ui/title";
+import { NotFoundPage } from "../errors/NotFoundPage";
+import { DeviceCode } from "./DeviceCode";
+import { Door } from "./Door";
+
+export function ExternalAuthPage() {
+  const provider = useParams()["provider"] ?? "";
+  const path = `/api/v2/external-auth/${seg(provider)}`;
+  const auth = useQuery({ queryKey: ["external-auth", provider], queryFn: () => get<ExternalAuth>(path), retry: false });
+  const name = auth.data?.display_name || provider;
+  useTitle(`Authenticate with ${name}`);
+  if (auth.isPending) return <Loading />;
+  if (auth.isError) {
+    if (auth.error instanceof ApiError && auth.error.status === 404) return <NotFoundPage />;
+    return <Door title="External authentication"><Failure error={auth.error} retry={() => void auth.refetch()} /></Door>;
+  }
+  if (auth.data.authenticated) return <Linked provider={provider} auth={auth.data} name={name} />;
+  return auth.data.device ? <ByDevice path={path} provider={provider} name={name} /> : (
+    <Door title={`Link ${name}`} description={`${name} will ask whether this deployment may act for you, for example to clone your repositories.`}>
+      <a className={buttonClass("primary")} href={`/external-auth/${seg(provider)}/callback?redirect=${encodeURIComponent(window.location.pathname)}`}>Continue with {name}</a>
+      <ButtonLink to="/workspaces">Not now</ButtonLink>
+    </Door>
+  );
+}
+
+function ByDevice({ path, provider, name }: { path: string; provider: string; name: string }) {
+  const queries = useQueryClient();
+  const [failed, setFailed] = useState<Error | null>(null);
+  const device = useQuery({
+    queryKey: ["external-auth", provider, "device"],
+    queryFn: () => get<ExternalAuthDevice>(`${path}/device`),
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+  const exchange = async () => {
+    await post(`${path}/device`, { device_code: device.data?.device_code });
+    await queries.invalidateQueries({ queryKey: ["external-auth"] });
+  };
+  return (
+    <Door title={`Link ${name}`}>
+      {device.isFetching ? <Loading /> : null}
+      {device.isError ? <Failure error={device.error} retry={() => void device.refetch()} /> : null}
+      {failed ? <Failure error={failed} title={`${name} did not confirm`} retry={() => { setFailed(null); void device.refetch(); }} /> : null}
+      {device.data && !failed ? <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} /> : null}
+    </Door>
+  );
+}
+
+function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth; name: string }) {
+  const again = auth.device ? null : `/external-auth/${seg(provider)}/callback`;
+  return (
+    <Door title={`You are authenticated with ${name}`} description="You can close this window, or go on.">
+      {auth.user ? (
+        <div className="flex items-center gap-3 rounded-lg border border-line bg-inset px-3 py-2.5">
+          <Avatar name={auth.user.login} src={auth.user.avatar_url} />
+          <div className="min-w-0"><p className="truncate font-medium">{auth.user.name || auth.user.login}</p><p className="truncate text-sm text-muted">{auth.user.login}</p></div>
+        </div>
+      ) : null}
+      {auth.installations.length > 0 ? <p className="text-sm text-muted">The application is installed for {auth.installations.map((item) => item.account.login).join(", ")}.</p> : null}
+      {auth.app_installable && auth.installations.length === 0 ? (
+        <Notice kind="warning" title={`The application is not installed at ${name} yet`} actions={
+          /^https?:/i.test(auth.app_install_url) ? <a className={buttonClass("secondary", "sm")} href={auth.app_install_url} target="_blank" rel="noreferrer">Install<ExternalLink aria-hidden="true" /></a> : null
+        }>Without it your repositories cannot be reached.</Notice>
+      ) : null}
+      <ButtonLink look="primary" to="/workspaces">Go to workspaces</ButtonLink>
+      {again ? <a className={buttonClass("quiet")} href={again}>Link again</a> : <Button look="quiet" onClick={() => window.close()}>Close the window</Button>}
+    </Door>
+  );
+}

@@ -1,0 +1,50 @@
+// The first user of a new deployment.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Navigate, useNavigate } from "react-router";
+
+import { post } from "../../api/client";
+import { authMethods, hasFirstUser } from "../../api/queries/session";
+import { Button, buttonClass } from "../../ui/Button";
+import { Failure } from "../../ui/Failure";
+import { TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { Loading } from "../../ui/Loading";
+import { useTitle } from "../../ui/title";
+import { Door } from "./Door";
+
+export function SetupPage() {
+  useTitle("Set up your account");
+  const first = useQuery(hasFirstUser);
+  const methods = useQuery(authMethods).data;
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [done, setDone] = useState(false);
+  const form = useForm({ email: "", username: "", password: "" }, async (values) => {
+    const username = values.username || nameFrom(values.email);
+    await post("/api/v2/users/first", { ...values, username, name: "", trial: false });
+    setDone(true);
+    await post("/api/v2/users/login", { email: values.email, password: values.password });
+    queries.clear();
+    await navigate("/workspaces");
+  });
+  if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
+  if (first.isPending) return <Loading />;
+  return (
+    <Door title="Welcome to Coder" description="Create the first account. It will own this deployment.">
+      {methods?.github.enabled ? <a className={buttonClass("secondary")} href="/api/v2/users/oauth2/github/callback">Continue with GitHub</a> : null}
+      <form className="flex flex-col gap-4" onSubmit={form.submit}>
+        {form.error ? <Failure error={form.error} /> : null}
+        <TextField label="Email" type="email" autoComplete="email" required value={form.values.email} problem={form.problem("email")} onChange={(value) => form.set("email", value)} />
+        <TextField label="Username" autoComplete="username" value={form.values.username} problem={form.problem("username")} placeholder={nameFrom(form.values.email)}
+          hint="Part of your workspaces' addresses." onChange={(value) => form.set("username", value)} />
+        <TextField label="Password" type="password" autoComplete="new-password" required value={form.values.password} problem={form.problem("password")} onChange={(value) => form.set("password", value)} />
+        <Button type="submit" look="primary" busy={form.busy} data-testid="create">Create account</Button>
+      </form>
+    </Door>
+  );
+}
+
+export function nameFrom(email: string): string {
+  return (email.split("@")[0] ?? "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 32);
+}

@@ -1,0 +1,12 @@
+// The log of a version's import while it runs, and how it ended.
+import { useMemo } from "react";
+
+import { LogView } from "../../ui/LogView";
+import { jobLines } from "../workspace/BuildLog";
+import { useVersionLog } from "../workspace/logs";
+
+export function ImportLog({ version, height = "18rem" }: { version: string; height?: string }) {
+  const { lines } = useVersionLog(version);
+  const shown = useMemo(() => jobLines(lines), [lines]);
+  return <LogView label="Build log" lines={shown} height={height} empty="Waiting for a provisioner…" testId="import-log" />;
+}

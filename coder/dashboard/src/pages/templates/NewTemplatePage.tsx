@@ -1,0 +1,176 @@
+// A new template: from an example, from an archive, or as a copy of another. Shows the import while it runs, and asks
+// for variables that have no value.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Upload } from "lucide-react";
+import { useRef, useState } from "react";
+import { Link, useNavigate, useSearchParams } from "react-router";
+
+import { post, upload } from "../../api/client";
+import { organizations } from "../../api/queries/session";
+import { templateById, templateExamples, templateVersion, versionVariables } from "../../api/queries/templates";
+import type { Template, TemplateVersion, UploadResponse } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { Button, ButtonLink } from "../../ui/Button";
+import { Card, Section } from "../../ui/Card";
+import { Failure } from "../../ui/Failure";
+import { Checkbox, SelectField, TextArea, TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { SkeletonRows } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
+import { Narrow, PageHead, Stack } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { createVersion, imported } from "./archive";
+import { ImportLog } from "./ImportLog";
+import { templatePath } from "./paths";
+import { givenValues, startValues, VariablesForm } from "./VariablesForm";
+
+export function NewTemplatePage({ title = "Create Template" }: { title?: string }) {
+  const [params] = useSearchParams();
+  const example = params.get("exampleId") ?? "";
+  const from = params.get("fromTemplate") ?? "";
+  const copied = useQuery({ ...templateById(from), enabled: from !== "" });
+  const copiedVersion = useQuery({ ...templateVersion(copied.data?.active_version_id ?? ""), enabled: copied.data !== undefined });
+  const examples = useQuery({ ...templateExamples, enabled: example !== "" });
+  const [file, setFile] = useState<{ hash: string; name: string } | null>(null);
+  useTitle(title);
+  if (example === "" && from === "" && file === null) return <Gallery onFile={setFile} />;
+  if ((example !== "" && examples.isPending) || (from !== "" && copiedVersion.isPending)) return <SkeletonRows />;
+  const chosen = examples.data?.find((item) => item.id === example);
+  const source: Source = copied.data && copiedVersion.data
+    ? { body: { file_id: copiedVersion.data.job.file_id }, name: `${copied.data.name}-copy`, display: copied.data.display_name ? `Copy of ${copied.data.display_name}` : "", description: copied.data.description, icon: copied.data.icon, title: `Copy of ${copied.data.name}` }
+    : file
+      ? { body: { file_id: file.hash }, name: file.name, display: "", description: "", icon: "", title: "Template from an archive" }
+      : { body: { example_id: example }, name: example, display: chosen?.name ?? "", description: chosen?.description ?? "", icon: chosen?.icon ?? "", title: chosen?.name ?? example };
+  return <CreateForm source={source} />;
+}
+
+interface Source {
+  body: { file_id: string } | { example_id: string };
+  name: string;
+  display: string;
+  description: string;
+  icon: string;
+  title: string;
+}
+
+function Gallery({ onFile }: { onFile: (file: { hash: string; name: string }) => void }) {
+  const examples = useQuery(templateExamples);
+  return (
+    <>
+      <PageHead title="Create a Template" crumbs={[["Templates", "/templates"], ["New template"]]} description="Begin with an example, or with files of your own." />
+      <Stack className="gap-6">
+        <UploadBox onFile={onFile} />
+        <section aria-label="Examples">
+          <h2 className="mb-3 text-lg font-semibold">Starter templates</h2>
+          {examples.isPending ? <SkeletonRows /> : null}
+          {examples.isError ? <Failure error={examples.error} retry={() => void examples.refetch()} /> : null}
+          <ul className="grid grid-cols-[repeat(auto-fill,minmax(17rem,1fr))] gap-3">
+            {(examples.data ?? []).map((item) => (
+              <li key={item.id}>
+                <Card className="flex h-full flex-col gap-3 p-4">
+                  <div className="flex items-center gap-3"><Avatar name={item.name} src={item.icon} size="lg" square /><h3 className="font-semibold">{item.name}</h3></div>
+                  <p className="flex-1 text-sm text-muted">{item.description}</p>
+                  <div className="flex gap-2"><ButtonLink size="sm" look="primary" to={`/templates/new?exampleId=${item.id}`} aria-label={`Use template ${item.name}`}>Use template</ButtonLink><ButtonLink size="sm" to={`/starter-templates/${item.id}`} aria-label={`Read more about ${item.name}`}>Read more</ButtonLink></div>
+                </Card>
+              </li>
+            ))}
+          </ul>
+        </section>
+      </Stack>
+    </>
+  );
+}
+
+const TYPES: Record<string, string> = { tar: "application/x-tar", zip: "application/zip" };
+
+function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [busy, setBusy] = useState(false);
+  const [over, setOver] = useState(false);
+  const take = async (file: File | undefined) => {
+    if (!file) return;
+    const type = TYPES[file.name.split(".").pop() ?? ""];
+    if (!type) {
+      toast.failed("Choose a .tar or .zip archive");
+      return;
+    }
+    setBusy(true);
+    try {
+      const { hash } = await upload<UploadResponse>("/api/v2/files", file, type);
+      onFile({ hash, name: file.name.replace(/\.(tar|zip)$/, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 32) });
+    } catch (error) {
+      toast.failed("The archive could not be uploaded", error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div className={`flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-7 text-center ${over ? "border-accent bg-accent-soft" : "border-line-strong"}`}
+      onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={(event) => { event.preventDefault(); setOver(false); void take(event.dataTransfer.files[0]); }}>
+      <Upload className="size-5 text-muted" aria-hidden="true" />
+      <p>Drop a <strong>.tar</strong> or <strong>.zip</strong> of Terraform files here</p>
+      <Button busy={busy} onClick={() => input.current?.click()}>Choose an archive</Button>
+      <input ref={input} type="file" accept=".tar,.zip" className="sr-only" tabIndex={-1} aria-label="Archive of template files" data-testid="file-upload" onChange={(event) => void take(event.target.files?.[0])} />
+    </div>
+  );
+}
+
+function CreateForm({ source }: { source: Source }) {
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const orgs = useQuery(organizations).data ?? [];
+  const [version, setVersion] = useState<TemplateVersion | null>(null);
+  const [values, setValues] = useState<Record<string, string>>({});
+  const missing = version?.job.error_code === "REQUIRED_TEMPLATE_VARIABLES";
+  const variables = useQuery({ ...versionVariables(version?.id ?? ""), enabled: missing }).data ?? [];
+  const start = { organization: "", name: source.name, display_name: source.display, description: source.description, icon: source.icon, everyone: true };
+  const form = useForm(start, async (form_values) => {
+    const organization = form_values.organization || orgs.find((org) => org.is_default)?.id || orgs[0]?.id || "default";
+    const made = await createVersion(organization, { ...source.body, user_variable_values: givenValues(values) });
+    setVersion(made);
+    const done = await imported(made.id);
+    setVersion(done);
+    if (done.job.status !== "succeeded") {
+      if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") return;
+      throw new Error(done.job.error || "The template could not be imported.");
+    }
+    const template = await post<Template>(`/api/v2/organizations/${organization}/templates`, {
+      name: form_values.name, display_name: form_values.display_name, description: form_values.description, icon: form_values.icon, template_version_id: done.id,
+      disable_everyone_group_access: !form_values.everyone, require_active_version: false, allow_user_cancel_workspace_jobs: true, max_port_share_level: null, cors_behavior: null,
+    });
+    await queries.invalidateQueries({ queryKey: ["templates"] });
+    toast.done(`${form_values.display_name || form_values.name} is ready.`);
+    await navigate(templatePath(template));
+  });
+  const known = variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
+  return (
+    <Narrow>
+      <PageHead title="Create template" crumbs={[["Templates", "/templates"], ["New template", "/templates/new"], [source.title]]} description={source.title} icon={<Avatar name={source.name} src={form.values.icon} size="lg" square />} />
+      <form onSubmit={form.submit}>
+        <Stack>
+          {form.error ? <Failure error={form.error} /> : null}
+          <Section title="General">
+            <Stack>
+              {orgs.length > 1 ? <SelectField label="Organization" value={form.values.organization || (orgs.find((org) => org.is_default)?.id ?? "")} onChange={(value) => form.set("organization", value)} options={orgs.map((org) => [org.id, org.display_name || org.name] as const)} /> : null}
+              <TextField label="Name" required hint="Part of its address, and what the command line calls it." value={form.values.name} problem={form.problem("name")} maxLength={32} onChange={(value) => form.set("name", value)} />
+              <TextField label="Display name" value={form.values.display_name} problem={form.problem("display_name")} onChange={(value) => form.set("display_name", value)} />
+              <TextArea label="Description" rows={2} value={form.values.description} problem={form.problem("description")} onChange={(value) => form.set("description", value)} />
+              <TextField label="Icon" hint="The address of a picture, such as /icon/docker.svg." value={form.values.icon} problem={form.problem("icon")} onChange={(value) => form.set("icon", value)} />
+              <Checkbox label="Everyone in the organization may use it" checked={form.values.everyone} onChange={(on) => form.set("everyone", on)} />
+            </Stack>
+          </Section>
+          {missing ? (
+            <Section title="Variables" description="The template needs these to be imported.">
+              <Notice kind="warning" title="Some variables have no value yet" />
+              <div className="mt-4"><VariablesForm variables={variables} values={known} onChange={(name, value) => setValues({ ...known, [name]: value })} /></div>
+            </Section>
+          ) : null}
+          {version ? <ImportLog key={version.id} version={version.id} /> : null}
+          <div className="flex justify-end gap-2"><ButtonLink to="/templates/new">Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy} data-testid="create">Create template</Button></div>
+        </Stack>
+      </form>
+      <p className="mt-4 text-sm text-muted">Its schedule, permissions and the like are under <em>Settings</em> once it is there. <Link to="/templates" className="underline">All templates</Link></p>
+    </Narrow>
+  );
+}

@@ -1,0 +1,90 @@
+// One template: its name, what can be done with it, and the tabs of its pages.
+import { useQuery } from "@tanstack/react-query";
+import { Copy, Download, EllipsisVertical, Pencil, Plus, Settings, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { Outlet, useNavigate, useOutletContext } from "react-router";
+
+import { remove, seg } from "../../api/client";
+import { templateChecks, useChecks } from "../../api/permissions";
+import { templateVersion } from "../../api/queries/templates";
+import { workspaces } from "../../api/queries/workspaces";
+import type { Template, TemplateVersion } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { ButtonLink, IconButton } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { Failure } from "../../ui/Failure";
+import { SkeletonRows } from "../../ui/Loading";
+import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { Notice } from "../../ui/Notice";
+import { PageHead } from "../../ui/Page";
+import { LinkTabs } from "../../ui/Tabs";
+import { toast } from "../../ui/toast";
+import { templatePath } from "./paths";
+import { useTemplate } from "./useTemplate";
+
+export interface TemplateContext {
+  template: Template;
+  version: TemplateVersion;
+  may: Partial<Record<keyof ReturnType<typeof templateChecks>, boolean>>;
+}
+export const useTemplateContext = () => useOutletContext<TemplateContext>();
+
+export function TemplateLayout() {
+  const { template, view } = useTemplate();
+  return template ? <Loaded template={template} /> : view;
+}
+
+function Loaded({ template }: { template: Template }) {
+  const may = useChecks(["template", template.id], templateChecks(template.id, template.organization_id));
+  const version = useQuery(templateVersion(template.active_version_id));
+  const home = templatePath(template);
+  return (
+    <>
+      <PageHead title={template.display_name || template.name} crumbs={[["Templates", "/templates"], [template.display_name || template.name]]} icon={<Avatar name={template.name} src={template.icon} size="lg" square />}
+        badge={template.deprecated ? <Tag tone="warn">Deprecated</Tag> : null}
+        description={<>{template.description ? `${template.description} · ` : ""}{template.active_user_count} {template.active_user_count === 1 ? "developer" : "developers"} · updated <Ago at={template.updated_at} /> by {template.created_by_name}</>}
+        actions={<>
+          {template.deprecated ? null : <ButtonLink look="primary" icon={<Plus />} to={`${home}/workspace`} data-testid="create-workspace-button">Create workspace</ButtonLink>}
+          <TemplateMenu template={template} version={version.data} may={may} />
+        </>} />
+      {template.deprecated ? <div className="mb-4"><Notice kind="warning" title="This template is deprecated.">{template.deprecation_message}</Notice></div> : null}
+      <LinkTabs label="Template" items={[
+        { to: `${home}/docs`, text: "Docs" }, ...(may.update ? [{ to: `${home}/files`, text: "Source Code" }] : []), { to: `${home}/resources`, text: "Resources" }, { to: `${home}/versions`, text: "Versions" },
+        { to: `${home}/embed`, text: "Embed" }, ...(may.insights ? [{ to: `${home}/insights`, text: "Insights" }] : []), ...(may.update ? [{ to: `${home}/prebuilds`, text: "Prebuilds" }] : []),
+      ]} />
+      <div className="pt-5">
+        {version.isError ? <Failure error={version.error} retry={() => void version.refetch()} /> : version.data ? <Outlet context={{ template, version: version.data, may } satisfies TemplateContext} /> : <SkeletonRows rows={2} />}
+      </div>
+    </>
+  );
+}
+
+function TemplateMenu({ template, version, may }: { template: Template; version: TemplateVersion | undefined; may: TemplateContext["may"] }) {
+  const navigate = useNavigate();
+  const [deleting, setDeleting] = useState(false);
+  const home = templatePath(template);
+  const used = useQuery({ ...workspaces(`template:${template.name}`, 1, 1), enabled: deleting, refetchInterval: false }).data?.count ?? 0;
+  if (!may.update && !may.remove) return null;
+  return (
+    <>
+      <Menu trigger={<IconButton label="Open template menu" look="secondary"><EllipsisVertical /></IconButton>}>
+        {version ? <MenuItem icon={<Pencil />} to={`${home}/versions/${seg(version.name)}/edit`}>Edit files</MenuItem> : null}
+        <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
+        <MenuItem icon={<Copy />} to={`/templates/new?fromTemplate=${template.id}`}>Duplicate…</MenuItem>
+        {version ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}`} download>Export as TAR</MenuItem> : null}
+        {version ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}?format=zip`} download>Export as ZIP</MenuItem> : null}
+        {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem></> : null}
+      </Menu>
+      <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete ${template.name}?`} confirm="Delete template" typed={template.name} typedLabel="Template name" onConfirm={async () => {
+        await remove(`/api/v2/templates/${template.id}`);
+        toast.done("The template is deleted.");
+        await navigate("/templates");
+      }}>
+        <p>Its versions and settings are lost. This cannot be undone.</p>
+        {used > 0 ? <Notice kind="warning" title={`${used} ${used === 1 ? "workspace is" : "workspaces are"} made from it.`}>They have to be deleted first.</Notice> : null}
+      </Confirm>
+    </>
+  );
+}

@@ -1,0 +1,74 @@
+// The templates people can create workspaces from.
+import { useQuery } from "@tanstack/react-query";
+import { LayoutTemplate, Plus } from "lucide-react";
+
+import { ApiError } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { organizations } from "../../api/queries/session";
+import { templates } from "../../api/queries/templates";
+import type { Template } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { ButtonLink } from "../../ui/Button";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { FilterBar, useListAddress } from "../../ui/FilterBar";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, TextLink } from "../../ui/Page";
+import { duration } from "../../ui/time";
+import { useTitle } from "../../ui/title";
+import { templatePath } from "./paths";
+
+const PRESETS = [["All templates", "deprecated:false"], ["Mine", "author:me"], ["Deprecated", "deprecated:true"]] as const;
+const USUAL = "deprecated:false";
+
+function buildTime(template: Template): string {
+  const stats = template.build_time_stats as { start?: { P50?: number | null } } | null;
+  const median = stats?.start?.P50;
+  return median ? duration(median) : "–";
+}
+
+const COLUMNS: Column<Template>[] = [
+  {
+    id: "name", header: "Name",
+    cell: ({ row: { original: template } }) => (
+      <div className="flex items-center gap-3">
+        <Avatar name={template.name} src={template.icon} square />
+        <div className="min-w-0">
+          <span className="flex items-center gap-2"><TextLink to={templatePath(template)} className="text-text [overflow-wrap:anywhere]">{template.display_name || template.name}</TextLink>{template.deprecated ? <Tag tone="warn" title={template.deprecation_message}>Deprecated</Tag> : null}</span>
+          <p className="line-clamp-1 text-sm text-muted">{template.description}</p>
+        </div>
+      </div>
+    ),
+  },
+  { id: "organization", header: "Organization", meta: { extra: true }, cell: ({ row }) => row.original.organization_display_name || row.original.organization_name },
+  { id: "used", header: "Used by", meta: { extra: true }, cell: ({ row }) => `${row.original.active_user_count} ${row.original.active_user_count === 1 ? "developer" : "developers"}` },
+  { id: "time", header: "Build time", meta: { extra: true }, cell: ({ row }) => buildTime(row.original) },
+  { id: "updated", header: "Last updated", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.updated_at} /></span> },
+  { id: "create", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => row.original.deprecated ? null : <ButtonLink size="sm" to={`${templatePath(row.original)}/workspace`} aria-label={`Create workspace from ${row.original.display_name || row.original.name}`}>Create workspace</ButtonLink> },
+];
+
+export function TemplatesPage() {
+  useTitle("Templates");
+  const may = usePermissions();
+  const { filter, show } = useListAddress(USUAL);
+  const list = useQuery(templates(filter));
+  const many = (useQuery(organizations).data?.length ?? 0) > 1;
+  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  return (
+    <>
+      <PageHead title="Templates" description="What workspaces are made from." actions={may.createAnyTemplate ? <ButtonLink look="primary" to="/templates/new" icon={<Plus />}>New template</ButtonLink> : null} />
+      <FilterBar label="Search templates" placeholder="name, author:me, deprecated:true" filter={filter} onChange={(next) => show(next)} presets={PRESETS} problem={problem} />
+      {list.isPending ? <SkeletonRows /> : null}
+      {list.isError && !problem ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      {list.data ? <DataTable label="Templates" data={list.data} columns={many ? COLUMNS : COLUMNS.filter((column) => column.id !== "organization")} rowKey={(template) => template.id} rowTestId={(template) => `template-${template.name}`}
+        empty={filter !== "" && filter !== USUAL ? <Empty icon={LayoutTemplate} title="Nothing matches">Change the search above, or clear it.</Empty> : may.createAnyTemplate || !may.known ? (
+          <Empty icon={LayoutTemplate} title="No templates yet" command="coder templates init && coder templates push" actions={<ButtonLink look="primary" to="/templates/new">Start from an example</ButtonLink>}>
+            A template says, in Terraform, what a workspace is made of.
+          </Empty>
+        ) : <Empty icon={LayoutTemplate} title="No templates yet">Somebody who administers templates has to make one first.</Empty>} /> : null}
+    </>
+  );
+}

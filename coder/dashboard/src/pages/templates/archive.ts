@@ -1,0 +1,41 @@
+// Files of a version, and new versions from files.
+import { queryOptions } from "@tanstack/react-query";
+
+import { get, getBytes, post, upload } from "../../api/client";
+import type { CreateTemplateVersionRequest, TemplateVersion, UploadResponse } from "../../api/types";
+import { readTar, writeTar, type ArchiveFile } from "./tar";
+
+export const archiveOf = (file: string) =>
+  queryOptions({ queryKey: ["files", file], queryFn: async () => readTar(await getBytes(`/api/v2/files/${file}`)), staleTime: Infinity });
+
+export async function uploadFiles(files: readonly ArchiveFile[]): Promise<string> {
+  const body = writeTar(files);
+  return (await upload<UploadResponse>("/api/v2/files", new Blob([body as BlobPart]), "application/x-tar")).hash;
+}
+
+export function createVersion(organization: string, body: Partial<CreateTemplateVersionRequest>): Promise<TemplateVersion> {
+  return post<TemplateVersion>(`/api/v2/organizations/${organization}/templateversions`, { storage_method: "file", provisioner: "terraform", tags: {}, ...body });
+}
+
+const POLL_MS = 800;
+
+/** Waits until a version is imported; the version as it is then. */
+export async function imported(id: string, alive: () => boolean = () => true): Promise<TemplateVersion> {
+  for (;;) {
+    const version = await get<TemplateVersion>(`/api/v2/templateversions/${id}`);
+    if (!["pending", "running", "canceling"].includes(version.job.status) || !alive()) return version;
+    await new Promise((resolve) => window.setTimeout(resolve, POLL_MS));
+  }
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/** The text of a file; null for what is none. */
+export function textOf(file: ArchiveFile): string | null {
+  try {
+    const text = decoder.decode(file.data);
+    return text.includes("\0") ? null : text;
+  } catch {
+    return null;
+  }
+}

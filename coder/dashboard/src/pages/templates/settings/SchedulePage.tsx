@@ -1,0 +1,71 @@
+// When workspaces of a template stop, sleep and go.
+import { Button } from "../../../ui/Button";
+import { Section } from "../../../ui/Card";
+import { Failure } from "../../../ui/Failure";
+import { Checkbox, SelectField, TextField } from "../../../ui/Field";
+import { useForm } from "../../../ui/form";
+import { PageHead, Stack } from "../../../ui/Page";
+import { useTitle } from "../../../ui/title";
+import { useSaveTemplate } from "./save";
+import { useSettingsTemplate } from "./SettingsLayout";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const WEEK = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] as const;
+
+export function TemplateSchedulePage() {
+  const template = useSettingsTemplate();
+  useTitle(template.name, "Schedule");
+  const save = useSaveTemplate(template);
+  const stopDays = template.autostop_requirement.days_of_week;
+  const start = {
+    ttl: String(template.default_ttl_ms / HOUR_MS), bump: String(template.activity_bump_ms / HOUR_MS),
+    stop: stopDays.length === 0 ? "off" : stopDays.length === 7 ? "daily" : (stopDays[0] ?? "off"), weeks: String(Math.max(1, template.autostop_requirement.weeks)),
+    startDays: template.autostart_requirement.days_of_week, autostart: template.allow_user_autostart, autostop: template.allow_user_autostop,
+    failure: String(template.failure_ttl_ms / DAY_MS), dormant: String(template.time_til_dormant_ms / DAY_MS), remove: String(template.time_til_dormant_autodelete_ms / DAY_MS),
+  };
+  const form = useForm(start, (values) => save({
+    default_ttl_ms: Math.round(Number(values.ttl) * HOUR_MS), activity_bump_ms: Math.round(Number(values.bump) * HOUR_MS),
+    autostop_requirement: { days_of_week: values.stop === "off" ? [] : values.stop === "daily" ? [...WEEK] : [values.stop], weeks: Number(values.weeks) || 1 },
+    autostart_requirement: { days_of_week: values.startDays }, allow_user_autostart: values.autostart, allow_user_autostop: values.autostop,
+    failure_ttl_ms: Math.round(Number(values.failure) * DAY_MS), time_til_dormant_ms: Math.round(Number(values.dormant) * DAY_MS), time_til_dormant_autodelete_ms: Math.round(Number(values.remove) * DAY_MS),
+  }), (values) => Object.fromEntries((["ttl", "bump", "failure", "dormant", "remove"] as const).filter((name) => !(Number(values[name]) >= 0)).map((name) => [name, "Say a number, 0 for never."])));
+  const { values, set, problem } = form;
+  const number = (name: "ttl" | "bump" | "failure" | "dormant" | "remove", label: string, hint: string) => <TextField label={label} hint={hint} type="number" min={0} step="any" required value={values[name]} problem={problem(name)} onChange={(value) => set(name, value)} />;
+  return (
+    <>
+      <PageHead title="Template schedule" />
+      <form onSubmit={form.submit}>
+        <Stack>
+          {form.error ? <Failure error={form.error} /> : null}
+          <Section title="Autostop" description="So that nothing runs that nobody uses.">
+            <Stack>
+              {number("ttl", "Default autostop (hours)", "How long a workspace runs after its start. 0: until it is stopped.")}
+              {number("bump", "Activity bump (hours)", "How far use moves the end. 0: not at all.")}
+              <SelectField label="Days with required stop" hint="On these days workspaces stop in their owner’s quiet hours." value={values.stop} onChange={(value) => set("stop", value)} options={[["off", "Off"], ["daily", "Daily"], ["saturday", "Saturday"], ["sunday", "Sunday"]]} />
+              {values.stop === "saturday" || values.stop === "sunday" ? <TextField label="Weeks between required stops" type="number" min={1} max={16} value={values.weeks} onChange={(value) => set("weeks", value)} /> : null}
+              <Checkbox label="Let users change when their workspaces stop" checked={values.autostop} onChange={(on) => set("autostop", on)} />
+            </Stack>
+          </Section>
+          <Section title="Autostart" description="Days on which workspaces may start by themselves.">
+            <Stack>
+              <Checkbox label="Let users start workspaces by a schedule" checked={values.autostart} onChange={(on) => set("autostart", on)} />
+              <fieldset className="flex flex-wrap gap-4" disabled={!values.autostart}>
+                <legend className="mb-1.5 font-medium">Allowed days</legend>
+                {WEEK.map((day) => <Checkbox key={day} label={`${day[0]?.toUpperCase()}${day.slice(1)}`} checked={values.startDays.includes(day)} disabled={!values.autostart} onChange={(on) => set("startDays", on ? [...values.startDays, day] : values.startDays.filter((other) => other !== day))} />)}
+              </fieldset>
+            </Stack>
+          </Section>
+          <Section title="Dormancy" description="What happens to workspaces nobody uses. 0 switches each off." tone="danger">
+            <Stack>
+              {number("failure", "Failure cleanup (days)", "A workspace whose build failed is stopped after this.")}
+              {number("dormant", "Dormancy threshold (days)", "A workspace not used for this long is stopped and set aside.")}
+              {number("remove", "Dormancy auto-deletion (days)", "A dormant workspace is deleted after this, with everything in it.")}
+            </Stack>
+          </Section>
+          <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div>
+        </Stack>
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,32 @@
+// The frame of a template's settings; its pages get the template from it.
+import { Outlet, useOutletContext } from "react-router";
+
+import { templateChecks, useChecks } from "../../../api/permissions";
+import type { Template } from "../../../api/types";
+import { SidePage } from "../../../layout/SidePage";
+import { Avatar } from "../../../ui/Avatar";
+import { Notice } from "../../../ui/Notice";
+import { TextLink } from "../../../ui/Page";
+import { templatePath } from "../paths";
+import { useTemplate } from "../useTemplate";
+
+export function TemplateSettingsLayout() {
+  const { template, view } = useTemplate();
+  return template ? <Loaded template={template} /> : view;
+}
+
+function Loaded({ template }: { template: Template }) {
+  const may = useChecks(["template", template.id], templateChecks(template.id, template.organization_id));
+  const home = templatePath(template);
+  return (
+    <SidePage label="Template settings" head={
+      <div className="flex items-center gap-2.5"><Avatar name={template.name} src={template.icon} square /><TextLink to={home} className="truncate text-text">{template.display_name || template.name}</TextLink></div>
+    } groups={[{ items: [
+      { to: `${home}/settings`, text: "General" }, { to: `${home}/settings/permissions`, text: "Permissions" }, { to: `${home}/settings/variables`, text: "Variables" }, { to: `${home}/settings/schedule`, text: "Schedule" },
+    ] }]}>
+      {may.update === false ? <Notice kind="info" title="You may use this template, not change it.">Its administrators can.</Notice> : <Outlet context={template} />}
+    </SidePage>
+  );
+}
+
+export const useSettingsTemplate = () => useOutletContext<Template>();

@@ -1,0 +1,61 @@
+// Values of a template's variables: a change makes a new version, which becomes active when it is imported.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Variable } from "lucide-react";
+import { useState } from "react";
+
+import { patch } from "../../../api/client";
+import { templateVersion, versionVariables } from "../../../api/queries/templates";
+import type { Template, TemplateVersionVariable } from "../../../api/types";
+import { Button } from "../../../ui/Button";
+import { Section } from "../../../ui/Card";
+import { Empty } from "../../../ui/Empty";
+import { Failure } from "../../../ui/Failure";
+import { useForm } from "../../../ui/form";
+import { SkeletonRows } from "../../../ui/Loading";
+import { PageHead, Stack } from "../../../ui/Page";
+import { useTitle } from "../../../ui/title";
+import { toast } from "../../../ui/toast";
+import { createVersion, imported } from "../archive";
+import { ImportLog } from "../ImportLog";
+import { givenValues, startValues, VariablesForm } from "../VariablesForm";
+import { useSettingsTemplate } from "./SettingsLayout";
+
+export function TemplateVariablesPage() {
+  const template = useSettingsTemplate();
+  useTitle(template.name, "Template variables");
+  const variables = useQuery(versionVariables(template.active_version_id));
+  return (
+    <>
+      <PageHead title="Template variables" description="What the template’s files leave to this deployment." />
+      {variables.isPending ? <SkeletonRows rows={2} /> : null}
+      {variables.isError ? <Failure error={variables.error} retry={() => void variables.refetch()} /> : null}
+      {variables.data?.length === 0 ? <Empty icon={Variable} title="This template has no variables" /> : null}
+      {variables.data && variables.data.length > 0 ? <Values key={template.active_version_id} template={template} variables={variables.data} /> : null}
+    </>
+  );
+}
+
+function Values({ template, variables }: { template: Template; variables: readonly TemplateVersionVariable[] }) {
+  const queries = useQueryClient();
+  const version = useQuery(templateVersion(template.active_version_id)).data;
+  const [building, setBuilding] = useState("");
+  const form = useForm<Record<string, string>>(startValues(variables), async (values) => {
+    const made = await createVersion(template.organization_id, { template_id: template.id, ...(version ? { file_id: version.job.file_id } : {}), user_variable_values: givenValues(values) });
+    setBuilding(made.id);
+    const done = await imported(made.id);
+    if (done.job.status !== "succeeded") throw new Error(done.job.error || "The version could not be imported.");
+    await patch(`/api/v2/templates/${template.id}/versions`, { id: made.id });
+    await queries.invalidateQueries({ queryKey: ["template"] });
+    toast.done("The variables are saved.", "A new version is active.");
+  });
+  return (
+    <form onSubmit={form.submit}>
+      <Stack>
+        {form.error ? <Failure error={form.error} /> : null}
+        <Section title="Variables"><VariablesForm variables={variables} values={form.values} onChange={form.set} /></Section>
+        {building ? <ImportLog key={building} version={building} /> : null}
+        <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!version || !form.dirty}>Save as a new version</Button></div>
+      </Stack>
+    </form>
+  );
+}

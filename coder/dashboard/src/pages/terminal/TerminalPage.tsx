@@ -1,0 +1,99 @@
+// A terminal in the workspace. The same terminal comes back after a reload or a lost connection: its id is in the
+// address.
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { Link, useParams, useSearchParams } from "react-router";
+
+import { ApiError } from "../../api/client";
+import { workspaceByName } from "../../api/queries/workspaces";
+import type { Workspace, WorkspaceAgent } from "../../api/types";
+import { Button, ButtonLink, Spinner } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { Failure } from "../../ui/Failure";
+import { Loading } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
+import { useTitle } from "../../ui/title";
+import { NotFoundPage } from "../errors/NotFoundPage";
+import { agentsOf } from "../workspaces/status";
+import { useWorkspaceWatch } from "../workspace/watch";
+import { TerminalView, type TerminalState } from "./TerminalView";
+
+export function TerminalPage() {
+  const params = useParams();
+  const owner = (params["owner"] ?? "").replace(/^@/, "");
+  const [name = "", agentName] = (params["workspace"] ?? "").split(".");
+  useTitle("Terminal", `${owner}/${name}`);
+  const query = workspaceByName(owner, name);
+  const found = useQuery(query);
+  useWorkspaceWatch(found.data?.id, query.queryKey);
+  if (!params["owner"]?.startsWith("@") || (found.error instanceof ApiError && found.error.status === 404)) return <main className="flex-1"><NotFoundPage /></main>;
+  if (found.isPending) return <Loading />;
+  if (!found.data) return <main className="p-6"><Failure error={found.error} retry={() => void found.refetch()} /></main>;
+  const agents = agentsOf(found.data);
+  const agent = agentName ? agents.find((item) => item.name === agentName) : agents[0];
+  return <Ready workspace={found.data} agent={agent} />;
+}
+
+function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent | undefined }) {
+  const home = `/@${workspace.owner_name}/${workspace.name}`;
+  const [state, setState] = useState<TerminalState>("connecting");
+  const [attempt, setAttempt] = useState(0);
+  const request = useRequest(agent);
+  const [allowed, setAllowed] = useState(request.trusted);
+  const status = workspace.latest_build.status;
+  return (
+    <main className="flex h-dvh min-h-0 flex-1 flex-col bg-bg">
+      <h1 className="sr-only">Terminal of {workspace.name}</h1>
+      <header className="flex items-center gap-3 border-b border-line bg-surface px-3 py-1.5 text-sm">
+        <Link to={home} className="font-medium hover:underline">{workspace.owner_name}/{workspace.name}</Link>
+        <span className="text-muted">{agent?.name}</span>
+        <span role="status" data-testid="terminal-status" data-status={state} className="ml-auto flex items-center gap-2 text-muted">
+          {state === "connecting" ? <><Spinner />Connecting…</> : state === "connected" ? "Connected" : "Disconnected"}
+        </span>
+        {state === "disconnected" ? <Button size="sm" onClick={() => setAttempt(attempt + 1)}>Reconnect</Button> : null}
+      </header>
+      {status !== "running" ? <div className="p-3"><Notice kind="warning" title="The workspace does not run." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>}>Start it, then come back: this page connects by itself.</Notice></div> : null}
+      {agent?.lifecycle_state === "starting" ? <div className="px-3 pt-3"><Notice kind="info" title="The startup scripts still run.">You can work already; not everything may be there yet.</Notice></div> : null}
+      {agent?.lifecycle_state === "start_error" ? <div className="px-3 pt-3"><Notice kind="warning" title="A startup script failed.">Something may be missing. The agent’s log says what.</Notice></div> : null}
+      {!agent ? <div className="p-3"><Notice kind="warning" title="There is no such agent in this workspace." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>} /></div> : null}
+      {agent && allowed && status === "running" ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} /> : null}
+      <Confirm open={!allowed} onClose={() => setAllowed(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAllowed(true)}>
+        <p>The link you followed runs this command in your workspace. Go on only if you trust where it came from.</p>
+        <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">{request.command}</pre>
+        <ButtonLink size="sm" to={home} className="self-start">Go to the workspace instead</ButtonLink>
+      </Confirm>
+    </main>
+  );
+}
+
+export interface TerminalRequest {
+  reconnect: string;
+  command: string;
+  container: string;
+  containerUser: string;
+  /** The command is one the template offers, not one a link brings. */
+  trusted: boolean;
+}
+
+function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {
+  const [params, setParams] = useSearchParams();
+  const [fresh] = useState(() => newId());
+  const reconnect = params.get("reconnect") ?? fresh;
+  useEffect(() => {
+    if (!params.get("reconnect")) setParams((old) => { const next = new URLSearchParams(old); next.set("reconnect", fresh); return next; }, { replace: true });
+  }, [params, setParams, fresh]);
+  const app = agent?.apps.find((item) => item.slug === params.get("app"));
+  const command = app?.command ?? params.get("command") ?? "";
+  const container = params.get("container") ?? "";
+  const containerUser = params.get("container_user") ?? "";
+  return useMemo(() => ({ reconnect, command, container, containerUser, trusted: command === "" || app !== undefined }), [reconnect, command, container, containerUser, app]);
+}
+
+// crypto.randomUUID exists only on HTTPS and localhost.
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}

@@ -1,0 +1,144 @@
+// xterm.js over the reconnecting PTY's WebSocket: JSON up, bytes down.
+import { useQuery } from "@tanstack/react-query";
+import { FitAddon } from "@xterm/addon-fit";
+import { Unicode11Addon } from "@xterm/addon-unicode11";
+import { WebLinksAddon } from "@xterm/addon-web-links";
+import { Terminal } from "@xterm/xterm";
+import "@xterm/xterm/css/xterm.css";
+import { useEffect, useRef } from "react";
+
+import { socketUrl, withQuery } from "../../api/client";
+import { appHost, myAppearance } from "../../api/queries/session";
+import type { Workspace, WorkspaceAgent } from "../../api/types";
+import { portAddress } from "../workspace/Ports";
+import type { TerminalRequest } from "./TerminalPage";
+
+export type TerminalState = "connecting" | "connected" | "disconnected";
+
+const FONTS: Record<string, string> = { "fira-code": "Fira Code", "source-code-pro": "Source Code Pro", "jetbrains-mono": "JetBrains Mono Variable", "ibm-plex-mono": "IBM Plex Mono", "geist-mono": "Geist Mono" };
+const FALLBACK = '"JetBrains Mono Variable", ui-monospace, SFMono-Regular, Menlo, Consolas, monospace';
+const FIRST_MS = 400;
+const LONGEST_MS = 8000;
+const ATTEMPTS = 12;
+const LOCAL = /^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])$/;
+
+interface TerminalViewProps {
+  agent: WorkspaceAgent;
+  workspace: Workspace;
+  request: TerminalRequest;
+  onState: (state: TerminalState) => void;
+}
+
+export function TerminalView({ agent, workspace, request, onState }: TerminalViewProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const font = useQuery(myAppearance).data?.terminal_font ?? "";
+  const host = useQuery(appHost).data?.host ?? "";
+  const tell = useRef(onState);
+  const links = useRef({ host, workspace, agent });
+  useEffect(() => { tell.current = onState; links.current = { host, workspace, agent }; });
+  const terminal = useRef<Terminal | null>(null);
+  useEffect(() => {
+    if (terminal.current) terminal.current.options.fontFamily = fontFamily(font);
+  }, [font]);
+  useEffect(() => {
+    const found = box.current;
+    if (!found) return;
+    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: FALLBACK, fontSize: 14, scrollback: 10_000, theme: themeOf(found), screenReaderMode: false });
+    terminal.current = screen;
+    const fit = new FitAddon();
+    screen.loadAddon(fit);
+    screen.loadAddon(new Unicode11Addon());
+    screen.unicode.activeVersion = "11";
+    screen.loadAddon(new WebLinksAddon((_, address) => openLink(address, links.current)));
+    screen.open(found);
+    fit.fit();
+    screen.focus();
+    const end = connect(screen, agent.id, request, (state) => tell.current(state));
+    const resize = new ResizeObserver(() => fit.fit());
+    resize.observe(found);
+    const repaint = new MutationObserver(() => { screen.options.theme = themeOf(found); });
+    repaint.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    return () => {
+      resize.disconnect();
+      repaint.disconnect();
+      end();
+      screen.dispose();
+    };
+  }, [agent.id, request]);
+  return <div ref={box} data-testid="terminal" className="min-h-0 flex-1 overflow-hidden p-2" />;
+}
+
+/** Connects, and again from where it was when the connection is lost. Returns how to end it. */
+function connect(screen: Terminal, agent: string, request: TerminalRequest, onState: (state: TerminalState) => void): () => void {
+  const encoder = new TextEncoder();
+  let socket: WebSocket | undefined;
+  let timer: number | undefined;
+  let wait = FIRST_MS;
+  let left = ATTEMPTS;
+  let closed = false;
+  const send = (value: unknown) => { if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value))); };
+  const open = () => {
+    onState("connecting");
+    const current = new WebSocket(socketUrl(withQuery(`/api/v2/workspaceagents/${agent}/pty`, {
+      reconnect: request.reconnect, width: screen.cols, height: screen.rows, command: request.command, container: request.container, container_user: request.containerUser,
+    })));
+    current.binaryType = "arraybuffer";
+    socket = current;
+    current.onopen = () => {
+      // What the agent sends first is the whole screen as it was.
+      screen.reset();
+      wait = FIRST_MS;
+      left = ATTEMPTS;
+      onState("connected");
+      send({ height: screen.rows, width: screen.cols });
+    };
+    current.onmessage = (event: MessageEvent<ArrayBuffer | string>) => screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
+    current.onclose = (event) => {
+      if (closed) return;
+      if (event.code === 1000 || left === 0) {
+        onState("disconnected");
+        return;
+      }
+      onState("connecting");
+      left -= 1;
+      timer = window.setTimeout(open, wait);
+      wait = Math.min(wait * 2, LONGEST_MS);
+    };
+  };
+  const typed = screen.onData((data) => send({ data }));
+  const sized = screen.onResize(({ cols, rows }) => send({ height: rows, width: cols }));
+  open();
+  return () => {
+    closed = true;
+    window.clearTimeout(timer);
+    typed.dispose();
+    sized.dispose();
+    socket?.close();
+  };
+}
+
+// A program in the workspace that prints http://localhost:3000 means its own machine: that port is opened through the
+// deployment.
+function openLink(address: string, { host, workspace, agent }: { host: string; workspace: Workspace; agent: WorkspaceAgent }): void {
+  const url = new URL(address);
+  if (!/^https?:$/.test(url.protocol)) return;
+  if (host !== "" && LOCAL.test(url.hostname)) {
+    const base = portAddress(host, Number(url.port || (url.protocol === "https:" ? 443 : 80)), url.protocol === "https:" ? "https" : "http", workspace, agent.name);
+    window.open(new URL(url.pathname + url.search + url.hash, base), "_blank", "noreferrer");
+  } else window.open(address, "_blank", "noreferrer");
+}
+
+function fontFamily(name: string): string {
+  const chosen = FONTS[name];
+  return chosen ? `"${chosen}", ${FALLBACK}` : FALLBACK;
+}
+
+function themeOf(element: Element) {
+  const style = getComputedStyle(element);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    background: colour("--bg"), foreground: colour("--text"), cursor: colour("--accent-text"), selectionBackground: colour("--selected"),
+    black: colour("--ansi-black"), red: colour("--ansi-red"), green: colour("--ansi-green"), yellow: colour("--ansi-yellow"),
+    blue: colour("--ansi-blue"), magenta: colour("--ansi-magenta"), cyan: colour("--ansi-cyan"), white: colour("--ansi-white"),
+  };
+}

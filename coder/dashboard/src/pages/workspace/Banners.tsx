@@ -1,0 +1,68 @@
+// What a person should know about this workspace now, and the way on.
+import { useQuery } from "@tanstack/react-query";
+
+import { put } from "../../api/client";
+import { templateById } from "../../api/queries/templates";
+import { jobWhy } from "../../api/queries/workspaces";
+import type { Workspace } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Button, ButtonLink } from "../../ui/Button";
+import { CodeBox } from "../../ui/CodeBox";
+import { Notice } from "../../ui/Notice";
+import { agentsOf } from "../workspaces/status";
+import { startBuild, useBuildAction } from "./builds";
+import { duplicatePath } from "./paths";
+
+export function Banners({ workspace }: { workspace: Workspace }) {
+  const build = workspace.latest_build;
+  const template = useQuery({ ...templateById(workspace.template_id), staleTime: 60_000 }).data;
+  const action = useBuildAction();
+  const again = () => action.mutate(() => startBuild(workspace.id, build.transition));
+  return (
+    <>
+      {build.job.error ? (
+        <Notice kind="error" title="The last build failed." actions={<>
+          <Button size="sm" onClick={again}>Retry</Button>
+          <Button size="sm" look="quiet" onClick={() => action.mutate(() => startBuild(workspace.id, build.transition, { log_level: "debug" }))}>Retry with debug log</Button>
+        </>}>{build.job.error}</Notice>
+      ) : null}
+      {build.job.status === "pending" ? <Waiting workspace={workspace} /> : null}
+      {build.status === "deleted" ? <Notice kind="info" title="This workspace has been deleted." actions={<ButtonLink size="sm" to={duplicatePath(workspace)}>Create one like it</ButtonLink>} /> : null}
+      {workspace.dormant_at ? (
+        <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={<Button size="sm" onClick={() => action.mutate(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button>}>
+          It was not used for long.{workspace.deleting_at ? <> It will be deleted <strong><Ago at={workspace.deleting_at} /></strong>, with everything in it.</> : null}
+        </Notice>
+      ) : null}
+      {build.status === "stopped" && !workspace.dormant_at ? <Notice kind="info" title="This workspace is stopped.">Start it to reach its agents.</Notice> : null}
+      {workspace.outdated && build.status !== "deleted" ? <Notice kind="info" title="A newer version of its template is active.">{workspace.template_require_active_version ? "Its next start will use it." : "Update when it suits you."}</Notice> : null}
+      {template?.deprecated ? <Notice kind="warning" title="Its template is deprecated.">{template.deprecation_message}</Notice> : null}
+      <Unhealthy workspace={workspace} />
+    </>
+  );
+}
+
+/** Why a build waits: the server explains, with what would end it. */
+function Waiting({ workspace }: { workspace: Workspace }) {
+  const { job } = workspace.latest_build;
+  const why = useQuery(jobWhy(workspace.organization_id, job.id)).data;
+  const place = job.queue_position > 0 ? `It is number ${job.queue_position} of ${job.queue_size} in the queue.` : "";
+  return (
+    <Notice kind="info" title={why?.summary ?? "This build waits for a provisioner."}>
+      {place ? <p>{place}</p> : null}
+      {why?.remedy ? (
+        <div className="mt-1.5 flex flex-col gap-1.5">
+          {why.remedy.notes.map((note) => <p key={note}>{note}</p>)}
+          {why.remedy.command ? <CodeBox label="Command that starts a fitting provisioner" command={why.remedy.command} /> : null}
+        </div>
+      ) : null}
+    </Notice>
+  );
+}
+
+function Unhealthy({ workspace }: { workspace: Workspace }) {
+  const sick = agentsOf(workspace).filter((agent) => agent.status === "connected" && !agent.health.healthy && agent.health.reason);
+  return sick.map((agent) => (
+    <Notice key={agent.id} kind="warning" title={`The agent ${agent.name} is not well: ${agent.health.reason}`}
+      actions={/^https?:/i.test(agent.troubleshooting_url) ? <a className="text-sm font-medium underline" href={agent.troubleshooting_url} target="_blank" rel="noreferrer">Troubleshooting</a> : null} />
+  ));
+}

@@ -1,0 +1,91 @@
+// What can be done with a workspace now: the next step as a button, the rest in a menu. A machine managed elsewhere says
+// why it cannot be started or stopped.
+import { useQueryClient } from "@tanstack/react-query";
+import { Ban, CloudDownload, Copy, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
+import { useState, type ReactNode } from "react";
+
+import { put, remove } from "../../api/client";
+import { useChecks, workspaceChecks } from "../../api/permissions";
+import type { Workspace } from "../../api/types";
+import { Button, IconButton } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { toast } from "../../ui/toast";
+import { isActive } from "../workspaces/status";
+import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds";
+import { ChangeVersion } from "./ChangeVersion";
+import { DeleteWorkspace } from "./DeleteWorkspace";
+import { duplicatePath, workspacePath } from "./paths";
+
+export const EXTERNAL_REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it.";
+
+export function useWorkspacePermissions(workspace: Workspace) {
+  return useChecks(["workspace", workspace.id], workspaceChecks(workspace.id, workspace.organization_id, workspace.owner_id));
+}
+
+export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
+  const build = useBuildAction();
+  const may = useWorkspacePermissions(workspace);
+  const [asked, setAsked] = useState<"update" | "restart" | null>(null);
+  const { status } = workspace.latest_build;
+  const external = workspace.latest_build.has_external_agent === true;
+  const active = isActive(workspace);
+  if (status === "deleted") return null;
+  const failed = (error: Error) => toast.failed("That did not work", error);
+  const run = (act: () => Promise<unknown>) => build.mutate(act, { onError: failed });
+  const button = (label: string, icon: ReactNode, testId: string, act: () => void, possible: boolean) => (
+    <Button icon={icon} data-testid={testId} disabled={external || !possible || build.isPending} title={external ? EXTERNAL_REASON : undefined}
+      aria-describedby={external ? "external-reason" : undefined} onClick={act}>
+      {label}
+    </Button>
+  );
+  return (
+    <>
+      {workspace.outdated && !active && may.update && !workspace.dormant_at ? (
+        <Button look="primary" icon={<CloudDownload />} data-testid="workspace-update-button" disabled={build.isPending} onClick={() => setAsked("update")}>Update…</Button>
+      ) : null}
+      {may.start === false && may.stop === false ? <span className="text-sm text-muted">You may look at this workspace, not start or stop it.</span> : (
+        <>
+          {button("Start", <Play />, "workspace-start", () => run(() => startBuild(workspace.id, "start")), status === "stopped" || status === "failed" || status === "canceled")}
+          {button("Stop", <Square />, "workspace-stop-button", () => run(() => startBuild(workspace.id, "stop")), status === "running" || status === "failed")}
+          {button("Restart", <RotateCw />, "workspace-restart-button", () => setAsked("restart"), status === "running")}
+        </>
+      )}
+      {active && (workspace.template_allow_user_cancel_workspace_jobs || may.config) ? (
+        <Button icon={<Ban />} disabled={status === "canceling"} onClick={() => run(() => cancelBuild(workspace.latest_build.id))}>Cancel</Button>
+      ) : null}
+      <MoreMenu workspace={workspace} may={may} />
+      <Confirm open={asked === "restart"} onClose={() => setAsked(null)} danger={false} title={`Restart ${workspace.name}?`} confirm="Restart" onConfirm={async () => { run(() => stopThenStart(workspace)); }}>
+        What runs in it ends. It is stopped, then started again.
+      </Confirm>
+      <Confirm open={asked === "update"} onClose={() => setAsked(null)} danger={false} title={`Update ${workspace.name}?`} confirm="Update" onConfirm={() => build.mutateAsync(() => updateToActive(workspace))}>
+        It is built with the active version of its template. What runs in it ends; what the template keeps stays.
+      </Confirm>
+    </>
+  );
+}
+
+function MoreMenu({ workspace, may }: { workspace: Workspace; may: ReturnType<typeof useWorkspacePermissions> }) {
+  const queries = useQueryClient();
+  const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
+  const home = workspacePath(workspace);
+  const favourite = (on: boolean) => void (on ? put(`/api/v2/workspaces/${workspace.id}/favorite`) : remove(`/api/v2/workspaces/${workspace.id}/favorite`))
+    .then(() => queries.invalidateQueries({ queryKey: ["workspace"] }), (error: unknown) => toast.failed("That did not work", error));
+  return (
+    <>
+      <Menu trigger={<IconButton label="Workspace actions" look="secondary" data-testid="workspace-options-button"><EllipsisVertical /></IconButton>}>
+        {workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => favourite(false)}>Remove from favourites</MenuItem> : <MenuItem icon={<Star />} onSelect={() => favourite(true)}>Add to favourites</MenuItem>}
+        {may.share ? <MenuItem icon={<UsersRound />} to={`${home}/settings/sharing`}>Share</MenuItem> : null}
+        <MenuSeparator />
+        <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
+        <MenuItem icon={<SlidersHorizontal />} to={`${home}/settings/parameters`} testId="workspace-parameters">Parameters</MenuItem>
+        {may.update ? <MenuItem icon={<History />} onSelect={() => setDialog("version")}>Change version…</MenuItem> : null}
+        <MenuItem icon={<Copy />} to={duplicatePath(workspace)}>Duplicate…</MenuItem>
+        <MenuItem icon={<Download />} href={`/api/v2/workspacebuilds/${workspace.latest_build.id}/logs?format=text`} download>Download build log</MenuItem>
+        {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger testId="delete-button" onSelect={() => setDialog("delete")}>Delete…</MenuItem></> : null}
+      </Menu>
+      <DeleteWorkspace workspace={workspace} open={dialog === "delete"} onClose={() => setDialog(null)} />
+      {dialog === "version" ? <ChangeVersion workspace={workspace} onClose={() => setDialog(null)} /> : null}
+    </>
+  );
+}

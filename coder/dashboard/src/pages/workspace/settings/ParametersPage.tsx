@@ -1,0 +1,64 @@
+// A workspace's parameters: changed here, they take effect with the next build, which is begun at once.
+import { useQuery } from "@tanstack/react-query";
+import { SlidersHorizontal } from "lucide-react";
+import { useNavigate } from "react-router";
+
+import { buildParameters } from "../../../api/queries/workspaces";
+import type { Workspace } from "../../../api/types";
+import { Button, ButtonLink } from "../../../ui/Button";
+import { Empty } from "../../../ui/Empty";
+import { Failure } from "../../../ui/Failure";
+import { useForm } from "../../../ui/form";
+import { SkeletonRows } from "../../../ui/Loading";
+import { Notice } from "../../../ui/Notice";
+import { PageHead, Stack } from "../../../ui/Page";
+import { useTitle } from "../../../ui/title";
+import { buildValues, hasErrors, useDynamicParameters } from "../../create/dynamic-parameters";
+import { ParameterField } from "../../create/ParameterField";
+import { startBuild } from "../builds";
+import { workspacePath } from "../paths";
+import { useSettingsWorkspace } from "./SettingsLayout";
+
+export function ParametersPage() {
+  const workspace = useSettingsWorkspace();
+  useTitle(workspace.name, "Parameters");
+  const now = useQuery(buildParameters(workspace.latest_build.id));
+  return (
+    <>
+      <PageHead title="Workspace parameters" description="What was chosen when the workspace was created. A change builds it again." />
+      {now.isPending ? <SkeletonRows rows={3} /> : null}
+      {now.isError ? <Failure error={now.error} retry={() => void now.refetch()} /> : null}
+      {now.data ? <ParametersForm key={workspace.latest_build.id} workspace={workspace} start={Object.fromEntries(now.data.map((item) => [item.name, item.value]))} /> : null}
+    </>
+  );
+}
+
+function ParametersForm({ workspace, start }: { workspace: Workspace; start: Record<string, string> }) {
+  const navigate = useNavigate();
+  const build = workspace.latest_build;
+  const dynamic = useDynamicParameters(build.template_version_id, workspace.owner_id, start);
+  const running = build.status === "running";
+  const form = useForm({}, async () => {
+    await startBuild(workspace.id, "start", { template_version_id: build.template_version_id, rich_parameter_values: buildValues(dynamic) });
+    await navigate(workspacePath(workspace));
+  });
+  if (dynamic.parameters === null) return <SkeletonRows rows={3} />;
+  if (dynamic.parameters.length === 0) return <Empty icon={SlidersHorizontal} title="This template has no parameters" />;
+  return (
+    <form onSubmit={form.submit}>
+      <Stack className="gap-6">
+        {form.error ? <Failure error={form.error} /> : null}
+        {dynamic.diagnostics.map((item, index) => <Notice key={index} kind={item.severity === "error" ? "error" : "warning"} title={item.summary}>{item.detail}</Notice>)}
+        {dynamic.parameters.map((parameter) => (
+          <ParameterField key={parameter.name} parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => dynamic.choose({ [parameter.name]: value })}
+            locked={parameter.mutable || !(parameter.name in start) ? "" : "It cannot be changed after the workspace was created."} />
+        ))}
+        <div className="flex flex-wrap items-center justify-end gap-2">
+          {build.has_external_agent ? <p className="mr-auto text-sm text-muted">The machine is managed elsewhere: a build changes only what is kept here.</p> : null}
+          <ButtonLink to={workspacePath(workspace)}>Cancel</ButtonLink>
+          <Button type="submit" look="primary" busy={form.busy} disabled={hasErrors(dynamic)}>{running ? "Update and restart" : "Update and start"}</Button>
+        </div>
+      </Stack>
+    </form>
+  );
+}

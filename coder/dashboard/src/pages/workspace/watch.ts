@@ -1,0 +1,15 @@
+// One workspace kept current by its WebSocket.
+import { useQueryClient } from "@tanstack/react-query";
+
+import { useSocket } from "../../api/socket";
+import type { ServerSentEvent, Workspace } from "../../api/types";
+
+export function useWorkspaceWatch(id: string | undefined, key: readonly unknown[]): void {
+  const queries = useQueryClient();
+  useSocket(id === undefined ? null : `/api/v2/workspaces/${id}/watch-ws`, {
+    onMessage: (data) => {
+      const event = data as ServerSentEvent;
+      if (event.type === "data") queries.setQueryData<Workspace>(key, event.data as Workspace);
+    },
+  });
+}

@@ -1,0 +1,54 @@
+// The button that begins a workspace: a template is chosen in place.
+import { useQuery } from "@tanstack/react-query";
+import { Plus, Search } from "lucide-react";
+import { useState } from "react";
+import { Link } from "react-router";
+
+import { templates } from "../../api/queries/templates";
+import { Avatar } from "../../ui/Avatar";
+import { Button } from "../../ui/Button";
+import { Failure } from "../../ui/Failure";
+import { Loading } from "../../ui/Loading";
+import { Popover } from "../../ui/Popover";
+import { templatePath } from "../templates/paths";
+
+export function NewWorkspace() {
+  const [open, setOpen] = useState(false);
+  return (
+    <Popover label="Choose a template" open={open} onOpenChange={setOpen} className="w-90" trigger={<Button look="primary" icon={<Plus />}>New workspace</Button>}>
+      <Picker onDone={() => setOpen(false)} />
+    </Popover>
+  );
+}
+
+function Picker({ onDone }: { onDone: () => void }) {
+  const [text, setText] = useState("");
+  const list = useQuery(templates());
+  const needle = text.trim().toLowerCase();
+  const found = (list.data ?? []).filter((template) => !template.deprecated && `${template.name} ${template.display_name}`.toLowerCase().includes(needle));
+  return (
+    <>
+      <div className="relative border-b border-line">
+        <Search className="pointer-events-none absolute top-1/2 left-3 size-4 -translate-y-1/2 text-faint" aria-hidden="true" />
+        <input type="search" aria-label="Search templates" placeholder="Search templates" value={text} onChange={(event) => setText(event.target.value)} autoFocus className="h-10 w-full bg-transparent pr-3 pl-9 text-base outline-none" />
+      </div>
+      {list.isPending ? <Loading /> : null}
+      {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      <ul aria-label="Templates" className="max-h-80 overflow-y-auto p-1">
+        {found.map((template) => (
+          <li key={template.id}>
+            <Link to={`${templatePath(template)}/workspace`} onClick={onDone} className="flex items-center gap-3 rounded-md px-2.5 py-2 hover:bg-hover focus-visible:bg-hover">
+              <Avatar name={template.name} src={template.icon} square />
+              <span className="min-w-0">
+                <span className="block truncate font-medium">{template.display_name || template.name}</span>
+                <span className="block truncate text-sm text-muted">{template.active_user_count === 1 ? "1 developer" : `${template.active_user_count} developers`}</span>
+              </span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {list.data && found.length === 0 ? <p className="px-3 pb-3 text-sm text-muted">{list.data.length === 0 ? "There is no template yet." : "No template of that name."}</p> : null}
+      <div className="border-t border-line p-1"><Link to="/templates" onClick={onDone} className="block rounded-md px-2.5 py-2 text-sm font-medium text-muted hover:bg-hover hover:text-text">See all templates</Link></div>
+    </>
+  );
+}

@@ -1,0 +1,59 @@
+// One row's quick ways: its applications and terminal while it runs, and a menu.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Copy, EllipsisVertical, Play, Settings, Square, SquareTerminal, Star, StarOff, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { Link } from "react-router";
+
+import { put, remove } from "../../api/client";
+import { appHost } from "../../api/queries/session";
+import type { Workspace } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { buttonClass, IconButton } from "../../ui/Button";
+import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { toast } from "../../ui/toast";
+import { addressOf } from "../workspace/app-address";
+import { startBuild } from "../workspace/builds";
+import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
+import { duplicatePath, terminalPath } from "../workspace/paths";
+import { agentsOf } from "./status";
+
+const SHOWN_APPS = 2;
+
+export function RowActions({ workspace }: { workspace: Workspace }) {
+  const queries = useQueryClient();
+  const host = useQuery(appHost).data?.host ?? "";
+  const [deleting, setDeleting] = useState(false);
+  const status = workspace.latest_build.status;
+  const external = workspace.latest_build.has_external_agent === true;
+  const agent = agentsOf(workspace).find((item) => item.status === "connected");
+  const apps = agent?.apps.filter((app) => !app.hidden && app.health !== "unhealthy" && addressOf(app, workspace, agent, host) !== null).slice(0, SHOWN_APPS) ?? [];
+  const home = `/@${workspace.owner_name}/${workspace.name}`;
+  const act = (does: () => Promise<unknown>, said: string) => void does()
+    .then(() => toast.done(said), (error: unknown) => toast.failed("That did not work", error))
+    .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
+  return (
+    <div className="flex items-center justify-end gap-1">
+      {status === "running" && agent ? (
+        <span className="contents max-lg:hidden">
+          {apps.map((app) => (
+            <a key={app.id} href={addressOf(app, workspace, agent, host) ?? "#"} target="_blank" rel="noreferrer" title={app.display_name || app.slug} aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}>
+              <Avatar name={app.display_name || app.slug} src={app.icon} size="xs" square />
+            </a>
+          ))}
+          <Link to={terminalPath(workspace, agent)} target="_blank" title="Terminal" aria-label={`Open a terminal in ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}><SquareTerminal /></Link>
+        </span>
+      ) : null}
+      <Menu trigger={<IconButton label={`Actions for ${workspace.name}`} data-testid={`actions-${workspace.name}`}><EllipsisVertical /></IconButton>}>
+        {status === "running" ? <MenuItem icon={<Square />} disabled={external} hint={external ? "It is managed elsewhere." : undefined} onSelect={() => act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)}>Stop</MenuItem> : null}
+        {["stopped", "failed", "canceled"].includes(status) ? <MenuItem icon={<Play />} disabled={external} onSelect={() => act(() => startBuild(workspace.id, "start"), `Starting ${workspace.name}.`)}>Start</MenuItem> : null}
+        {workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => act(() => remove(`/api/v2/workspaces/${workspace.id}/favorite`), "Removed from the favourites.")}>Remove from favourites</MenuItem>
+          : <MenuItem icon={<Star />} onSelect={() => act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to the favourites.")}>Add to favourites</MenuItem>}
+        <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
+        <MenuItem icon={<Copy />} to={duplicatePath(workspace)}>Duplicate</MenuItem>
+        <MenuSeparator />
+        <MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem>
+      </Menu>
+      <DeleteWorkspace workspace={workspace} open={deleting} onClose={() => setDeleting(false)} />
+    </div>
+  );
+}

@@ -1,0 +1,119 @@
+// The list of workspaces; it updates itself. What is looked for and which page is shown are in the address.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Boxes, Star, UsersRound } from "lucide-react";
+import { useState } from "react";
+
+import { ApiError } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { organizations } from "../../api/queries/session";
+import { templates } from "../../api/queries/templates";
+import { PAGE_SIZE, workspaces } from "../../api/queries/workspaces";
+import type { Workspace } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { ButtonLink } from "../../ui/Button";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { FilterBar, useListAddress, type FilterMenu } from "../../ui/FilterBar";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, TextLink } from "../../ui/Page";
+import { Pager } from "../../ui/Pager";
+import { useTitle } from "../../ui/title";
+import { BatchBar } from "./BatchBar";
+import { NewWorkspace } from "./NewWorkspace";
+import { RowActions } from "./RowActions";
+import { STATUS } from "./status";
+import { WorkspaceStatus } from "./WorkspaceStatus";
+
+const MINE = "owner:me";
+const PRESETS: readonly (readonly [string, string])[] = [
+  ["My workspaces", MINE],
+  ["All workspaces", ""],
+  ["Running workspaces", "status:running"],
+  ["Failed workspaces", "status:failed"],
+  ["Outdated workspaces", "outdated:true"],
+  ["Shared workspaces", "shared:true"],
+  ["Dormant workspaces", "dormant:true"],
+];
+
+const COLUMNS: Column<Workspace>[] = [
+  {
+    id: "name", header: "Name",
+    cell: ({ row: { original: workspace } }) => (
+      <div className="flex items-center gap-3">
+        <Avatar name={workspace.template_name} src={workspace.template_icon} square />
+        <div className="min-w-0">
+          <span className="flex items-center gap-1.5">
+            <TextLink to={`/@${workspace.owner_name}/${workspace.name}`} className="text-text [overflow-wrap:anywhere]">{workspace.name}</TextLink>
+            {workspace.favorite ? <Star className="size-3.5 shrink-0 fill-current text-warn" role="img" aria-label="Favourite" /> : null}
+            {workspace.shared_with && workspace.shared_with.length > 0 ? <UsersRound className="size-3.5 shrink-0 text-muted" role="img" aria-label={`Shared with ${workspace.shared_with.map((actor) => actor.name).join(", ")}`} /> : null}
+          </span>
+          <div className="truncate text-sm text-muted">{workspace.owner_name}</div>
+        </div>
+      </div>
+    ),
+  },
+  {
+    id: "template", header: "Template", meta: { extra: true },
+    cell: ({ row: { original: workspace } }) => (
+      <div className="flex flex-wrap items-center gap-1.5">
+        {workspace.template_display_name || workspace.template_name}
+        {workspace.latest_build.has_external_agent ? <Tag>External</Tag> : null}
+        {workspace.outdated ? <Tag tone="warn">Outdated</Tag> : null}
+      </div>
+    ),
+  },
+  { id: "status", header: "Status", cell: ({ row }) => <WorkspaceStatus workspace={row.original} /> },
+  { id: "built", header: "Last built", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.latest_build.created_at} /></span> },
+  { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <RowActions workspace={row.original} /> },
+];
+
+const STATUSES = (["running", "stopped", "failed", "pending", "starting", "stopping"] as const).map((value) => ({ value, text: STATUS[value][0] }));
+
+function useMenus(): FilterMenu[] {
+  const may = usePermissions();
+  const known = useQuery(templates()).data ?? [];
+  const orgs = useQuery(organizations).data ?? [];
+  return [
+    { term: "template", label: "Template", options: known.map((template) => ({ value: template.name, text: template.display_name || template.name, icon: <Avatar name={template.name} src={template.icon} size="xs" square /> })) },
+    { term: "status", label: "Status", options: STATUSES },
+    ...(may.viewUsers ? [{ term: "owner", label: "Owner", options: [{ value: "me", text: "Me" }] }] : []),
+    ...(orgs.length > 1 ? [{ term: "organization", label: "Organization", options: orgs.map((org) => ({ value: org.name, text: org.display_name || org.name })) }] : []),
+  ];
+}
+
+export function WorkspacesPage() {
+  useTitle("Workspaces");
+  const { filter, page, show } = useListAddress(MINE);
+  const list = useQuery({ ...workspaces(filter, page), placeholderData: keepPreviousData });
+  const menus = useMenus();
+  const [selected, setSelected] = useState<Record<string, boolean>>({});
+  const chosen = (list.data?.workspaces ?? []).filter((workspace) => selected[workspace.id]);
+  const found = list.data; // a refresh that failed leaves what was there
+  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  return (
+    <>
+      <PageHead title="Workspaces" description={<span role="status">{found ? `${found.count} in total` : "\u00a0"}</span>} actions={<NewWorkspace />} />
+      <FilterBar label="Search workspaces" placeholder="owner:me status:running name:…" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
+      {list.isPending ? <SkeletonRows /> : null}
+      {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
+      {chosen.length > 0 ? <BatchBar chosen={chosen} onDone={() => setSelected({})} /> : null}
+      {found ? <DataTable label="Workspaces" data={found.workspaces} columns={COLUMNS} rowKey={(workspace) => workspace.id} rowTestId={(workspace) => `workspace-${workspace.name}`}
+        selection={{ selected, onChange: setSelected, name: (workspace) => workspace.name }}
+        empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />} /> : null}
+      {found ? <Pager page={page} size={PAGE_SIZE} total={found.count} onChange={(next) => show(filter, next)} /> : null}
+    </>
+  );
+}
+
+function NoWorkspaces({ filtered }: { filtered: boolean }) {
+  if (filtered) return <Empty icon={Boxes} title="Nothing matches">Change the search above, or clear it to see everything.</Empty>;
+  return (
+    <Empty icon={Boxes} title="No workspaces yet" actions={<ButtonLink to="/templates" look="primary">Choose a template</ButtonLink>}
+      command="coder external-workspaces create my-machine --template=externally-managed-workspace">
+      Create one from a template, or attach a machine you already have.
+    </Empty>
+  );
+}

@@ -1,0 +1,42 @@
+// The states of workspaces and agents in words and tones.
+import type { Workspace, WorkspaceAgent } from "../../api/types";
+import type { Tone } from "../../ui/Badge";
+
+export type WorkspaceStatus = Workspace["latest_build"]["status"];
+
+export const STATUS: Record<WorkspaceStatus, readonly [word: string, tone: Tone]> = {
+  pending: ["Pending", "busy"],
+  starting: ["Starting", "busy"],
+  running: ["Running", "good"],
+  stopping: ["Stopping", "busy"],
+  stopped: ["Stopped", "idle"],
+  failed: ["Failed", "bad"],
+  canceling: ["Canceling", "busy"],
+  canceled: ["Canceled", "idle"],
+  deleting: ["Deleting", "busy"],
+  deleted: ["Deleted", "idle"],
+};
+
+export const AGENT_STATUS: Record<WorkspaceAgent["status"], readonly [word: string, tone: Tone]> = {
+  connecting: ["Waiting for the agent", "busy"],
+  connected: ["Connected", "good"],
+  disconnected: ["Disconnected", "bad"],
+  timeout: ["Not connected yet", "warn"],
+};
+
+export function isActive(workspace: Workspace): boolean {
+  return ["pending", "running", "canceling"].includes(workspace.latest_build.job.status);
+}
+
+export function agentsOf(workspace: Workspace): WorkspaceAgent[] {
+  return workspace.latest_build.resources.flatMap((resource) => resource.agents ?? []);
+}
+
+/** What is wrong with a running workspace, null for nothing. A machine that has yet to be attached is no illness. */
+export function troubleOf(workspace: Workspace): string | null {
+  if (workspace.latest_build.status !== "running" || workspace.health.healthy) return null;
+  const states = agentsOf(workspace).map((agent) => agent.status);
+  if (states.includes("disconnected")) return "agent disconnected";
+  if (states.includes("connecting") || states.includes("timeout")) return "waiting for its agent";
+  return "unhealthy";
+}

@@ -1,0 +1,20 @@
+// Workspaces: the list, and everything about one.
+import type { RouteObject } from "react-router";
+
+import { around, index, page } from "./page";
+
+export const workspaceRoutes: RouteObject[] = [
+  page("/workspaces", async () => (await import("../pages/workspaces/WorkspacesPage")).WorkspacesPage),
+  page("/:owner/:workspace", async () => (await import("../pages/workspace/WorkspacePage")).WorkspacePage),
+  page("/:owner/:workspace/builds/:number", async () => (await import("../pages/workspace/BuildPage")).BuildPage),
+  around("/:owner/:workspace/settings", async () => (await import("../pages/workspace/settings/SettingsLayout")).SettingsLayout, [
+    index(async () => (await import("../pages/workspace/settings/GeneralPage")).GeneralPage),
+    page("parameters", async () => (await import("../pages/workspace/settings/ParametersPage")).ParametersPage),
+    page("schedule", async () => (await import("../pages/workspace/settings/SchedulePage")).SchedulePage),
+    page("sharing", async () => (await import("../pages/workspace/settings/SharingPage")).SharingPage),
+  ]),
+];
+
+export const workspaceBareRoutes: RouteObject[] = [
+  page("/:owner/:workspace/terminal", async () => (await import("../pages/terminal/TerminalPage")).TerminalPage),
+];

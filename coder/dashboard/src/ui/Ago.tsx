@@ -1,0 +1,15 @@
+// A moment as people say it; the exact one is in the tooltip. Keeps itself current.
+import { useEffect, useState } from "react";
+
+import { ago, dateTime } from "./time";
+
+const EVERY_MS = 30_000;
+
+export function Ago({ at }: { at: string | null | undefined }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = window.setInterval(() => tick((count) => count + 1), EVERY_MS);
+    return () => window.clearInterval(timer);
+  }, []);
+  return <time dateTime={at ?? undefined} title={dateTime(at)}>{ago(at)}</time>;
+}

@@ -1,0 +1,41 @@
+// Small facts: a state as a dot with a word, a property as a tag. Colour never speaks alone: the word is always there.
+import type { ReactNode } from "react";
+
+import { cx } from "./cx";
+
+export type Tone = "good" | "warn" | "bad" | "busy" | "idle" | "accent";
+
+const TEXT: Record<Tone, string> = {
+  good: "text-good", warn: "text-warn", bad: "text-bad", busy: "text-busy", idle: "text-idle", accent: "text-accent-text",
+};
+const SOFT: Record<Tone, string> = {
+  good: "bg-good-soft text-good", warn: "bg-warn-soft text-warn", bad: "bg-bad-soft text-bad", busy: "bg-busy-soft text-busy",
+  idle: "bg-idle-soft text-idle", accent: "bg-accent-soft text-accent-text",
+};
+
+export function Dot({ tone, pulse = false }: { tone: Tone; pulse?: boolean }) {
+  return <span aria-hidden="true" className={cx("inline-block size-2 shrink-0 rounded-full bg-current", TEXT[tone], pulse && "animate-pulse-soft")} />;
+}
+
+export function StatusText({ tone, pulse = false, children }: { tone: Tone; pulse?: boolean; children: ReactNode }) {
+  return (
+    <span className={cx("inline-flex items-center gap-2 font-medium", TEXT[tone])}>
+      <Dot tone={tone} pulse={pulse} />
+      <span>{children}</span>
+    </span>
+  );
+}
+
+export function Tag({ tone = "idle", children, title, icon }: { tone?: Tone; children: ReactNode; title?: string; icon?: ReactNode }) {
+  return (
+    <span title={title} className={cx("inline-flex max-w-full items-center gap-1 rounded-sm px-1.5 py-px text-xs font-medium [&_svg]:size-3", SOFT[tone])}>
+      {icon}
+      <span className="truncate">{children}</span>
+    </span>
+  );
+}
+
+/** The number beside a heading or a tab. */
+export function Count({ value }: { value: number }) {
+  return <span className="rounded-full bg-idle-soft px-1.5 text-xs font-medium text-muted tabular-nums">{value}</span>;
+}

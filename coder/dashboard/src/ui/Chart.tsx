@@ -1,0 +1,70 @@
+// A chart over time, drawn by uPlot in the theme's colours; the same numbers stand below as a table for those who do
+// not see it.
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+export interface Series {
+  name: string;
+  values: readonly (number | null)[];
+}
+
+const DAY_S = 86_400;
+const DAYS = [1, 2, 7, 14, 28, 84].map((days) => days * DAY_S);
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10_000, 100_000];
+
+interface ChartProps {
+  label: string;
+  /** Moments in milliseconds. */
+  times: readonly number[];
+  series: readonly Series[];
+  height?: number;
+  unit?: string;
+  bars?: boolean;
+}
+
+export function Chart({ label, times, series, height = 220, unit = "", bars = false }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const found = box.current;
+    if (!found) return;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name: string) => style.getPropertyValue(name).trim();
+    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px Inter Variable, sans-serif" };
+    const plot = new uPlot({
+      width: found.clientWidth, height,
+      legend: { show: series.length > 1 },
+      cursor: { y: false },
+      axes: [{ ...axis, incrs: DAYS, values: (_, splits) => splits.map((at) => new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" })) }, { ...axis, size: 52, incrs: WHOLE, values: (_, values) => values.map((value) => `${value}${unit}`) }],
+      scales: { y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, (max ?? 1) * 1.1)] } },
+      series: [{}, ...series.map((item, index) => ({
+        label: item.name,
+        stroke: colour(`--chart-${(index % 5) + 1}`),
+        width: 2,
+        fill: bars || series.length === 1 ? `color-mix(in srgb, ${colour(`--chart-${(index % 5) + 1}`)} 18%, transparent)` : undefined,
+        ...(bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.6, 60] }) } : {}),
+        points: { show: times.length < 40 },
+      } as uPlot.Series))],
+    }, [times.map((time) => time / 1000), ...series.map((item) => [...item.values])] as uPlot.AlignedData, found);
+    const watch = new ResizeObserver(() => plot.setSize({ width: found.clientWidth, height }));
+    watch.observe(found);
+    return () => {
+      watch.disconnect();
+      plot.destroy();
+    };
+  }, [times, series, height, unit, bars]);
+  return (
+    <figure aria-label={label}>
+      <div ref={box} aria-hidden="true" className="text-sm [&_.u-legend]:text-muted" style={{ minHeight: height }} />
+      <table className="sr-only">
+        <caption>{label}</caption>
+        <thead><tr><th scope="col">Day</th>{series.map((item) => <th key={item.name} scope="col">{item.name}</th>)}</tr></thead>
+        <tbody>
+          {times.map((time, index) => (
+            <tr key={time}><th scope="row">{new Date(time).toLocaleDateString()}</th>{series.map((item) => <td key={item.name}>{item.values[index] ?? ""}{unit}</td>)}</tr>
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}

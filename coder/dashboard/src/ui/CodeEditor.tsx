@@ -1,0 +1,98 @@
+// CodeMirror in the theme's colours: an editor, or a difference of two texts. Loaded only where it is shown.
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { json } from "@codemirror/lang-json";
+import { markdown } from "@codemirror/lang-markdown";
+import { yaml } from "@codemirror/lang-yaml";
+import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
+import { dockerFile } from "@codemirror/legacy-modes/mode/dockerfile";
+import { shell } from "@codemirror/legacy-modes/mode/shell";
+import { unifiedMergeView } from "@codemirror/merge";
+import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
+import { EditorState, type Extension } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef } from "react";
+
+import { hcl } from "./hcl";
+
+const LOOKS = EditorView.theme({
+  "&": { height: "100%", fontSize: "13px", backgroundColor: "var(--surface)", color: "var(--text)" },
+  ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "1.55", overflow: "auto" },
+  ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--faint)", border: "none" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
+  ".cm-content": { caretColor: "var(--text)" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-selectionBackground, &.cm-focused .cm-selectionBackground": { backgroundColor: "var(--selected) !important" },
+  ".cm-panels": { backgroundColor: "var(--inset)", color: "var(--text)" },
+  ".cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--good-soft) !important" },
+  ".cm-deletedChunk": { backgroundColor: "var(--bad-soft) !important" },
+  ".cm-changedText": { background: "none !important", textDecoration: "underline" },
+});
+const COLOURS = syntaxHighlighting(HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier], color: "var(--ansi-magenta)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--ansi-green)" },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--ansi-yellow)" },
+  { tag: [tags.comment], color: "var(--faint)", fontStyle: "italic" },
+  { tag: [tags.propertyName, tags.attributeName, tags.definition(tags.variableName)], color: "var(--ansi-blue)" },
+  { tag: [tags.typeName, tags.tagName, tags.standard(tags.variableName)], color: "var(--ansi-cyan)" },
+  { tag: [tags.heading], fontWeight: "bold" }, { tag: tags.link, color: "var(--accent-text)" },
+]));
+
+function language(path: string): Extension {
+  if (/\.(tf|tfvars|hcl)$/.test(path)) return StreamLanguage.define(hcl);
+  if (/\.md$/i.test(path)) return markdown();
+  if (/\.json$/.test(path)) return json();
+  if (/\.ya?ml$/.test(path)) return yaml();
+  if (/(^|\/)Dockerfile[^/]*$/.test(path)) return StreamLanguage.define(dockerFile);
+  if (/\.(sh|bash|tftpl|tpl)$/.test(path)) return StreamLanguage.define(shell);
+  return [];
+}
+
+interface CodeEditorProps {
+  path: string;
+  text: string;
+  label: string;
+  /** Absent: the text is only shown. */
+  onChange?: (text: string) => void;
+  /** Shown as the difference from this. */
+  before?: string | undefined;
+  className?: string;
+}
+
+export function CodeEditor({ path, text, label, onChange, before, className = "h-full" }: CodeEditorProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const told = useRef(onChange);
+  const first = useRef(text);
+  useEffect(() => { told.current = onChange; });
+  const editable = onChange !== undefined;
+  useEffect(() => { first.current = text; });
+  useEffect(() => {
+    if (!box.current) return;
+    const made = new EditorView({
+      parent: box.current,
+      state: EditorState.create({
+        doc: first.current,
+        extensions: [
+          lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightSelectionMatches(), indentUnit.of("  "), EditorView.lineWrapping,
+          ...(editable ? [highlightActiveLine(), highlightActiveLineGutter()] : [EditorState.readOnly.of(true)]),
+          keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...(editable ? [indentWithTab] : [])]),
+          EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
+          EditorView.updateListener.of((update) => { if (update.docChanged) told.current?.(update.state.doc.toString()); }),
+          ...(before === undefined ? [] : [unifiedMergeView({ original: before, mergeControls: false, gutter: true, collapseUnchanged: { margin: 3, minSize: 6 } })]),
+          language(path), LOOKS, COLOURS,
+        ],
+      }),
+    });
+    view.current = made;
+    return () => made.destroy();
+  }, [path, label, editable, before]);
+  useEffect(() => {
+    const made = view.current;
+    if (made && made.state.doc.toString() !== text) made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
+  }, [text]);
+  return <div ref={box} className={`min-w-0 overflow-hidden ${className}`} />;
+}
+
+export default CodeEditor;

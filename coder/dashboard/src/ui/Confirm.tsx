@@ -1,0 +1,64 @@
+// Asks before something that cannot be undone: says what will be lost and, for the worst, wants the name typed.
+import { useEffect, useId, useState, type ReactNode } from "react";
+
+import { Button } from "./Button";
+import { Dialog } from "./Dialog";
+import { Failure } from "./Failure";
+import { TextField } from "./Field";
+
+interface ConfirmProps {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  /** What will happen and what will be lost. */
+  children: ReactNode;
+  confirm: string;
+  danger?: boolean;
+  /** The name that has to be typed. */
+  typed?: string | undefined;
+  typedLabel?: string;
+  extra?: ReactNode;
+  onConfirm: () => Promise<unknown>;
+}
+
+export function Confirm({ open, onClose, title, children, confirm, danger = true, typed, typedLabel, extra, onConfirm }: ConfirmProps) {
+  const [text, setText] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const form = useId();
+  useEffect(() => {
+    if (!open) return;
+    setText("");
+    setError(null);
+  }, [open]);
+  const ready = typed === undefined || text === typed;
+  const run = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (caught) {
+      setError(caught instanceof Error ? caught : new Error(String(caught)));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog open={open} onClose={onClose} title={title} actions={
+      <>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" form={form} look={danger ? "danger" : "primary"} busy={busy} disabled={!ready} data-testid="confirm-button">{confirm}</Button>
+      </>
+    }>
+      <form id={form} className="flex flex-col gap-3" onSubmit={(event) => { event.preventDefault(); if (ready && !busy) void run(); }}>
+        <div className="flex flex-col gap-2 text-base text-muted [overflow-wrap:anywhere]">{children}</div>
+        {typed === undefined ? null : (
+          <TextField label={<>{typedLabel ?? "Name"}: type <strong className="[overflow-wrap:anywhere]">{typed}</strong> to confirm</>} value={text} onChange={setText} autoComplete="off" spellCheck={false} data-testid="delete-dialog-name-confirmation" />
+        )}
+        {extra}
+        {error ? <Failure error={error} /> : null}
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,39 @@
+// A dialog over the page: traps the keyboard, closes with Escape, gives the focus back.
+import { X } from "lucide-react";
+import { Dialog as Radix } from "radix-ui";
+import type { ReactNode } from "react";
+
+import { IconButton } from "./Button";
+import { cx } from "./cx";
+
+interface DialogProps {
+  open: boolean;
+  onClose: () => void;
+  title: ReactNode;
+  description?: ReactNode;
+  children?: ReactNode;
+  actions?: ReactNode;
+  wide?: boolean;
+}
+
+export function Dialog({ open, onClose, title, description, children, actions, wide = false }: DialogProps) {
+  return (
+    <Radix.Root open={open} onOpenChange={(next) => { if (!next) onClose(); }}>
+      <Radix.Portal>
+        <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
+        <Radix.Content className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
+          {...(description ? {} : { "aria-describedby": undefined })}>
+          <header className="flex items-start gap-3 px-5 pt-4">
+            <div className="min-w-0 flex-1">
+              <Radix.Title className="text-lg font-semibold [overflow-wrap:anywhere]">{title}</Radix.Title>
+              {description ? <Radix.Description asChild><div className="mt-1 text-base text-muted [overflow-wrap:anywhere]">{description}</div></Radix.Description> : null}
+            </div>
+            <Radix.Close asChild><IconButton label="Close" size="sm"><X /></IconButton></Radix.Close>
+          </header>
+          <div className="min-h-0 overflow-y-auto px-5 py-4">{children}</div>
+          {actions ? <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{actions}</footer> : null}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}

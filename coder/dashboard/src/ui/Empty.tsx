@@ -1,0 +1,27 @@
+// Nothing here yet: what it would be, the button that makes one, the command that does the same.
+import type { LucideIcon } from "lucide-react";
+import type { ReactNode } from "react";
+
+import { CodeBox } from "./CodeBox";
+
+interface EmptyProps {
+  icon?: LucideIcon;
+  title: string;
+  children?: ReactNode;
+  actions?: ReactNode;
+  command?: string;
+  level?: 1 | 2 | 3;
+}
+
+export function Empty({ icon: Icon, title, children, actions, command, level = 2 }: EmptyProps) {
+  const Heading = `h${level}` as const;
+  return (
+    <div className="mx-auto flex max-w-lg flex-col items-center gap-3 px-4 py-12 text-center">
+      {Icon ? <span className="grid size-11 place-items-center rounded-xl border border-line bg-inset text-muted"><Icon className="size-5" aria-hidden="true" /></span> : null}
+      <Heading className="text-lg font-semibold">{title}</Heading>
+      {children ? <div className="text-base text-muted">{children}</div> : null}
+      {actions ? <div className="flex flex-wrap justify-center gap-2">{actions}</div> : null}
+      {command ? <div className="mt-1 w-full text-left"><CodeBox command={command} label="Command that does the same" /></div> : null}
+    </div>
+  );
+}

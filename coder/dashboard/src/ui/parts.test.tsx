@@ -1,0 +1,79 @@
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useState } from "react";
+import { describe, expect, it, vi } from "vitest";
+
+import { safeImage } from "./Avatar";
+import { CodeBox } from "./CodeBox";
+import { Combobox } from "./Combobox";
+import { Confirm } from "./Confirm";
+import { Markdown } from "./Markdown";
+import { ago, duration } from "./time";
+
+describe("Confirm", () => {
+  it("wants the name typed before anything is lost", async () => {
+    const act = vi.fn(async () => undefined);
+    render(<Confirm open onClose={() => undefined} title="Delete dev?" confirm="Delete" typed="dev" onConfirm={act}>All is lost.</Confirm>);
+    const button = screen.getByTestId("confirm-button");
+    expect(button).toBeDisabled();
+    await userEvent.type(screen.getByTestId("delete-dialog-name-confirmation"), "de");
+    expect(button).toBeDisabled();
+    await userEvent.type(screen.getByTestId("delete-dialog-name-confirmation"), "v{Enter}");
+    expect(act).toHaveBeenCalledOnce();
+  });
+
+  it("stays open and says why when it fails", async () => {
+    const close = vi.fn();
+    render(<Confirm open onClose={close} title="Delete dev?" confirm="Delete" onConfirm={() => Promise.reject(new Error("It is in use."))}>All is lost.</Confirm>);
+    await userEvent.click(screen.getByTestId("confirm-button"));
+    expect(await screen.findByRole("alert")).toHaveTextContent("It is in use.");
+    expect(close).not.toHaveBeenCalled();
+  });
+});
+
+describe("CodeBox", () => {
+  it("hides the token until asked for", async () => {
+    render(<CodeBox label="Command" command={'CODER_AGENT_TOKEN="abc" sh'} />);
+    expect(screen.getByTestId("command")).not.toHaveTextContent("abc");
+    await userEvent.click(screen.getByRole("button", { name: "Show token" }));
+    expect(screen.getByTestId("command")).toHaveTextContent('CODER_AGENT_TOKEN="abc" sh');
+  });
+});
+
+describe("Combobox", () => {
+  it("finds one among five thousand by keyboard", async () => {
+    const options = Array.from({ length: 5000 }, (_, index) => ({ value: `v${index}`, text: `Region ${index}` }));
+    const Example = () => {
+      const [value, setValue] = useState("");
+      return <Combobox label="Region" value={value} onChange={setValue} options={options} />;
+    };
+    render(<Example />);
+    await userEvent.click(screen.getByRole("combobox", { name: "Region" }));
+    expect(screen.getAllByRole("option")).toHaveLength(100);
+    await userEvent.type(screen.getByRole("searchbox"), "4711{Enter}");
+    expect(screen.getByRole("combobox", { name: "Region" })).toHaveTextContent("Region 4711");
+  });
+});
+
+describe("Markdown", () => {
+  it.each(["<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "[a](javascript:alert(1))", "![a](javascript:alert(1))", '<a href="javascript:alert(1)">a</a>'])("%s runs nothing", (text) => {
+    const { container } = render(<Markdown text={text} />);
+    expect(container.querySelector("script, [onerror], [href^='javascript'], [src^='javascript']")).toBeNull();
+  });
+});
+
+describe("pictures", () => {
+  it.each([["javascript:alert(1)", null], ["data:text/html,x", null], ["/icon/docker.svg", "/icon/docker.svg"], ["https://example.com/a.png", "https://example.com/a.png"], ["", null]])("%s → %s", (source, result) => {
+    expect(safeImage(source)).toBe(result);
+  });
+});
+
+describe("moments", () => {
+  const now = Date.parse("2026-01-02T00:00:00Z");
+  it.each([["2026-01-01T23:59:50Z", "just now"], ["2026-01-01T22:00:00Z", "2 hours ago"], ["2026-01-01T00:00:00Z", "1 day ago"], ["2026-01-02T03:00:00Z", "in 3 hours"], ["0001-01-01T00:00:00Z", "never"], ["", "never"]])("%s is %s", (at, words) => {
+    expect(ago(at, now)).toBe(words);
+  });
+  it.each([[400, "0.4s"], [42_000, "42s"], [125_000, "2m 5s"], [11_400_000, "3h 10m"]])("%d ms is %s", (ms, words) => {
+    expect(duration(ms)).toBe(words);
+  });
+});
