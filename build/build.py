@@ -1,33 +1,37 @@
-"""Builds the single binary for this platform: PyInstaller's folder behind the unpack-once launcher.
+"""Builds the single binary: PyInstaller's folder behind the unpack-once launcher.
 
-    python build/build.py [--out DIR] [--work DIR] [--pure]
+    python build/build.py [--out DIR] [--work DIR] [--pure] [--slim]
+    python build/build.py --platform all           # the Linux set, in Debian roots of its own (roots.py)
 
-The mesh's hot modules are compiled (compiled.py) unless --pure says otherwise or mypy is not installed. The result is
-`coder-<os>-<arch>`, the name under which a server offers it at /bin. A stamp of the sources beside it lets a second run
-return at once. Needs gcc and zlib's static library (Debian: gcc zlib1g-dev binutils).
+The mesh's hot modules are compiled (compiled.py) unless --pure says otherwise or mypy is not installed; that happens
+beside PyInstaller's work, and what was compiled is kept by the hash of its sources. The result is
+`coder-<os>-<arch>`, the name under which a server offers it at /bin, and `coder-slim-<os>-<arch>`, the part of it that
+is agent and command line (editions.py). A stamp of the sources beside it lets a second run return at once. Needs gcc,
+zstd and its static library (Debian: gcc binutils zstd libzstd-dev).
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
 import importlib.util
-import io
 import os
-import platform
 import shutil
-import struct
 import subprocess
 import sys
-import tarfile
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import compiled
+import libc
+import modules
+import packing
 
 ROOT = Path(__file__).resolve().parent.parent
-MAGIC = b"CODERPK1"
-KEY_LENGTH = 32
+LAUNCHER = ("launcher.c", "unpack.c", "host_libc.c", "command_client.c")
+LEVEL, QUICK_LEVEL = 19, 3
+"""Of compression: the first takes half a minute and a fifth off the size."""
 ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "armv7"}
 DEFAULT_OUT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "bin"
 
@@ -38,25 +42,56 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=None, help="PyInstaller's work folder (default: below --out)")
     parser.add_argument("--force", action="store_true", help="build even if nothing changed")
     parser.add_argument("--pure", action="store_true", help="do not compile the mesh's hot modules: quicker to build")
+    parser.add_argument("--quick", action="store_true", help="compress less: quicker to build")
+    parser.add_argument("--slim", action="store_true", help="only the slim program: agent and command line")
+    parser.add_argument("--platform", default="", help="all, or a list such as linux-amd64,linux-arm64")
     args = parser.parse_args()
-    name = f"coder-{sys.platform}-{ARCHITECTURES.get(platform.machine().lower(), platform.machine())}"
+    if args.platform:
+        import roots
+
+        return roots.build_platforms(args.platform, args.out, [word for word in sys.argv[1:] if word == "--pure"])
+    return build_here(args)
+
+
+def build_here(args: argparse.Namespace) -> int:
+    """For this machine's own system and processor."""
+    name = f"coder-{sys.platform}-{ARCHITECTURES.get(libc.machine(), libc.machine())}"
+    slim_name = name.replace("coder-", "coder-slim-", 1)
     binary, stamp = args.out / name, args.out / f"{name}.stamp"
     sources = source_hash()
-    # A compiled program serves whoever would be content with a plain one.
+    # A compiled program serves whoever would be content with a plain one, a full one whoever wants the slim.
     wanted = [f"{sources} compiled"] + [f"{sources} pure"] * (args.pure or not can_compile())
+    wanted += [f"{line} slim" for line in wanted] if args.slim else []
     if not args.force and binary.exists() and stamp.exists() and stamp.read_text() in wanted:
         print(f"{binary} is up to date", file=sys.stderr)
         return 0
     check_tools()
-    work = args.work or args.out / "work"
-    root = ROOT if wanted[-1].endswith("pure") else compiled_copy(work)
-    folder = run_pyinstaller(root, work)
-    launcher = compile_launcher(work)
+    work = (args.work or args.out / "work").resolve()
+    pure = args.pure or not can_compile()
+    editions = ["slim"] if args.slim else ["slim", "full"]
+    with ThreadPoolExecutor() as beside:
+        shared = None if pure else beside.submit(compiled_modules, args.out.resolve() / "compiled")
+        folders = list(beside.map(lambda edition: run_pyinstaller(work, edition), editions))
+        for folder in folders:
+            modules.convert(folder, ROOT, shared.result() if shared else None, folders[0])
+    if libc.has_glibc():
+        libc.bundle(folders[0])
+    launcher = compile_launcher(work, libc.launcher_flags(folders)).read_bytes()
     args.out.mkdir(parents=True, exist_ok=True)
-    assemble(launcher, folder, binary)
-    stamp.write_text(wanted[-1])
+    print("packing …", file=sys.stderr)
+    level = QUICK_LEVEL if args.pure or args.quick else LEVEL
+    slim = packing.pack(folders[0], level)
+    packing.write(args.out / slim_name, packing.slim_program(launcher, slim))
+    if args.slim:
+        packing.write(binary, packing.slim_program(launcher, slim))
+    else:
+        rest = packing.pack(folders[1], level, without=folders[0])
+        packing.write(binary, packing.full_program(launcher, slim, rest))
+    stamp.write_text(f"{sources} {'pure' if pure else 'compiled'}{' slim' if args.slim else ''}")
     shutil.rmtree(work, ignore_errors=True)
-    print(f"{binary} ({binary.stat().st_size >> 20} MiB)", file=sys.stderr)
+    kind = "of plain Python (--pure, or no mypy to compile the mesh with)" if pure else "with compiled modules"
+    sizes = ", ".join(f"{made} ({made.stat().st_size / 1e6:.1f} MB)" for made in (binary, args.out / slim_name))
+    print(f"built {kind}: {sizes}", file=sys.stderr)
     return 0
 
 
@@ -75,87 +110,62 @@ def _ignored(path: Path) -> bool:
 
 
 def check_tools() -> None:
-    missing = [tool for tool in ("gcc", "strip", "objdump") if shutil.which(tool) is None]
+    missing = [tool for tool in ("gcc", "strip", "objdump", "zstd") if shutil.which(tool) is None]
     if missing:
-        raise SystemExit(f"build: {', '.join(missing)} not found; on Debian: apt-get install gcc binutils zlib1g-dev")
+        raise SystemExit(
+            f"build: {', '.join(missing)} not found; on Debian: apt-get install gcc binutils zstd libzstd-dev"
+        )
 
 
 def can_compile() -> bool:
     return importlib.util.find_spec("mypyc") is not None and importlib.util.find_spec("setuptools") is not None
 
 
-def compiled_copy(work: Path) -> Path:
-    """A copy of the sources with the hot modules compiled beside them, which import prefers."""
-    print("compiling the mesh (a minute or two) …", file=sys.stderr)
-    target = work / "compiled"
-    compiled.copy_tree(target, whole=False)
-    compiled.compile_tree(target)
-    return target
+def compiled_modules(cache: Path) -> Path:
+    """A folder with the shared objects of the hot modules, in the places of their sources."""
+    kept = cache / compiled.source_hash()
+    if kept.exists():
+        return kept
+    print("compiling the mesh (about a minute) …", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="coder-compiled-") as folder:
+        target = Path(folder)
+        compiled.copy_tree(target, whole=False)
+        compiled.compile_tree(target)
+        shutil.rmtree(cache, ignore_errors=True)  # one is enough
+        temporary = cache / "new"
+        for path in sorted(target.rglob("*.so")):
+            place = temporary / path.relative_to(target)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, place)
+            subprocess.run(["strip", str(place)], check=True)
+        temporary.replace(kept)
+    return kept
 
 
-def run_pyinstaller(root: Path, work: Path) -> Path:
-    print("collecting the program (about a minute) …", file=sys.stderr)
+def run_pyinstaller(work: Path, edition: str) -> Path:
+    print(f"collecting the {edition} program (about a minute) …", file=sys.stderr)
     command = [
         sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
-        f"--distpath={work / 'dist'}", f"--workpath={work / 'pyinstaller'}", str(root / "build" / "coder.spec"),
+        f"--distpath={work / edition}", f"--workpath={work / f'{edition}-work'}", str(ROOT / "build" / "coder.spec"),
     ]  # fmt: skip
-    # The program has no sources to read its own API's description from: it brings it along.
-    description = work.resolve() / "openapi.json"
     work.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "generate-openapi"), str(description)], check=True)
-    subprocess.run(command, check=True, cwd=root, env={**os.environ, "CODER_OPENAPI": str(description)})
-    return work / "dist" / "coder"
+    # Hashes of strings decide the order of names in code objects; the date goes into archives.
+    env = {**os.environ, "CODER_EDITION": edition, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "315532800"}
+    if edition == "full":
+        # The program has no sources to read its own API's description from: it brings it along.
+        env["CODER_OPENAPI"] = str(work / "openapi.json")
+        subprocess.run([sys.executable, str(ROOT / "scripts/generate-openapi"), env["CODER_OPENAPI"]], check=True)
+    subprocess.run(command, check=True, cwd=ROOT, env=env)
+    return work / edition / "coder"
 
 
-def compile_launcher(work: Path) -> Path:
+def compile_launcher(work: Path, flags: list[str]) -> Path:
     target = work / "launcher"
-    command = [
-        "gcc",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-static",
-        "-s",
-        "-o",
-        str(target),
-        str(ROOT / "build/launcher.c"),
-        "-lz",
-    ]
+    sources = [str(ROOT / "build" / name) for name in LAUNCHER]
+    command = ["gcc", "-O2", "-Wall", "-Wextra", "-static", "-s", *flags, "-o", str(target), *sources, "-lzstd"]
     if subprocess.run(command, check=False).returncode != 0:
-        raise SystemExit("build: the launcher did not compile; on Debian: apt-get install gcc zlib1g-dev")
+        raise SystemExit("build: the launcher did not compile; on Debian: apt-get install gcc libzstd-dev")
     return target
-
-
-def assemble(launcher: Path, folder: Path, binary: Path) -> None:
-    """[launcher][payload][offset][key][magic], written beside and renamed, so that a server never serves half of it."""
-    payload = pack(folder)
-    head = launcher.read_bytes()
-    key = hashlib.sha256(payload).hexdigest()[:KEY_LENGTH].encode()
-    temporary = binary.with_suffix(".tmp")
-    temporary.write_bytes(head + payload + struct.pack("<Q", len(head)) + key + MAGIC)
-    temporary.chmod(0o755)
-    temporary.replace(binary)
-
-
-def pack(folder: Path) -> bytes:
-    """A gzip'd GNU tar of the folder's content with nothing of this machine in it (times, owners)."""
-    buffer = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
-    ):
-        for path in sorted(folder.rglob("*")):
-            info = tar.gettarinfo(path, str(path.relative_to(folder)))
-            info.uid = info.gid = info.mtime = 0
-            info.uname = info.gname = ""
-            if info.isreg():
-                info.type = tarfile.REGTYPE  # a hard link would need its partner unpacked first
-                info.size = path.stat().st_size
-                with path.open("rb") as file:
-                    tar.addfile(info, file)
-            else:
-                tar.addfile(info)
-    return buffer.getvalue()
 
 
 if __name__ == "__main__":

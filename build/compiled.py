@@ -2,13 +2,13 @@
 
     python build/compiled.py DIR      # a whole copy (tests and scripts too), to run tests and benchmarks in
 
-`build.py` collects the program from a smaller copy unless told otherwise. Whoever installs the wheel gets the plain
+`build.py` takes the results from a smaller copy unless told otherwise. Whoever installs the wheel gets the plain
 modules, which behave alike (docs/decisions/compiled-modules.md). Needs gcc, Python's headers and mypy.
 """
 
 from __future__ import annotations
 
-import ast
+import hashlib
 import os
 import shutil
 import subprocess
@@ -21,17 +21,29 @@ ALSO = ("coder/mesh/drivers/udp.py",)
 """Of the drivers what runs for every datagram and is no coroutine."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
-    "coder/mesh/core/tunnel/events.py": "its annotations name a class of a module that imports it: mypyc crashes",
     "coder/mesh/core/wire/derp.py": "decoded JSON has types of its own, and compiled code refuses what is not declared",
 }
 GROUP = "coder_mesh"
 """The shared object with all the code is named after it; the modules beside their sources only point there."""
 _SETUP = """
-import sys
+import os, sys
+from concurrent.futures import ThreadPoolExecutor
 from setuptools import setup
+from setuptools._distutils.ccompiler import CCompiler
 from mypyc.build import mypycify
+
+def compile_side_by_side(self, sources, output_dir=None, macros=None, include_dirs=None, debug=0,
+                         extra_preargs=None, extra_postargs=None, depends=None):
+    macros, objects, extra, options, build = self._setup_compile(
+        output_dir, macros, include_dirs, sources, depends, extra_postargs)
+    flags = self._get_cc_args(options, debug, extra_preargs)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda made: self._compile(made, *build[made], flags, extra, options), build))
+    return objects
+
+CCompiler.compile = compile_side_by_side
 setup(name={group!r}, packages=[], ext_modules=mypycify(
-    ["--follow-imports=silent", *{files!r}], opt_level="3", debug_level="0", group_name={group!r}))
+    ["--follow-imports=silent", *{files!r}], opt_level="3", debug_level="0", group_name={group!r}, multi_file=True))
 """
 
 
@@ -40,6 +52,17 @@ def hot_modules(root: Path = ROOT) -> list[str]:
     found = sorted(path for folder in HOT for path in (root / folder).rglob("*.py") if path.name != "__init__.py")
     found += [root / name for name in ALSO]
     return [name for path in found if (name := path.relative_to(root).as_posix()) not in PLAIN]
+
+
+def source_hash(root: Path = ROOT) -> str:
+    """Changes when what is compiled does: the sources with all they take types from, the compilers, their options."""
+    import mypy.version
+
+    digest = hashlib.sha256(f"{sys.version} {mypy.version.__version__} {_SETUP}".encode())
+    sources = [path for folder in ("coder/base", "coder/mesh") for path in (root / folder).rglob("*.py")]
+    for path in sorted(sources):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:32]
 
 
 def copy_tree(target: Path, *, whole: bool) -> None:
@@ -75,25 +98,13 @@ def compile_tree(target: Path) -> None:
     finally:
         (target / "pyproject.hidden").rename(target / "pyproject.toml")
         script.unlink()
-        for rest in [*(target / "build").glob("*.c"), *(target / "build").glob("*.h"), target / "build/ops.txt"]:
-            if rest.name != "launcher.c":
+        for rest in [*(target / "build").glob("*.[ch]"), target / "build/ops.txt"]:
+            if not (ROOT / "build" / rest.name).exists():
                 rest.unlink(missing_ok=True)
         for folder in (target / "build").iterdir():
             if folder.is_dir():
                 shutil.rmtree(folder)
     check_imports(target, files)
-
-
-def imports_of(target: Path) -> list[str]:
-    """What compiled modules import: PyInstaller reads source, and cannot see into shared objects."""
-    found: set[str] = set()
-    for name in hot_modules(target):
-        for node in ast.walk(ast.parse((target / name).read_text())):
-            if isinstance(node, ast.Import):
-                found.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module)
-    return sorted(found - {"__future__"})
 
 
 def check_imports(target: Path, files: list[str]) -> None:

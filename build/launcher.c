@@ -1,18 +1,19 @@
-/* The single binary: this small program with the PyInstaller folder appended as a gzip'd tar.
+/* The single binary: this small program with the PyInstaller folder appended as a compressed tar (unpack.c).
  *
  * At its first start it unpacks the payload once into a per-user cache, keyed by the payload's hash, and replaces
  * itself with the program there; later starts only exec. A one-file bundle would unpack at every start.
  *
- * Layout: [ELF][gzip'd tar][8 bytes LE: payload offset][32 hex digits: key][8 bytes: magic]
+ * Layout: [ELF][tar.zst of the slim program][tar.zst of the rest][trailer], see `struct trailer`. The slim program's
+ * file is the same without the rest: a server cuts it out of its own.
  * Safety: the cache must be a directory of ours that nobody else may write; unpacking goes to a private name and is
  * renamed when whole, so that two first starts or a kill leave nothing half-made. A shared lock held by every running
  * program keeps its files while versions unused for a month are removed.
+ * Before all that a command server is looked for, which has the program running already: command_client.c.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,211 +23,160 @@
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#define MAGIC "CODERPK1"
+#include "command_client.h"
+#include "host_libc.h"
+#include "unpack.h"
+
+#define MAGIC "CODERPK2"
 #define KEY_LEN 32
-#define TRAILER (8 + KEY_LEN + 8)
 #define KEEP_UNUSED_SECONDS (30L * 24 * 3600)
-#define PATH_SIZE 4096
+#define STALE_SECONDS (24L * 3600)
+
+struct trailer {
+    uint64_t offset;   /* of the payload; little-endian, as every machine we build for */
+    uint64_t slim_end; /* where the slim program's part ends; 0 in the slim program itself */
+    char slim_key[KEY_LEN];
+    char key[KEY_LEN]; /* of the payload: names its folder in the cache */
+    char magic[8];
+};
 
 static char self_path[PATH_SIZE];
 
-static void fail(const char *what, const char *path) {
-    fprintf(stderr, "coder: %s %s: %s\n", what, path, strerror(errno));
+/* Why a directory cannot hold programs of ours; NULL when it can. One that somebody else could write would let them
+ * run code as us. */
+static const char *unusable(const char *path) {
+    struct stat info;
+    struct statvfs volume;
+    if (make_directories(path, 0700)) return strerror(errno);
+    if (lstat(path, &info) || !S_ISDIR(info.st_mode)) return "is no directory";
+    if (info.st_uid != geteuid()) return "belongs to somebody else";
+    if (info.st_mode & (S_IWGRP | S_IWOTH)) return "can be written by others";
+    if (statvfs(path, &volume) == 0 && (volume.f_flag & ST_NOEXEC)) return "is mounted noexec";
+    return access(path, W_OK | X_OK) ? strerror(errno) : NULL;
+}
+
+static void choose_cache(char *out) {
+    static const char *const variables[] = {"XDG_CACHE_HOME", "HOME"};
+    static const char *const below[] = {"coder/dist", ".cache/coder/dist"};
+    static const char *const shared[] = {"/var/tmp", P_tmpdir};
+    const char *value, *why;
+    char fallback[64], reasons[2 * PATH_SIZE] = "";
+    if ((value = getenv("CODER_BINARY_CACHE")) && *value) {
+        join(out, value, "");
+        if (!(why = unusable(out))) return;
+        fprintf(stderr, "coder: CODER_BINARY_CACHE=%s cannot be used: %s\n", value, why);
+        exit(127);
+    }
+    snprintf(fallback, sizeof fallback, "coder-dist-%ld", (long)geteuid());
+    for (int i = 0; i < 4; i++) {
+        value = i < 2 ? getenv(variables[i]) : shared[i - 2];
+        if (!value || *value != '/') continue;
+        join(out, value, i < 2 ? below[i] : fallback);
+        if (!(why = unusable(out))) return;
+        size_t used = strlen(reasons);
+        snprintf(reasons + used, sizeof reasons - used, "%s%s %s", used ? "; " : "", out, why);
+    }
+    fprintf(stderr, "coder: no private, executable directory to unpack into (%s); set CODER_BINARY_CACHE to one\n", reasons);
     exit(127);
 }
 
-static void join(char *out, const char *left, const char *right) {
-    if (snprintf(out, PATH_SIZE, "%s%s%s", left, *right ? "/" : "", right) >= PATH_SIZE) {
-        errno = ENAMETOOLONG;
-        fail("path too long:", left);
-    }
-}
-
-static int make_directories(const char *path, mode_t mode) {
-    char copy[PATH_SIZE];
-    join(copy, path, "");
-    for (char *at = copy + 1; *at; at++) {
-        if (*at != '/') continue;
-        *at = 0;
-        if (mkdir(copy, mode) && errno != EEXIST) return -1;
-        *at = '/';
-    }
-    return mkdir(copy, mode) && errno != EEXIST ? -1 : 0;
-}
-
-/* A cache somebody else could write would let them run code as us. */
-static int usable_cache(const char *path) {
+static long age(const char *path) {
     struct stat info;
-    struct statvfs volume;
-    if (make_directories(path, 0700)) return 0;
-    if (lstat(path, &info) || !S_ISDIR(info.st_mode)) return 0;
-    if (info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH))) return 0;
-    if (statvfs(path, &volume) == 0 && (volume.f_flag & ST_NOEXEC)) return 0;
-    return access(path, W_OK | X_OK) == 0;
-}
-
-static int choose_cache(char *out) {
-    const char *value;
-    char fallback[PATH_SIZE];
-    if ((value = getenv("CODER_BINARY_CACHE")) && *value) {
-        join(out, value, "");
-        if (usable_cache(out)) return 1;
-    }
-    if ((value = getenv("XDG_CACHE_HOME")) && *value) {
-        join(out, value, "coder/dist");
-        if (usable_cache(out)) return 1;
-    }
-    if ((value = getenv("HOME")) && *value) {
-        join(out, value, ".cache/coder/dist");
-        if (usable_cache(out)) return 1;
-    }
-    snprintf(fallback, sizeof fallback, "coder-dist-%ld", (long)geteuid());
-    join(out, "/var/tmp", fallback);
-    if (usable_cache(out)) return 1;
-    join(out, P_tmpdir, fallback);
-    return usable_cache(out);
-}
-
-static unsigned long octal(const char *text, int length) {
-    unsigned long value = 0;
-    for (int i = 0; i < length && text[i] >= '0' && text[i] <= '7'; i++) value = value * 8 + (text[i] - '0');
-    return value;
-}
-
-static void read_exactly(gzFile payload, void *buffer, unsigned size) {
-    if (gzread(payload, buffer, size) != (int)size) {
-        fprintf(stderr, "coder: the program file %s is damaged; download it again\n", self_path);
-        exit(127);
-    }
-}
-
-static void write_member(gzFile payload, const char *path, unsigned long size, mode_t mode) {
-    static char block[1 << 16];
-    unsigned long padded = (size + 511) / 512 * 512;
-    int out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0755);
-    if (out < 0) fail("cannot write", path);
-    while (padded) {
-        unsigned part = padded < sizeof block ? (unsigned)padded : (unsigned)sizeof block;
-        read_exactly(payload, block, part);
-        unsigned wanted = size < part ? (unsigned)size : part;
-        if (write(out, block, wanted) != (ssize_t)wanted) fail("cannot write", path);
-        size -= wanted;
-        padded -= part;
-    }
-    if (close(out)) fail("cannot write", path);
-}
-
-static void unpack(int file, off_t offset, const char *into) {
-    char header[512], path[PATH_SIZE], long_name[PATH_SIZE] = "";
-    if (lseek(file, offset, SEEK_SET) < 0) fail("cannot read", self_path);
-    gzFile payload = gzdopen(dup(file), "rb");
-    if (!payload) fail("cannot read", self_path);
-    gzbuffer(payload, 1 << 18);
-    for (;;) {
-        read_exactly(payload, header, sizeof header);
-        if (!header[0]) break;
-        unsigned long size = octal(header + 124, 12), mode = octal(header + 100, 8);
-        if (header[156] == 'L') { /* GNU: the next member's name */
-            if (size >= sizeof long_name) fail("bad member in", self_path);
-            read_exactly(payload, long_name, (unsigned)((size + 511) / 512 * 512 < sizeof long_name
-                                                            ? (size + 511) / 512 * 512
-                                                            : sizeof long_name));
-            long_name[size] = 0;
-            continue;
-        }
-        char name[101];
-        memcpy(name, header, 100);
-        name[100] = 0;
-        join(path, into, long_name[0] ? long_name : name);
-        long_name[0] = 0;
-        size_t length = strlen(path);
-        if (length && path[length - 1] == '/') path[length - 1] = 0;
-        if (header[156] == '5') {
-            if (make_directories(path, 0755)) fail("cannot create", path);
-        } else if (header[156] == '2') {
-            char target[101];
-            memcpy(target, header + 157, 100);
-            target[100] = 0;
-            if (symlink(target, path)) fail("cannot link", path);
-        } else {
-            write_member(payload, path, size, (mode_t)mode);
-        }
-    }
-    gzclose(payload);
-}
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk) {
-    (void)info, (void)kind, (void)walk;
-    return remove(path);
+    return lstat(path, &info) || !S_ISDIR(info.st_mode) ? 0 : (long)(time(NULL) - info.st_mtime);
 }
 
 static void remove_unused(const char *cache, const char *key) {
     DIR *listing = opendir(cache);
     struct dirent *entry;
-    struct stat info;
     char path[PATH_SIZE], lock[PATH_SIZE];
     if (!listing) return;
     while ((entry = readdir(listing))) {
-        if (entry->d_name[0] == '.' || !strcmp(entry->d_name, key)) continue;
         join(path, cache, entry->d_name);
-        if (lstat(path, &info) || !S_ISDIR(info.st_mode) || time(NULL) - info.st_mtime < KEEP_UNUSED_SECONDS) continue;
+        if (!strncmp(entry->d_name, ".new-", 5) && age(path) > STALE_SECONDS) remove_tree(path); /* killed half-way */
+        if (entry->d_name[0] == '.' || !strcmp(entry->d_name, key) || age(path) < KEEP_UNUSED_SECONDS) continue;
         join(lock, path, ".lock");
         int held = open(lock, O_RDONLY | O_CLOEXEC);
-        if (held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0) nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        if (held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0) remove_tree(path);
         if (held >= 0) close(held);
     }
     closedir(listing);
 }
 
-static void install(int file, off_t offset, const char *cache, const char *key, const char *target) {
-    char private_name[64], temporary[PATH_SIZE], lock[PATH_SIZE];
-    snprintf(private_name, sizeof private_name, ".new-%ld-%ld", (long)getpid(), (long)time(NULL));
-    join(temporary, cache, private_name);
-    if (mkdir(temporary, 0700)) fail("cannot create", temporary);
-    unpack(file, offset, temporary);
-    join(lock, temporary, ".lock");
-    int made = open(lock, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+static void install(int file, off_t offset, off_t end, const char *cache, const char *key, const char *target) {
+    char temporary[PATH_SIZE], aside[PATH_SIZE], inside[PATH_SIZE];
+    join(temporary, cache, ".new-XXXXXX");
+    if (!mkdtemp(temporary)) fail("cannot create", temporary);
+    unpack(file, offset, end, temporary, self_path);
+    join(inside, temporary, ".lock");
+    int made = open(inside, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (made >= 0) close(made);
     if (rename(temporary, target)) {
-        /* Somebody else was first; theirs is the same. */
-        nftw(temporary, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-        if (access(target, X_OK)) fail("cannot create", target);
+        join(inside, target, "coder");
+        if (!access(inside, X_OK)) { /* somebody else was first; theirs is the same */
+            remove_tree(temporary);
+        } else { /* a cleaner of temporary files has been there */
+            join(aside, cache, ".new-XXXXXX");
+            if (!mkdtemp(aside) || rename(target, aside) || rename(temporary, target)) {
+                int why = errno;
+                remove_tree(temporary);
+                errno = why;
+                fail("cannot create", target);
+            }
+            remove_tree(aside);
+        }
     }
     remove_unused(cache, key);
 }
 
+/* Reads the file's end. The caller's key is terminated. */
+static off_t read_trailer(int file, struct trailer *trailer, char *key) {
+    off_t size = file < 0 ? -1 : lseek(file, 0, SEEK_END), end = size - (off_t)sizeof *trailer;
+    if (end < 0 || pread(file, trailer, sizeof *trailer, end) != (ssize_t)sizeof *trailer ||
+        memcmp(trailer->magic, MAGIC, sizeof trailer->magic) || trailer->offset >= (uint64_t)end)
+        damaged(self_path);
+    for (int i = 0; i < KEY_LEN; i++) {
+        key[i] = trailer->key[i];
+        if (!strchr("0123456789abcdef", key[i]) || !key[i]) damaged(self_path);
+    }
+    key[KEY_LEN] = 0;
+    return end;
+}
+
+/* As build/starter.c would, which then need not start twice; the person's own value waits for children. */
+static void set_library_path(const char *target, const char *program) {
+    const char *given = getenv("LD_LIBRARY_PATH");
+    char internal[PATH_SIZE], path[2 * PATH_SIZE];
+    join(internal, target, "_internal");
+    if (given) setenv("LD_LIBRARY_PATH_ORIG", given, 1);
+    else unsetenv("LD_LIBRARY_PATH_ORIG");
+    if (snprintf(path, sizeof path, given && *given ? "%s:%s" : "%s", internal, given) >= (int)sizeof path) return;
+    setenv("LD_LIBRARY_PATH", path, 1);
+    setenv("_PYI_APPLICATION_HOME_DIR", internal, 1);
+    setenv("_PYI_ARCHIVE_FILE", program, 1); /* who is run by the loader of the payload knows only that one's name */
+}
+
 int main(int argc, char **argv) {
-    char trailer[TRAILER], key[KEY_LEN + 1], cache[PATH_SIZE], target[PATH_SIZE], program[PATH_SIZE], lock[PATH_SIZE];
-    uint64_t offset;
-    (void)argc;
+    struct trailer trailer;
+    char key[KEY_LEN + 1], cache[PATH_SIZE], target[PATH_SIZE], program[PATH_SIZE], lock[PATH_SIZE];
     ssize_t length = readlink("/proc/self/exe", self_path, sizeof self_path - 1);
     if (length < 0) fail("cannot find", "/proc/self/exe");
     self_path[length] = 0;
     int file = open(self_path, O_RDONLY | O_CLOEXEC);
-    off_t size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
-    if (size < TRAILER || pread(file, trailer, TRAILER, size - TRAILER) != TRAILER ||
-        memcmp(trailer + 8 + KEY_LEN, MAGIC, 8)) {
-        fprintf(stderr, "coder: the program file %s is damaged; download it again\n", self_path);
-        return 127;
-    }
-    memcpy(&offset, trailer, 8);
-    memcpy(key, trailer + 8, KEY_LEN);
-    key[KEY_LEN] = 0;
-    if (!choose_cache(cache)) {
-        fprintf(stderr, "coder: no private, executable directory to unpack into; set CODER_BINARY_CACHE to one\n");
-        return 127;
-    }
+    off_t end = read_trailer(file, &trailer, key);
+    setenv("CODER_SELF", self_path, 1);
+    int wants_server = run_warm(key, argc, argv);
+    choose_cache(cache);
     join(target, cache, key);
     join(program, target, "coder");
-    if (access(program, X_OK)) install(file, (off_t)offset, cache, key, target);
+    if (access(program, X_OK)) install(file, (off_t)trailer.offset, end, cache, key, target);
     close(file);
     utimensat(AT_FDCWD, target, NULL, 0); /* in use: see remove_unused */
     join(lock, target, ".lock");
     int held = open(lock, O_RDONLY);
     if (held >= 0) flock(held, LOCK_SH | LOCK_NB);
-    setenv("CODER_SELF", self_path, 1);
-    execv(program, argv);
+    set_library_path(target, program);
+    if (wants_server) start_command_server(program, exec_program);
+    exec_program(program, argv, environ);
     fail("cannot start", program);
 }

