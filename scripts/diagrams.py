@@ -14,9 +14,10 @@ sys.path.insert(0, str(ROOT))
 TARGET = ROOT / "docs/protocol/state-machines.md"
 
 from coder.agent import lifecycle  # noqa: E402
-from coder.domain import builds, jobs  # noqa: E402
+from coder.domain.provisioning import jobs  # noqa: E402
+from coder.domain.workspaces import builds  # noqa: E402
 from coder.mesh.core.paths import mtu, portmapping, selector  # noqa: E402
-from coder.mesh.core.stack import states  # noqa: E402
+from coder.mesh.core.stack.tcp import states  # noqa: E402
 from coder.mesh.core.tunnel import constants, timers  # noqa: E402
 from coder.rpc.proto import agent_pb2  # noqa: E402
 
@@ -43,16 +44,16 @@ it as an error.
 
 def tcp() -> str:
     usual = [
-        (before.name, after.name, fact.value)
-        for (before, fact), after in states.TABLE.items()
-        if fact is not states.Fact.DIED
+        (before.name, after.name, event.value)
+        for (before, event), after in states.TABLE.items()
+        if event is not states.TcpEvent.DIED
     ]
     return f"""## A TCP connection of the overlay
 
-`coder/mesh/core/stack/states.py`. Listening is an object of its own there, not a state. From every state the fact
-"{states.Fact.DIED.value}" (reset, aborted or given up) leads to CLOSED; those arrows are left out.
+`coder/mesh/core/stack/tcp/states.py`. Listening is an object of its own there, not a state. From every state the event
+"{states.TcpEvent.DIED.value}" (reset, aborted or given up) leads to CLOSED; those arrows are left out.
 
-{diagram(usual, start=states.State.CLOSED.name)}
+{diagram(usual, start=states.TcpState.CLOSED.name)}
 """
 
 
@@ -68,7 +69,7 @@ def path() -> str:
 `coder/mesh/core/paths/selector.py`. RELAYED sends by the relay, DIRECT by UDP, DOUBTFUL by both. A pong is trusted for
 {selector.TRUST:g} s; doubt lasts {selector.DOUBT:g} s.
 
-{diagram(arrows, start=selector.State.RELAYED.name)}
+{diagram(arrows, start=selector.PathState.RELAYED.name)}
 
 {table(("state", "event", "next", "takes the address", "trust begins anew", "forgets the address"), rows)}
 """
@@ -83,25 +84,27 @@ def size() -> str:
 payload, tried in this order: {rungs}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
 again after {mtu.RAISE_AFTER / 60:g} minutes.
 
-{diagram(arrows, start=mtu.State.SEARCHING.name)}
+{diagram(arrows, start=mtu.MtuState.SEARCHING.name)}
 """
 
 
 def port() -> str:
-    always = {portmapping.Event.WANTED, portmapping.Event.UNWANTED}
+    always = {portmapping.MappingEvent.WANTED, portmapping.MappingEvent.UNWANTED}
     arrows = [
         (before.name, after.name, event.value)
         for (before, event), after in portmapping.TABLE.items()
-        if event not in always or (before, after) == (portmapping.State.IDLE, portmapping.State.ASKING_PCP)
+        if event not in always
+        or (before, after) == (portmapping.MappingState.IDLE, portmapping.MappingState.ASKING_PCP)
     ]
+    mapping, events = portmapping.MappingState, portmapping.MappingEvent
     return f"""## A port of the router's
 
-`coder/mesh/core/paths/portmapping.py`. From every state "{portmapping.Event.WANTED.value}" (the network changed) leads
-to {portmapping.State.ASKING_PCP.name} and "{portmapping.Event.UNWANTED.value}" to {portmapping.State.IDLE.name}; those
+`coder/mesh/core/paths/portmapping.py`. From every state "{events.WANTED.value}" (the network changed) leads
+to {mapping.ASKING_PCP.name} and "{events.UNWANTED.value}" to {mapping.IDLE.name}; those
 arrows are left out. A mapping is asked for {portmapping.LIFETIME} s; no and silence hold for
 {portmapping.ASK_AGAIN:g} s.
 
-{diagram(arrows, start=portmapping.State.IDLE.name)}
+{diagram(arrows, start=mapping.IDLE.name)}
 """
 
 
@@ -149,8 +152,8 @@ def workspace() -> str:
     heads = ("transition / job", *jobs.STATUSES)
     return f"""## The status of a workspace
 
-`coder/domain/builds.py`. A workspace has no status of its own: it is the status of its newest build's job
-(`coder/domain/jobs.py`), seen through the build's transition.
+`coder/domain/workspaces/builds.py`. A workspace has no status of its own: it is the status of its newest build's job
+(`coder/domain/provisioning/jobs.py`), seen through the build's transition.
 
 {table(heads, rows)}
 """
