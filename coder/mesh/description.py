@@ -10,7 +10,7 @@ from typing import Literal
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap
-from coder.mesh.core.wire.address import Endpoint as UdpAddress
+from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.drivers.derp_client import RelayStatus
 from coder.mesh.drivers.transport import DerpDialer, LatencyProbe
 

@@ -5,15 +5,17 @@ Lives here: errors of the rim. The root, and those of the sans-I/O core, live in
 
 from __future__ import annotations
 
-from coder.mesh.core.errors import MeshError
+from coder.mesh.core.errors import CryptoError, MeshError, WireError
 
 __all__ = [
+    "CryptoError",
     "MeshError",
     "NodeClosedError",
     "RelayError",
     "UdpUnavailableError",
     "UnknownPeerError",
     "UnreachableError",
+    "WireError",
 ]
 
 

@@ -1,5 +1,8 @@
 """The front door of the mesh: open a node, install peers, dial, listen, ping.
 
+Beside it stand `keys`, `derp_map`, `relay`, `netcheck`, `gateway`, `description`, `trace` and `errors`; nobody outside
+of `coder/mesh` imports anything else of it (a contract in pyproject.toml).
+
 Lives here: the public verbs and the composition of core and drivers. A node knows peers only by what `set_peer` says;
 who tells it (a coordinator, a test) is not its business.
 """
@@ -23,16 +26,16 @@ from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.probing import SESSION_ACTIVE, PingAnswered
-from coder.mesh.core.paths.selector import State
+from coder.mesh.core.paths.selector import PathState
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.wire import ip4
-from coder.mesh.core.wire.address import Endpoint as UdpAddress
-from coder.mesh.core.wire.address import parse_endpoint_untrusted
+from coder.mesh.core.wire.address import UdpAddress, parse_endpoint_untrusted
 from coder.mesh.description import NodeConfig, NodeStatus, OverlayAddress, PeerConfig, PeerStatus, PingResult, SelfInfo
 from coder.mesh.drivers.derp_client import RelayPool, RelayStatus
 from coder.mesh.drivers.memory import keep_freed_memory
 from coder.mesh.drivers.netcheck import Netcheck
 from coder.mesh.drivers.overlay import Forward, Overlay, TcpListener, UdpFlow, UdpForward, UdpPort
+from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.drivers.pump import Pump
 from coder.mesh.drivers.streams import TcpStream
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport, LatencyProbe
@@ -58,6 +61,7 @@ __all__ = [
     "UdpFlow",
     "UdpPort",
     "open_node",
+    "pipe_pair",
 ]
 
 PING_TIMEOUT = 5.0
@@ -165,7 +169,7 @@ class Node:
         says about others must not be able to stop us, hence no exception.
         """
         try:
-            peer = core.PeerConfig(
+            peer = core.PeerParameters(
                 config.public_key,
                 config.disco_key,
                 tuple(_overlay_address(ip) for ip in config.allowed_ips),
@@ -220,7 +224,7 @@ class Node:
         """Serve datagrams to ports nobody bound: `forward(flow)` runs once per peer's port and port of ours."""
         self._overlay.set_udp_forward(forward)
 
-    # -- routing for others (a hub) ---------------------------------------------------------------------------------
+    # -- routing for others (a gateway) -------------------------------------------------------------------------------
     def set_router(self, route: Callable[[list[bytes]], list[bytes]] | None) -> None:
         """Show `route` every arrived inner packet; it keeps those for others and returns ours."""
         self.endpoint.route = route
@@ -365,7 +369,7 @@ class Node:
         """A handshake completed."""
         self._trace("handshake", peer=peer.hex())
 
-    def on_path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+    def on_path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
         """Data takes another way."""
         self._trace("path", peer=peer.hex(), state=state.value, to=address)
 

@@ -1,7 +1,7 @@
-"""What a node did, as facts with times: tests wait for them, `coder debug trace` prints them.
+"""What a node did, as events with times: tests wait for them, `coder debug trace` prints them.
 
-A `Trace` is what `NodeConfig.trace` wants. Facts are short nouns (`path`, `handshake`, `relay`, `pong`, `rebind`);
-their fields are plain values. Only the newest facts are kept, so that a trace may stay on for ever.
+A `Trace` is what `NodeConfig.trace` wants. Events are short nouns (`path`, `handshake`, `relay`, `pong`, `rebind`);
+their fields are plain values. Only the newest events are kept, so that a trace may stay on for ever.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 import trio
 
-MAX_FACTS = 4096
+from coder.mesh.drivers.pcap import PcapWriter
+
+__all__ = ["MAX_EVENTS", "PcapWriter", "Trace", "TraceEvent"]
+
+MAX_EVENTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class TraceEvent:
     """Something that happened."""
 
     at: float
@@ -30,31 +34,31 @@ class Fact:
 
 
 class Trace:
-    """Remembers facts. `on_fact` sees each as it comes."""
+    """Remembers events. `on_event` sees each as it comes."""
 
-    def __init__(self, on_fact: Callable[[Fact], None] | None = None) -> None:
-        self.facts: deque[Fact] = deque(maxlen=MAX_FACTS)
-        self._on_fact = on_fact
+    def __init__(self, on_event: Callable[[TraceEvent], None] | None = None) -> None:
+        self.events: deque[TraceEvent] = deque(maxlen=MAX_EVENTS)
+        self._on_event = on_event
         self._changed = trio.Event()
 
     def __call__(self, name: str, fields: Mapping[str, object]) -> None:
-        fact = Fact(trio.current_time(), name, dict(fields))
-        self.facts.append(fact)
-        if self._on_fact is not None:
-            self._on_fact(fact)
+        event = TraceEvent(trio.current_time(), name, dict(fields))
+        self.events.append(event)
+        if self._on_event is not None:
+            self._on_event(event)
         self._changed.set()
         self._changed = trio.Event()
 
-    def find(self, name: str, **fields: object) -> Fact | None:
-        """The first remembered fact of that name with these fields."""
-        return next((fact for fact in self.facts if fact.matches(name, fields)), None)
+    def find(self, name: str, **fields: object) -> TraceEvent | None:
+        """The first remembered event of that name with these fields."""
+        return next((event for event in self.events if event.matches(name, fields)), None)
 
     def names(self) -> list[str]:
         """What happened, in order."""
-        return [fact.name for fact in self.facts]
+        return [event.name for event in self.events]
 
-    async def wait(self, name: str, **fields: object) -> Fact:
-        """Returns when such a fact was (or is already) remembered."""
+    async def wait(self, name: str, **fields: object) -> TraceEvent:
+        """Returns when such a event was (or is already) remembered."""
         while (found := self.find(name, **fields)) is None:
             await self._changed.wait()
         return found

@@ -2,7 +2,7 @@
 
 Lives here: where each datagram and each packet goes. What the parts decide is theirs (`tunnel/`, `paths/`, `stack/`);
 sockets, relay connections and sleeping are the drivers' (`drivers/pump.py`).
-Obeys derp-disco-stun.md sections 4 (demultiplexing), 5 (disco) and 7 (TSMP).
+Obeys docs/protocol/disco.md.
 
 The way in: `receive_udp` and `receive_relay` once per batch, then `flush`. The way out: `Sink`, called synchronously,
 so that a superbuffer can be reused as soon as it has been handed over.
@@ -17,19 +17,19 @@ from typing import Protocol
 from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
 from coder.mesh.core.errors import CryptoError, WireError
-from coder.mesh.core.paths.agenda import Agenda
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.mtu import STANDARD
 from coder.mesh.core.paths.peermap import PeerMap
 from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendPing
 from coder.mesh.core.paths.relays import RelayRoutes
-from coder.mesh.core.paths.selector import State
-from coder.mesh.core.stack.demux import unpadded
+from coder.mesh.core.paths.selector import PathState
+from coder.mesh.core.paths.timer_queue import TimerQueue
+from coder.mesh.core.stack.transmit import unpadded
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.events import HandshakeCompleted
 from coder.mesh.core.tunnel.peer import Tunnel
 from coder.mesh.core.wire import disco
-from coder.mesh.core.wire.address import Endpoint as UdpAddress
+from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.core.wire.batch import Batch, TxBuf
 from coder.mesh.core.wire.stun import is_stun
 from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
@@ -48,7 +48,7 @@ _LATELY = 1.0
 """Ours: seconds; much less than what makes a session inactive."""
 
 
-class Host(Protocol):
+class IpStack(Protocol):
     """The TCP/IP stack as the endpoint sees it; `stack.interface.Stack` is one."""
 
     def input_batch(self, packets: list[bytes], now: float) -> None:
@@ -113,12 +113,12 @@ class Sink(Protocol):
     def peer_alive(self, peer: PublicKey) -> None:
         """A WireGuard handshake with the peer completed."""
 
-    def path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+    def path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
         """Data to the peer takes another way from now on."""
 
 
 @dataclass(frozen=True, slots=True)
-class PeerConfig:
+class PeerParameters:
     """What the coordinator says about a peer."""
 
     public_key: PublicKey
@@ -135,7 +135,7 @@ class PeerConfig:
 class Peer:
     """An installed peer."""
 
-    config: PeerConfig
+    config: PeerParameters
     tunnel: Tunnel
     paths: PeerPaths
     box: SharedBox | None
@@ -144,7 +144,7 @@ class Peer:
     """Transaction and origin of the last ping answered: repeats are not answered again."""
     relayed_bytes: int = 0
     direct_bytes: int = 0
-    seen_state: State = State.RELAYED
+    seen_state: PathState = PathState.RELAYED
     """Of its selector, when the stack was last told."""
     seen_carries: int = STANDARD
     """What its direct path carries, when the stack was last told."""
@@ -159,7 +159,7 @@ class Endpoint:
         self,
         private_key: PrivateKey,
         disco_key: PrivateKey,
-        stack: Host,
+        stack: IpStack,
         sink: Sink,
         random: Random,
         *,
@@ -180,11 +180,11 @@ class Endpoint:
         self.tap: Callable[[Sequence[bytes], bool], None] | None = None
         """Sees every inner packet; True: on its way out. Costs a copy per packet, so only while somebody looks."""
         self.route: Callable[[list[bytes]], list[bytes]] | None = None
-        """Takes arrived packets that are for others and returns those for our own stack (a node that is a hub)."""
+        """Takes arrived packets that are for others and returns those for our own stack (a node that is a gateway)."""
         self._disco_private = disco_key
         self._by_disco: dict[bytes, list[Peer]] = {}
         self._by_address: PeerMap[Peer] = PeerMap()
-        self._agenda: Agenda[Peer] = Agenda()
+        self._timer_queue: TimerQueue[Peer] = TimerQueue()
         self._random = random
         self._mtu = mtu
         self._txbuf = TxBuf(mtu)
@@ -196,7 +196,7 @@ class Endpoint:
         """Peers whose bulk data waits, and for the queue of which region."""
 
     # -- peers ------------------------------------------------------------------------------------------------------
-    def set_peer(self, config: PeerConfig, now: float) -> None:
+    def set_peer(self, config: PeerParameters, now: float) -> None:
         """Install or update a peer. CryptoError when its WireGuard key is unusable."""
         peer = self.peers.get(config.public_key)
         if peer is None:
@@ -235,7 +235,7 @@ class Endpoint:
         if not others:
             del self._by_disco[peer.config.disco_key]
         self._by_address.forget(peer)
-        self._agenda.set(peer, None)
+        self._timer_queue.set(peer, None)
         self._waiting_calls.pop(peer, None)
         self.routes.forget(key)
         self.device.remove_peer(PublicKey(key))
@@ -373,7 +373,7 @@ class Endpoint:
                 self._transmit(peer, [datagram], now, counts=not _is_keepalive(datagram))
         for event in received.events:
             if isinstance(event, HandshakeCompleted):
-                self.sink.peer_alive(event.tunnel.remote)
+                self.sink.peer_alive(event.peer)
 
     # -- disco ------------------------------------------------------------------------------------------------------
     def _receive_disco(self, datagram: bytes, origin: Address | int, relayed_by: bytes, now: float) -> None:
@@ -388,33 +388,33 @@ class Endpoint:
         except (WireError, CryptoError):
             return
         peer = peers[0]
-        if isinstance(message, disco.Ping):
+        if isinstance(message, disco.DiscoPing):
             claimed = self.peers.get(message.node_key)
             if claimed in peers:
                 peer = claimed
             self._on_ping(peer, message, origin, now)
-        elif isinstance(message, disco.Pong):
+        elif isinstance(message, disco.DiscoPong):
             self._on_pong(peers, message, origin, now)
         elif relayed_by:
             claimed = self.peers.get(relayed_by)
             if claimed in peers:
                 self._do(claimed, claimed.paths.on_call_me_maybe(message.endpoints, now), now)
 
-    def _on_ping(self, peer: Peer, ping: disco.Ping, origin: Address | int, now: float) -> None:
+    def _on_ping(self, peer: Peer, ping: disco.DiscoPing, origin: Address | int, now: float) -> None:
         seen = (ping.tx_id, origin)
         if peer.last_ping == seen:
             return
         peer.last_ping = seen
         if isinstance(origin, int):
-            pong = disco.Pong(ping.tx_id, UdpAddress(_PSEUDO_RELAY, origin))
+            pong = disco.DiscoPong(ping.tx_id, UdpAddress(_PSEUDO_RELAY, origin))
             self.sink.relay(origin, peer.config.public_key, [self._seal(peer, pong)])
             return
         self._by_address.learn(origin, peer)
         # As large as the ping: what the peer measures is the path both ways (paths/mtu.py).
-        self.sink.udp([self._seal(peer, disco.Pong(ping.tx_id, UdpAddress(*origin), ping.payload))], origin)
+        self.sink.udp([self._seal(peer, disco.DiscoPong(ping.tx_id, UdpAddress(*origin), ping.payload))], origin)
         self._do(peer, peer.paths.on_ping(origin, now, ping.size), now)
 
-    def _on_pong(self, peers: list[Peer], pong: disco.Pong, origin: Address | int, now: float) -> None:
+    def _on_pong(self, peers: list[Peer], pong: disco.DiscoPong, origin: Address | int, now: float) -> None:
         source = None if isinstance(origin, int) else origin
         for peer in peers:
             answer = peer.paths.on_pong(pong.tx_id, source, now, disco.ENVELOPE + pong.payload)
@@ -433,7 +433,7 @@ class Endpoint:
             if not isinstance(action, SendPing):
                 self._call(peer, now)
                 continue
-            sealed = self._seal(peer, disco.Ping(action.tx, self.public_key, action.size - disco.ENVELOPE))
+            sealed = self._seal(peer, disco.DiscoPing(action.tx, self.public_key, action.size - disco.ENVELOPE))
             if not sealed:
                 continue
             if action.to is None:
@@ -444,11 +444,11 @@ class Endpoint:
 
     def _settle(self, peer: Peer, now: float) -> None:
         """After a change of a peer's paths: when to look again, and what the stack should know."""
-        self._agenda.set(peer, peer.paths.next_wake())
+        self._timer_queue.set(peer, peer.paths.next_wake())
         state, carries = peer.paths.selector.state, peer.paths.carries
         if state is not peer.seen_state:
             peer.seen_state, peer.seen_carries = state, carries
-            if state is State.DIRECT:
+            if state is PathState.DIRECT:
                 self._resume(peer)
             self._size_packets(peer)
             self.path_changed(peer, now)
@@ -466,7 +466,7 @@ class Endpoint:
         size: int | None = None
         carries = peer.seen_carries
         peer.largest = max(self._mtu + TRANSPORT_OVERHEAD, carries)
-        if peer.paths.selector.state is State.RELAYED:
+        if peer.paths.selector.state is PathState.RELAYED:
             size = RELAY_PACKET
         elif carries < STANDARD:
             peer.largest = carries
@@ -594,7 +594,7 @@ class Endpoint:
             return
         peer.relayed_bytes += sum(map(len, packets))
         is_short = self.sink.relay(region, peer.config.public_key, packets)
-        if not is_short and peer not in self._paused and peer.paths.selector.state is not State.DIRECT:
+        if not is_short and peer not in self._paused and peer.paths.selector.state is not PathState.DIRECT:
             self._paused[peer] = region
             for address in peer.tunnel.allowed:
                 self.stack.pause(address)
@@ -607,14 +607,14 @@ class Endpoint:
         at = self.stack.next_wake()
         if at is not None and (wake is None or at < wake):
             wake = at
-        at = self._agenda.next()
+        at = self._timer_queue.next()
         if at is not None and (wake is None or at < wake):
             wake = at
         return wake
 
     def on_timer(self, now: float) -> None:
         """Do what is due; `flush` is included."""
-        for peer in self._agenda.pop_due(now):
+        for peer in self._timer_queue.pop_due(now):
             self._do(peer, peer.paths.on_timer(now), now)
         self._dispatch(self.device.on_timer(now), now)
         self.stack.on_timer(now)

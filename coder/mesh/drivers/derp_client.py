@@ -2,7 +2,7 @@
 
 Lives here: dialling through the injected dialer, the handshake, queues, reconnecting. Which region a packet should
 take is `core/paths/relays.py`; frames are `core/wire/derp.py`; HTTP is the dialer's.
-Obeys derp-disco-stun.md section 2 "client behaviour".
+Obeys docs/protocol/derp.md, "What a client does".
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class RelayStatus:
     """Why it is not connected, or what the relay complains about; empty when all is well."""
     forced_websocket: str
     dropped: int
-    rung: str = ""
+    transport: str = ""
     """By what it is connected: `upgrade`, `websocket` or `stream`."""
     keepalive: float = 0.0
     """Seconds of silence after which we speak."""
@@ -128,7 +128,7 @@ class _Connection:
         self.used = trio.current_time()
         self.problem = "connecting"
         self.forced_websocket = ""
-        self.rung = ""
+        self.transport_kind = ""
         self.dropped = 0
         self.unproven = ""
         """The node that was reached and has not welcomed us: if it hangs up instead, others are asked before it."""
@@ -182,7 +182,7 @@ class _Connection:
     async def check(self) -> None:
         """Ping the relay; break the connection when nothing comes back."""
         asked = self.heard
-        self.put_control(derp.Ping(self.pool.random(8)).encode())
+        self.put_control(derp.DerpPing(self.pool.random(8)).encode())
         await trio.sleep(PING_TIMEOUT)
         if self.heard is asked and self.attempt is not None:
             self.problem = "the relay did not answer"
@@ -228,7 +228,7 @@ class _Connection:
         transport, inbox, shared = reached.transport, reached.inbox, reached.shared
         async with transport.stream:
             self.unproven = reached.node
-            self.forced_websocket, self.rung = transport.forced_websocket, transport.rung
+            self.forced_websocket, self.transport_kind = transport.forced_websocket, transport.kind
             self.connected = True
             self.is_goodbye = False
             self.heard_at = self.said_at = began = trio.current_time()
@@ -316,7 +316,7 @@ class _Connection:
             if max(self.heard_at, self.said_at) > quiet_since:
                 continue
             self.answered = trio.Event()
-            self.put_control(derp.Ping(self.pool.random(8)).encode())
+            self.put_control(derp.DerpPing(self.pool.random(8)).encode())
             with trio.move_on_after(ANSWER_TIMEOUT):
                 await self.answered.wait()
                 continue  # at once: the next silence may be punished sooner than an answer is given up
@@ -368,8 +368,8 @@ class _Connection:
 
     def _on_frame(self, kind: int, body: bytes, shared: SharedBox) -> None:
         match derp.parse_untrusted(kind, body):
-            case derp.Ping(data):
-                self.put_control(derp.Pong(data).encode())
+            case derp.DerpPing(data):
+                self.put_control(derp.DerpPong(data).encode())
             case derp.PeerGone(key):
                 self.pool.events.relay_peer_gone(self.region, key)
             case derp.SealedServerInfo() as sealed:
@@ -471,7 +471,7 @@ class RelayPool:
                 c.problem,
                 c.forced_websocket,
                 c.dropped,
-                c.rung,
+                c.transport_kind,
                 self.keepalive(c.region).interval,
             )
             for c in self._connections.values()

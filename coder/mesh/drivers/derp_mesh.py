@@ -1,8 +1,8 @@
 """One relay's view of another of the same mesh: who is there, and the way to them.
 
 Every relay of a deployment connects to every other with the shared mesh key and watches who comes and goes; packets
-for a peer that is there are forwarded, once. Obeys derp-disco-stun.md section 2 "mesh". Frames of our own clients are
-`derp_server.py`'s; reaching the other relay is the dialer's.
+for a peer that is there are forwarded, once. Obeys docs/protocol/derp.md, "Relays among themselves". Frames of our
+own clients are `derp_server.py`'s; reaching the other relay is the dialer's.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Link:
         elif isinstance(frame, derp.PeerGone):
             self._there.discard(frame.key)
             self._server.remove_elsewhere(frame.key, self.forward)
-        elif isinstance(frame, derp.Ping):
-            self._queue.append(derp.Pong(frame.data).encode())
+        elif isinstance(frame, derp.DerpPing):
+            self._queue.append(derp.DerpPong(frame.data).encode())
             self._wake.set()
 
     def forget(self) -> None:

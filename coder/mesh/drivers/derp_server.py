@@ -2,7 +2,7 @@
 
 Lives here: serving one connection after its HTTP upgrade, queues, and who is told when somebody leaves. HTTP is the
 caller's; frames are `core/wire/derp.py`. The relay routes by public key and understands nothing of what it carries.
-Obeys derp-disco-stun.md section 2 "server behaviour"; `tests/data/wire/derp.json` is the recorded conversation.
+Obeys docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
 """
 
 from __future__ import annotations
@@ -442,7 +442,7 @@ class DerpServer:
 
     def _on_frame(self, client: _Client, kind: int, body: bytes) -> None:
         if kind == derp.PING:
-            client.put_control(derp.Pong(body[:8]).encode())
+            client.put_control(derp.DerpPong(body[:8]).encode())
         elif kind == derp.NOTE_PREFERRED:
             client.preferred = body[:1] == b"\1"
         elif kind == derp.SEND_PACKET:

@@ -1,7 +1,7 @@
 """Finding out where we are: latencies to relays, our addresses as others see them, changes of either.
 
 Lives here: when measurements run and who is told. What they mean is `core/paths/netcheck.py`.
-Obeys derp-disco-stun.md section 6.
+Obeys docs/protocol/stun.md.
 """
 
 from __future__ import annotations

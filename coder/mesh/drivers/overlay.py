@@ -1,7 +1,8 @@
 """What applications see of the overlay: listeners, dialling, forwarding of unlistened ports, UDP, in-tunnel pings.
 
 Lives here: the waiting around the stack's non-waiting verbs. One connection as a stream is `streams.py`.
-Obeys derp-disco-stun.md sections 7 (TSMP) and 9 (forwarding: the SYN is answered only after the dial worked).
+Obeys docs/protocol/tsmp.md, and docs/protocol/overlay.md for forwarding (the SYN is answered only after the dial
+worked).
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from ipaddress import IPv4Address, IPv6Address
 
 import trio
 
-from coder.mesh.core.stack.connection import TcpSocket
 from coder.mesh.core.stack.datagrams import UdpDatagram, UdpSocket
+from coder.mesh.core.stack.events import StackEvent, TsmpAnswer
 from coder.mesh.core.stack.interface import Stack
-from coder.mesh.core.stack.listening import Listener, PendingConnection
-from coder.mesh.core.stack.notices import Notice, TsmpPong
+from coder.mesh.core.stack.tcp.connection import TcpSocket
+from coder.mesh.core.stack.tcp.listening import ListeningSocket, PendingConnection
 from coder.mesh.core.wire import tsmp
 from coder.mesh.drivers.streams import TcpStream
 
@@ -38,13 +39,13 @@ _STREAM_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 class TcpListener(trio.abc.Listener[TcpStream]):
     """A listened port."""
 
-    def __init__(self, listener: Listener, kick: Callable[[], None]) -> None:
+    def __init__(self, listener: ListeningSocket, kick: Callable[[], None]) -> None:
         self._listener = listener
         self._kick = kick
         self._waiting = trio.lowlevel.ParkingLot()
         listener.on_event = self._on_event
 
-    def _on_event(self, _: Listener) -> None:
+    def _on_event(self, _: ListeningSocket) -> None:
         self._waiting.unpark_all()
 
     @property
@@ -144,7 +145,7 @@ class UdpFlow:
         self._overlay.send_udp(first.destination, first.port, first.source, first.source_port, payload)
 
 
-class Pong:
+class AwaitedPong:
     """An in-tunnel ping that waits for its answer."""
 
     def __init__(self) -> None:
@@ -163,8 +164,8 @@ class Overlay:
         self._forward: Forward | None = None
         self._udp_forward: UdpForward | None = None
         self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
-        self._pongs: dict[bytes, Pong] = {}
-        stack.on_notice = self._on_notice
+        self._pongs: dict[bytes, AwaitedPong] = {}
+        stack.set_event_hook(self._on_stack_event)
 
     def close(self) -> None:
         """Reset whatever is open."""
@@ -253,11 +254,11 @@ class Overlay:
             del self._flows[flow.key]
 
     # -- in-tunnel pings --------------------------------------------------------------------------------------------
-    def expect_pong(self) -> Pong:
+    def expect_pong(self) -> AwaitedPong:
         """Something to wait for; see `send_ping` and `forget_pong`."""
-        return Pong()
+        return AwaitedPong()
 
-    def send_ping(self, destination: bytes, pong: Pong) -> None:
+    def send_ping(self, destination: bytes, pong: AwaitedPong) -> None:
         """Ask the peer that owns the address."""
         token = os.urandom(tsmp.TOKEN_SIZE)
         now = trio.current_time()
@@ -266,15 +267,15 @@ class Overlay:
         self._stack.tsmp_ping(destination, token)
         self._kick()
 
-    def forget_pong(self, pong: Pong) -> None:
+    def forget_pong(self, pong: AwaitedPong) -> None:
         """Stop waiting."""
         for token in pong.sent:
             self._pongs.pop(token, None)
 
-    def _on_notice(self, notice: Notice) -> None:
-        pong = self._pongs.pop(notice.token, None) if isinstance(notice, TsmpPong) else None
-        if pong is not None and isinstance(notice, TsmpPong):
-            pong.latency = trio.current_time() - pong.sent[notice.token]
+    def _on_stack_event(self, event: StackEvent) -> None:
+        pong = self._pongs.pop(event.token, None) if isinstance(event, TsmpAnswer) else None
+        if pong is not None and isinstance(event, TsmpAnswer):
+            pong.latency = trio.current_time() - pong.sent[event.token]
             pong.event.set()
 
 

@@ -18,9 +18,9 @@ from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.endpoint import Endpoint
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.probing import PingAnswered
-from coder.mesh.core.paths.selector import State
+from coder.mesh.core.paths.selector import PathState
 from coder.mesh.drivers.derp_client import RelayPool
-from coder.mesh.drivers.udp import Sent, UdpSocket
+from coder.mesh.drivers.udp import DatagramSocket, Sent
 from coder.mesh.errors import UdpUnavailableError
 
 RELAYED_BURST = 4 << 20
@@ -43,7 +43,7 @@ class PumpEvents(Protocol):
     def on_peer_alive(self, peer: PublicKey) -> None:
         """See `Sink.peer_alive`."""
 
-    def on_path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+    def on_path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
         """See `Sink.path_changed`."""
 
     def on_relay_connected(self, region: int, connected: bool) -> None:
@@ -57,7 +57,7 @@ class Pump:
     relays: RelayPool
 
     def __init__(self, events: PumpEvents, clock: Callable[[], float] | None = None) -> None:
-        self.sockets: dict[socket.AddressFamily, UdpSocket] = {}
+        self.sockets: dict[socket.AddressFamily, DatagramSocket] = {}
         self._events = events
         # trio.current_time looks for the run and its clock every time: 1 us, and a keystroke asks four times.
         self._clock = clock or trio.lowlevel.current_clock().current_time
@@ -75,7 +75,7 @@ class Pump:
         self._wanted_port = port
         for family in _FAMILIES:
             try:
-                self.sockets[family] = UdpSocket(family, port)
+                self.sockets[family] = DatagramSocket(family, port)
             except OSError as error:
                 failure = error
         if not self.sockets:
@@ -90,7 +90,7 @@ class Pump:
         """
         for family, old in list(self.sockets.items()):
             try:
-                new = UdpSocket(family, self._wanted_port)
+                new = DatagramSocket(family, self._wanted_port)
             except OSError:
                 continue  # a fixed port, which the old socket still holds; or no ports are left
             self.sockets[family] = new
@@ -127,7 +127,7 @@ class Pump:
                 nursery.start_soon(self._read, sock)
             await self._keep_time()
 
-    async def _read(self, sock: UdpSocket) -> None:
+    async def _read(self, sock: DatagramSocket) -> None:
         endpoint, wait, clock, readable = self.endpoint, trio.lowlevel.wait_readable, self._clock, sock.sock.fileno()
 
         def receive(buffer: bytearray, size: int, segment: int, source: Address) -> None:
@@ -209,7 +209,7 @@ class Pump:
         """Hand on."""
         self._events.on_peer_alive(peer)
 
-    def path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+    def path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
         """Hand on."""
         self._events.on_path_changed(peer, state, address)
 

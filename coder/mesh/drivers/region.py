@@ -1,6 +1,6 @@
 """Asking the nodes of one region: the first has a head start, and a dead one costs no more than that.
 
-Obeys derp-disco-stun.md section 1 "client choice", which gives each node of a region 1.5 s.
+Obeys docs/protocol/derp.md, "Opening", which gives each node of a region 1.5 s.
 """
 
 from __future__ import annotations

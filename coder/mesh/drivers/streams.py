@@ -11,8 +11,8 @@ from collections.abc import Callable
 import trio
 from trio.lowlevel import checkpoint, checkpoint_if_cancelled, current_task, reschedule, wait_task_rescheduled
 
-from coder.mesh.core.stack.connection import TcpSocket, TcpStats
 from coder.mesh.core.stack.errors import StackError
+from coder.mesh.core.stack.tcp.connection import TcpSocket, TcpStats
 from coder.mesh.errors import UnreachableError
 
 WRITE_SLICE = 256 * 1024
@@ -126,7 +126,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
         while taken < len(data):
             data = data[taken:]
             if not self._socket.writable:
-                self._socket.awaits_writable = True
+                self._socket.await_writable()
                 await self._changed_write.park()
             taken = self._put(data)
 
@@ -147,7 +147,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
         await trio.lowlevel.checkpoint()
         self._check_open()
         while not self._socket.writable:
-            self._socket.awaits_writable = True
+            self._socket.await_writable()
             await self._changed_write.park()
             self._check_open()
 

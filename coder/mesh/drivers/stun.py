@@ -1,7 +1,7 @@
 """STUN on trio: asking servers from the node's own sockets, and the small server coderd embeds.
 
 Lives here: names, retries, the server's socket. The messages are `core/wire/stun.py`; what answers mean is
-`core/paths/netcheck.py`. Obeys derp-disco-stun.md section 6.
+`core/paths/netcheck.py`. Obeys RFC 8489 and docs/protocol/stun.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import trio
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.wire import stun
-from coder.mesh.core.wire.address import Endpoint, endpoint
+from coder.mesh.core.wire.address import UdpAddress, endpoint
 
 ROUND = 3.0
 """Seconds a round of questions may take."""
@@ -141,7 +141,7 @@ def _answer_waiting(sock: socket.socket, strangers: _Allowance) -> None:
                 continue
 
 
-def _answer(datagram: bytes, source: Endpoint, strangers: _Allowance) -> bytes:
+def _answer(datagram: bytes, source: UdpAddress, strangers: _Allowance) -> bytes:
     try:
         return stun.BindingResponse(stun.parse_request_untrusted(datagram).tx_id, source).encode()
     except WireError:

@@ -23,7 +23,7 @@ class DerpTransport:
     """Bytes that were read together with the HTTP answer."""
     forced_websocket: str = ""
     """Why the dialer could not use the plain upgrade; empty when it worked."""
-    rung: str = "upgrade"
+    kind: str = "upgrade"
     """By what the relay is reached: `upgrade`, `websocket` or `stream`."""
 
 

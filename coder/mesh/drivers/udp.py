@@ -65,7 +65,7 @@ class Sent(Enum):
     """No way to that address, or too big for it."""
 
 
-class UdpSocket:
+class DatagramSocket:
     """One family's socket and its counters."""
 
     def __init__(self, family: socket.AddressFamily, port: int = 0, host: str = "") -> None:

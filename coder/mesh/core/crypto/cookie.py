@@ -64,6 +64,7 @@ class CookieMaker:
     def seal_reply(self, mac1: bytes, source: bytes, now: float) -> tuple[bytes, bytes]:
         """(24-byte nonce, 32-byte encrypted cookie), tied to the mac1 of the message that is turned away."""
         nonce = self._random(COOKIE_NONCE_SIZE)
+        # 5.4.7: sealed with mac1 as additional data: only who sent the message can tell a true reply from a forged one.
         return nonce, seal_x(self._key, nonce, self.cookie(source, now), mac1)
 
 
@@ -82,6 +83,7 @@ class CookieJar:
 
     def sign(self, message: bytes, now: float) -> bytes:
         """The message with mac1, and mac2 when a fresh cookie is held; mac1 is remembered for the reply."""
+        # 5.4.4: mac2 covers mac1, so a cookie proves the sender of just this message.
         self._mac1 = mac16(self._mac1_key, message)
         signed = message + self._mac1
         if self._cookie and 0 <= now - self._born < COOKIE_LIFE:

@@ -130,6 +130,7 @@ def write_initiation(
     local: PublicKey, remote: PublicKey, static_shared: bytes, ephemeral: PrivateKey, timestamp: bytes
 ) -> tuple[InitiationFields, Initiated]:
     """Start a handshake. `static_shared` is DH(local static, remote static), computed once per peer."""
+    # WireGuard paper 5.4.2, in its order: e, es, s, ss, then the timestamp.
     public = ephemeral.public
     chain = kdf1(INITIAL_CHAIN, public)
     transcript = hash32(initial_hash(remote) + public)
@@ -151,6 +152,7 @@ def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes
     peer = PublicKey(ephemeral)
     chain = kdf1(INITIAL_CHAIN, ephemeral)
     transcript = hash32(initial_hash(local.public) + ephemeral)
+    # The responder's side of the same: from here on only the owner of our private key can follow.
     chain, key = kdf2(chain, local.exchange(peer))
     remote = PublicKey(open_zero(key, static, transcript))
     return Heard(Transcript(chain, hash32(transcript + static)), key, remote, peer)
@@ -172,8 +174,11 @@ def write_response(accepted: Accepted, ephemeral: PrivateKey, psk: bytes) -> tup
         ephemeral.exchange(accepted.ephemeral),
         ephemeral.exchange(accepted.remote),
     )
+    # 5.4.3: the preshared key is mixed in last. Ours is all zeros, which keeps the construction as it is.
     chain, tau, key = kdf3(transcript.chain, psk)
     empty = seal_zero(key, b"", hash32(transcript.hash + tau))
+    # 5.4.5: the first key is the initiator's to send with, the second ours. Ephemeral keys and chain die with this
+    # call.
     theirs, ours = kdf2(chain, b"")
     return empty, TransportKeys(send=ours, receive=theirs)
 

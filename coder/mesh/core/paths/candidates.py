@@ -1,7 +1,7 @@
 """Where a peer might be reached by UDP: its candidate addresses, who told us of them, how they answered.
 
 Lives here: one peer's addresses and the throttle on probing them. Which of them carries data is `selector.py`'s
-decision. Obeys derp-disco-stun.md sections 5.2 and 5.3.
+decision. Obeys docs/protocol/disco.md, "Hearing" and "Speaking".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The relay map: which regions exist and how their nodes are reached.
 
 Values only. The JSON and protobuf forms are translated outside of the mesh; field meanings are those of the DERP map
-(derp-disco-stun.md section 3).
+(docs/protocol/derp.md, "The map").
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _BLOCK = 16
 """WireGuard pads packets to a multiple of this; with its 32 bytes around them, other sizes carry no more."""
 
 
-class State(Enum):
+class MtuState(Enum):
     """RFC 8899 section 5.2. Its DISABLED and BASE are an address that has not answered, which has no search at all."""
 
     SEARCHING = "searching"
@@ -42,7 +42,7 @@ class State(Enum):
     """Nothing larger is worth a probe for now."""
 
 
-class Event(Enum):
+class MtuEvent(Enum):
     """What can happen to a search."""
 
     ANSWERED = "probe answered"
@@ -52,14 +52,14 @@ class Event(Enum):
     RAISE_DUE = "time to try again"
 
 
-TABLE: dict[tuple[State, Event], State] = {
-    (State.SEARCHING, Event.ANSWERED): State.SEARCHING,
-    (State.SEARCHING, Event.TOO_LARGE): State.SEARCHING,
-    (State.SEARCHING, Event.EXHAUSTED): State.COMPLETE,
-    (State.SEARCHING, Event.BLACK_HOLE): State.SEARCHING,
-    (State.COMPLETE, Event.ANSWERED): State.SEARCHING,  # a ping for another reason was larger than all before
-    (State.COMPLETE, Event.RAISE_DUE): State.SEARCHING,
-    (State.COMPLETE, Event.BLACK_HOLE): State.SEARCHING,
+TABLE: dict[tuple[MtuState, MtuEvent], MtuState] = {
+    (MtuState.SEARCHING, MtuEvent.ANSWERED): MtuState.SEARCHING,
+    (MtuState.SEARCHING, MtuEvent.TOO_LARGE): MtuState.SEARCHING,
+    (MtuState.SEARCHING, MtuEvent.EXHAUSTED): MtuState.COMPLETE,
+    (MtuState.SEARCHING, MtuEvent.BLACK_HOLE): MtuState.SEARCHING,
+    (MtuState.COMPLETE, MtuEvent.ANSWERED): MtuState.SEARCHING,  # a ping for another reason was larger than all before
+    (MtuState.COMPLETE, MtuEvent.RAISE_DUE): MtuState.SEARCHING,
+    (MtuState.COMPLETE, MtuEvent.BLACK_HOLE): MtuState.SEARCHING,
 }
 
 
@@ -70,7 +70,7 @@ class MtuSearch:
 
     def __init__(self, carried: int, now: float) -> None:
         """`carried`: size of the ping that was answered first."""
-        self.state = State.SEARCHING
+        self.state = MtuState.SEARCHING
         self.carried = carried
         "The largest size proven, and in use."
         self._limit = RUNGS[-1]
@@ -85,16 +85,17 @@ class MtuSearch:
         """The size to probe now; ask again at `at`. `patience`: seconds an answer may take."""
         if now < self.at:
             return None
-        if self.state is State.COMPLETE:
-            self._take(Event.RAISE_DUE)
+        if self.state is MtuState.COMPLETE:
+            self._take(MtuEvent.RAISE_DUE)
             self.ceiling = self._limit + 1
         elif self._pending:
             self._tries += 1
+            # RFC 8899 section 3: a lost probe says nothing about congestion, and little about the size: three do.
             if self._tries >= MAX_PROBES:
                 self._too_large(self._pending)
         size = self._pending or self._next()
         if size is None:
-            self._take(Event.EXHAUSTED)
+            self._take(MtuEvent.EXHAUSTED)
             self.at = now + RAISE_AFTER
             return None
         self._pending = size
@@ -109,7 +110,7 @@ class MtuSearch:
             self.carried = min(self.carried, STANDARD)
             self.ceiling = min(self.ceiling, STANDARD + 1)
         if size > self.carried:
-            self._take(Event.ANSWERED)
+            self._take(MtuEvent.ANSWERED)
             self.carried = size
             self.ceiling = max(self.ceiling, size + 1)
             self._retry(now)
@@ -127,7 +128,8 @@ class MtuSearch:
 
         That size is tried once more as well: two lost pings may have been bad luck.
         """
-        self._take(Event.BLACK_HOLE)
+        self._take(MtuEvent.BLACK_HOLE)
+        # RFC 8899 5.2 (from COMPLETE back to BASE): what was carried yesterday is no promise.
         self.ceiling = self.carried + 1
         self.carried = FLOOR
         self._retry(now)
@@ -143,7 +145,7 @@ class MtuSearch:
         return middle if middle > self.carried else None
 
     def _too_large(self, size: int) -> None:
-        self._take(Event.TOO_LARGE)
+        self._take(MtuEvent.TOO_LARGE)
         self.ceiling = min(self.ceiling, size)
         self._pending = self._tries = 0
 
@@ -151,5 +153,5 @@ class MtuSearch:
         self._pending = self._tries = 0
         self.at = now
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: MtuEvent) -> None:
         self.state = TABLE[self.state, event]

@@ -1,7 +1,7 @@
 """What the network around us looks like: the nearest relay, and the addresses others may reach us at.
 
 Lives here: the decisions. Measuring (HTTP, STUN) is done by the drivers, which report here.
-Obeys derp-disco-stun.md section 6: home by the best latency of five minutes with hysteresis, endpoint order, and
+Obeys docs/protocol/stun.md: home by the best latency of five minutes with hysteresis, endpoint order, and
 the fork's rule that latencies come from HTTP, not from STUN.
 """
 
@@ -63,6 +63,7 @@ class HomeChooser:
         return self.home
 
     def _score(self, derp_map: DerpMap, region: int) -> float:
+        # The best of five minutes: one busy moment of a relay must not move a node.
         best = min(report.latencies[region] for report in self._reports if region in report.latencies)
         return best * _factor(derp_map, region)
 
@@ -72,6 +73,7 @@ class HomeChooser:
         if old == best or old not in answered:
             return best
         current = latencies[old] * _factor(derp_map, old)
+        # Both margins: ten milliseconds matter little on a far relay, a third little on a near one.
         clearly = current - answered[best] >= KEEP_MARGIN and answered[best] <= current * KEEP_RATIO
         return best if clearly else old
 

@@ -1,7 +1,7 @@
 """From where a datagram came to whose it is.
 
 WireGuard datagrams are accepted only from addresses a peer has proven by disco to be its own
-(derp-disco-stun.md section 4), so this map is the gate for everything that arrives by UDP.
+(docs/protocol/disco.md), so this map is the gate for everything that arrives by UDP.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ ASK_AGAIN = 1800.0
 """Seconds a refusal or silence holds (RFC 6887 section 7.4: thirty minutes for what does not pass by itself)."""
 
 
-class State(Enum):
+class MappingState(Enum):
     """How far we are with this router."""
 
     IDLE = "idle"
@@ -41,7 +41,7 @@ class State(Enum):
     """It never answered: no such service."""
 
 
-class Event(Enum):
+class MappingEvent(Enum):
     """What can happen."""
 
     WANTED = "a mapping is wanted"
@@ -53,20 +53,20 @@ class Event(Enum):
     UNWANTED = "nothing is wanted any longer"
 
 
-_ASKING = (State.ASKING_PCP, State.ASKING_PMP)
-TABLE: dict[tuple[State, Event], State] = {
-    **{(state, Event.WANTED): State.ASKING_PCP for state in State},
-    **{(state, Event.UNWANTED): State.IDLE for state in State},
-    (State.ASKING_PCP, Event.GRANTED): State.MAPPED,
-    (State.ASKING_PCP, Event.REFUSAL): State.REFUSED,
-    (State.ASKING_PCP, Event.OLDER_VERSION): State.ASKING_PMP,
-    (State.ASKING_PCP, Event.NO_ANSWER): State.ASKING_PMP,
-    (State.ASKING_PMP, Event.GRANTED): State.MAPPED,
-    (State.ASKING_PMP, Event.REFUSAL): State.REFUSED,
-    (State.ASKING_PMP, Event.NO_ANSWER): State.SILENT,
-    (State.MAPPED, Event.TIME_TO_ASK): State.ASKING_PCP,
-    (State.REFUSED, Event.TIME_TO_ASK): State.ASKING_PCP,
-    (State.SILENT, Event.TIME_TO_ASK): State.ASKING_PCP,
+_ASKING = (MappingState.ASKING_PCP, MappingState.ASKING_PMP)
+TABLE: dict[tuple[MappingState, MappingEvent], MappingState] = {
+    **{(state, MappingEvent.WANTED): MappingState.ASKING_PCP for state in MappingState},
+    **{(state, MappingEvent.UNWANTED): MappingState.IDLE for state in MappingState},
+    (MappingState.ASKING_PCP, MappingEvent.GRANTED): MappingState.MAPPED,
+    (MappingState.ASKING_PCP, MappingEvent.REFUSAL): MappingState.REFUSED,
+    (MappingState.ASKING_PCP, MappingEvent.OLDER_VERSION): MappingState.ASKING_PMP,
+    (MappingState.ASKING_PCP, MappingEvent.NO_ANSWER): MappingState.ASKING_PMP,
+    (MappingState.ASKING_PMP, MappingEvent.GRANTED): MappingState.MAPPED,
+    (MappingState.ASKING_PMP, MappingEvent.REFUSAL): MappingState.REFUSED,
+    (MappingState.ASKING_PMP, MappingEvent.NO_ANSWER): MappingState.SILENT,
+    (MappingState.MAPPED, MappingEvent.TIME_TO_ASK): MappingState.ASKING_PCP,
+    (MappingState.REFUSED, MappingEvent.TIME_TO_ASK): MappingState.ASKING_PCP,
+    (MappingState.SILENT, MappingEvent.TIME_TO_ASK): MappingState.ASKING_PCP,
 }
 """What is not here is an error. Renewal asks by PCP again: a router with new firmware may have learnt it."""
 
@@ -80,7 +80,7 @@ class PortMapping:
     )  # fmt: skip
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
-        self.state = State.IDLE
+        self.state = MappingState.IDLE
         self.external: Address | None = None
         """Where the router lets others reach us; None without a mapping."""
         self.speaks = ""
@@ -100,7 +100,7 @@ class PortMapping:
         self.external, self._expires, self._external_ip = None, None, ""
         self._client, self._port, self._wanted_port = client, port, port
         self._nonce = self._random(NONCE_SIZE)
-        return self._step(Event.WANTED, now)
+        return self._step(MappingEvent.WANTED, now)
 
     def release(self, now: float) -> list[bytes]:
         """Give the mapping back; -> datagrams for the router, sent once: the lifetime does the rest."""
@@ -109,7 +109,7 @@ class PortMapping:
             last = [PcpMap(self._nonce, self._client, self._port, 0).encode() if self._by_pcp
                     else PmpMap(self._port, 0).encode()]  # fmt: skip
         self.external = None
-        self._step(Event.UNWANTED, now)
+        self._step(MappingEvent.UNWANTED, now)
         return last
 
     def next_wake(self) -> float | None:
@@ -123,20 +123,20 @@ class PortMapping:
         if self._due is None or now < self._due:
             return []
         if self.state not in _ASKING:
-            return self._step(Event.TIME_TO_ASK, now)
+            return self._step(MappingEvent.TIME_TO_ASK, now)
         if self._tries >= len(WAITS):
-            return self._step(Event.NO_ANSWER, now)
+            return self._step(MappingEvent.NO_ANSWER, now)
         return self._ask(now)
 
     def on_answer_untrusted(self, datagram: bytes, now: float) -> list[bytes]:
         """The router said something; -> datagrams for it. WireError when it is no answer."""
         answer = portmap.parse_answer_untrusted(datagram)
-        if self.state in (State.IDLE, State.SILENT):
+        if self.state in (MappingState.IDLE, MappingState.SILENT):
             return []
         if isinstance(answer, portmap.Refused):
-            if self.state is State.ASKING_PCP and answer.result == portmap.UNSUPPORTED_VERSION:
-                return self._step(Event.OLDER_VERSION, now)
-            return self._step(Event.REFUSAL, now) if self.state in _ASKING else []
+            if self.state is MappingState.ASKING_PCP and answer.result == portmap.UNSUPPORTED_VERSION:
+                return self._step(MappingEvent.OLDER_VERSION, now)
+            return self._step(MappingEvent.REFUSAL, now) if self.state in _ASKING else []
         if isinstance(answer, PcpMapped):
             if answer.nonce != self._nonce or answer.port != self._port:
                 return []
@@ -160,32 +160,32 @@ class PortMapping:
         if self.state not in _ASKING:
             return []
         self.speaks = "PCP" if by_pcp else "NAT-PMP"
-        if result == portmap.UNSUPPORTED_VERSION and self.state is State.ASKING_PCP:
-            return self._step(Event.OLDER_VERSION, now)
+        if result == portmap.UNSUPPORTED_VERSION and self.state is MappingState.ASKING_PCP:
+            return self._step(MappingEvent.OLDER_VERSION, now)
         if result != portmap.SUCCESS or not lifetime or not _reachable(external):
-            return self._step(Event.REFUSAL, now)
+            return self._step(MappingEvent.REFUSAL, now)
         self._by_pcp = by_pcp
         lifetime = min(max(lifetime, SHORTEST), LONGEST)
         self.external, self._wanted_port = external, external[1]
-        more = self._step(Event.GRANTED, now)
+        more = self._step(MappingEvent.GRANTED, now)
         self._expires, self._due = now + lifetime, now + lifetime / 2
         return more
 
-    def _step(self, event: Event, now: float) -> list[bytes]:
+    def _step(self, event: MappingEvent, now: float) -> list[bytes]:
         self.state = TABLE[self.state, event]
         self._due, self._tries = None, 0
         if self.state in _ASKING:
             return self._ask(now)
-        if self.state is not State.MAPPED:
+        if self.state is not MappingState.MAPPED:
             self.external = self._expires = None
-        if self.state in (State.REFUSED, State.SILENT):
+        if self.state in (MappingState.REFUSED, MappingState.SILENT):
             self._due = now + ASK_AGAIN
         return []
 
     def _ask(self, now: float) -> list[bytes]:
         self._due = now + WAITS[self._tries]
         self._tries += 1
-        if self.state is State.ASKING_PCP:
+        if self.state is MappingState.ASKING_PCP:
             wanted_ip = self.external[0] if self.external else "0.0.0.0"
             ask = PcpMap(self._nonce, self._client, self._port, LIFETIME, self._wanted_port, wanted_ip)
             return [ask.encode()]

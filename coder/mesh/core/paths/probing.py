@@ -2,8 +2,8 @@
 
 Lives here: the disco pinger of one peer, driving its candidates and its selector. Sealing messages and knowing other
 peers is the endpoint's business; this module says what should be sent, as values.
-Obeys derp-disco-stun.md sections 5.2 and 5.3; departures are marked "Ours". What a path carries is searched as in
-RFC 8899 (mtu.py): pings are its probes.
+Obeys docs/protocol/disco.md, "Hearing" and "Speaking"; departures are marked "Ours". What a path carries is searched as
+in RFC 8899 (mtu.py): pings are its probes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from coder.mesh.core.paths.candidates import PROBE_INTERVAL, Address, Candidate, Candidates, Source, usable
 from coder.mesh.core.paths.mtu import FLOOR, STANDARD, MtuSearch
-from coder.mesh.core.paths.selector import Measured, Selector, State
+from coder.mesh.core.paths.selector import Measured, PathState, Selector
 
 HEARTBEAT = 3.0
 """Seconds between pings of the address in use."""
@@ -145,7 +145,7 @@ class PeerPaths:
 
     def trusted(self, now: float) -> bool:
         """Whether data goes by UDP alone."""
-        return self.selector.best is not None and self.selector.state is State.DIRECT and now < self.selector.until
+        return self.selector.best is not None and self.selector.state is PathState.DIRECT and now < self.selector.until
 
     def active(self, now: float) -> bool:
         """Whether data was sent to the peer lately."""
@@ -232,7 +232,7 @@ class PeerPaths:
         was = self.selector.state
         self.selector.on_sending_failed(address, now)
         best, search = self.selector.best, self._search_in_use()
-        if was is not State.DIRECT or best is None or best.address != address or search is None:
+        if was is not PathState.DIRECT or best is None or best.address != address or search is None:
             return []
         size = search.carried
         search.on_black_hole(now)
@@ -287,7 +287,7 @@ class PeerPaths:
             actions += self._chase(self._suspect, now)
         before = self.selector.state
         self.selector.on_timer(now)
-        if before is State.DIRECT and self.selector.state is State.DOUBTFUL and self.active(now):
+        if before is PathState.DIRECT and self.selector.state is PathState.DOUBTFUL and self.active(now):
             actions += self._full_ping(now)
         if self._heartbeat_at is not None and now >= self._heartbeat_at:
             actions += self._heartbeat(now)

@@ -1,6 +1,6 @@
 """Which region carries relayed packets to a peer, and which connections deserve to live.
 
-Obeys derp-disco-stun.md section 2 "client behaviour". Connections themselves are made by `drivers/derp_client.py`.
+Obeys docs/protocol/derp.md, "What a client does". Connections themselves are made by `drivers/derp_client.py`.
 """
 
 from __future__ import annotations

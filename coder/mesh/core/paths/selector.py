@@ -1,8 +1,8 @@
 """Which path carries a peer's data: relay, one UDP address, or both; a table and its scoring.
 
 Lives here: the decision. What is pinged and when is `probing.py`; the candidates are `candidates.py`.
-Obeys derp-disco-stun.md section 5.3. Three choices of ours, each marked below: an untrusted address yields to any that
-answers, doubt ends in the relay alone, and an unanswered heartbeat withdraws trust early.
+Obeys docs/protocol/disco.md, "Speaking". Three choices of ours, each marked below: an untrusted address yields to any
+that answers, doubt ends in the relay alone, and an unanswered heartbeat withdraws trust early.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ one probe interval, so that the address gets a second chance; finite, because a 
 transfer for ever."""
 
 
-class State(Enum):
+class PathState(Enum):
     """How data to the peer travels."""
 
     RELAYED = "relayed"
@@ -35,7 +35,7 @@ class State(Enum):
     """The UDP address has gone silent: both."""
 
 
-class Event(Enum):
+class PathEvent(Enum):
     """What can happen to a path."""
 
     PONG_FROM_BEST = "pong from best"
@@ -51,7 +51,7 @@ class Event(Enum):
 class Step(NamedTuple):
     """What an event makes of a state."""
 
-    to: State
+    to: PathState
     adopt: bool = False
     """The address that answered becomes the best one."""
     trust: bool = False
@@ -60,26 +60,26 @@ class Step(NamedTuple):
     """There is no best address any longer."""
 
 
-_R, _D, _Q = State.RELAYED, State.DIRECT, State.DOUBTFUL
+_R, _D, _Q = PathState.RELAYED, PathState.DIRECT, PathState.DOUBTFUL
 
-TABLE: dict[tuple[State, Event], Step] = {
-    (_R, Event.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
-    (_D, Event.PONG_FROM_BEST): Step(_D, trust=True),
-    (_D, Event.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
-    (_D, Event.PONG_FROM_WORSE): Step(_D),
-    (_D, Event.TRUST_ENDED): Step(_Q),
+TABLE: dict[tuple[PathState, PathEvent], Step] = {
+    (_R, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
+    (_D, PathEvent.PONG_FROM_BEST): Step(_D, trust=True),
+    (_D, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
+    (_D, PathEvent.PONG_FROM_WORSE): Step(_D),
+    (_D, PathEvent.TRUST_ENDED): Step(_Q),
     # Ours: trust alone would leave a broken path in use for up to 6.5 s; two unanswered pings are proof enough.
-    (_D, Event.HEARTBEAT_LOST): Step(_Q),
-    (_D, Event.SENDING_FAILED): Step(_Q),
-    (_D, Event.BEST_WITHDRAWN): Step(_R, forget=True),
-    (_Q, Event.PONG_FROM_BEST): Step(_D, trust=True),
-    (_Q, Event.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
+    (_D, PathEvent.HEARTBEAT_LOST): Step(_Q),
+    (_D, PathEvent.SENDING_FAILED): Step(_Q),
+    (_D, PathEvent.BEST_WITHDRAWN): Step(_R, forget=True),
+    (_Q, PathEvent.PONG_FROM_BEST): Step(_D, trust=True),
+    (_Q, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
     # Ours: whoever answers beats whoever is silent, whatever its score.
-    (_Q, Event.PONG_FROM_WORSE): Step(_D, adopt=True, trust=True),
-    (_Q, Event.HEARTBEAT_LOST): Step(_Q),
-    (_Q, Event.SENDING_FAILED): Step(_Q),
-    (_Q, Event.DOUBT_ENDED): Step(_R, forget=True),
-    (_Q, Event.BEST_WITHDRAWN): Step(_R, forget=True),
+    (_Q, PathEvent.PONG_FROM_WORSE): Step(_D, adopt=True, trust=True),
+    (_Q, PathEvent.HEARTBEAT_LOST): Step(_Q),
+    (_Q, PathEvent.SENDING_FAILED): Step(_Q),
+    (_Q, PathEvent.DOUBT_ENDED): Step(_R, forget=True),
+    (_Q, PathEvent.BEST_WITHDRAWN): Step(_R, forget=True),
 }
 
 
@@ -116,10 +116,13 @@ def is_better(new: Measured, old: Measured) -> bool:
     """
     if new.address == old.address:
         return False
+    # A fast path that cuts every packet in two loses more than it gains.
     if new.carries != old.carries:
         return new.carries > old.carries
     new_points, old_points = standing(new.address[0]), standing(old.address[0])
     if new.latency > old.latency > 0:
+        # One point for each per cent the other is slower: with ten points for IPv6, ten per cent are not worth a
+        # change.
         old_points += int(100 - old.latency * 100 / new.latency)
     elif old.latency > new.latency > 0:
         new_points += int(100 - new.latency * 100 / old.latency)
@@ -134,7 +137,7 @@ class Selector:
     __slots__ = ("best", "changed_at", "state", "until")
 
     def __init__(self) -> None:
-        self.state = State.RELAYED
+        self.state = PathState.RELAYED
         self.best: Measured | None = None
         self.until = 0.0
         """When trust (DIRECT) or doubt (DOUBTFUL) ends."""
@@ -145,52 +148,52 @@ class Selector:
         best = self.best
         if best is None:
             return None, True
-        return best.address, self.state is State.DOUBTFUL or now >= self.until
+        return best.address, self.state is PathState.DOUBTFUL or now >= self.until
 
     def on_pong(self, answer: Measured, now: float) -> None:
         """A ping to this address was answered."""
         best = self.best
         if best is None or is_better(answer, best):
-            event = Event.PONG_FROM_BETTER
+            event = PathEvent.PONG_FROM_BETTER
         elif answer.address == best.address:
-            event = Event.PONG_FROM_BEST
+            event = PathEvent.PONG_FROM_BEST
         else:
-            event = Event.PONG_FROM_WORSE
+            event = PathEvent.PONG_FROM_WORSE
         self._apply(event, now, answer)
 
     def on_heartbeat_lost(self, address: Address, now: float) -> None:
         """Two pings in a row to this address were not answered."""
         if self.best is not None and self.best.address == address:
-            self._apply(Event.HEARTBEAT_LOST, now)
+            self._apply(PathEvent.HEARTBEAT_LOST, now)
 
     def on_sending_failed(self, address: Address, now: float) -> None:
         """The operating system refused to send there."""
         if self.best is not None and self.best.address == address:
-            self._apply(Event.SENDING_FAILED, now)
+            self._apply(PathEvent.SENDING_FAILED, now)
 
     def on_withdrawn(self, address: Address, now: float) -> None:
         """The peer no longer claims this address."""
         if self.best is not None and self.best.address == address:
-            self._apply(Event.BEST_WITHDRAWN, now)
+            self._apply(PathEvent.BEST_WITHDRAWN, now)
 
     def on_timer(self, now: float) -> None:
         """Let trust and doubt run out."""
         if self.best is not None and now >= self.until:
-            self._apply(Event.TRUST_ENDED if self.state is State.DIRECT else Event.DOUBT_ENDED, now)
+            self._apply(PathEvent.TRUST_ENDED if self.state is PathState.DIRECT else PathEvent.DOUBT_ENDED, now)
 
     def next_wake(self) -> float | None:
         """When `on_timer` has something to do."""
         return None if self.best is None else self.until
 
-    def _apply(self, event: Event, now: float, answer: Measured | None = None) -> None:
+    def _apply(self, event: PathEvent, now: float, answer: Measured | None = None) -> None:
         step = TABLE[self.state, event]
         if step.forget:
             self.best = None
-        elif (step.adopt or event is Event.PONG_FROM_BEST) and answer is not None:
+        elif (step.adopt or event is PathEvent.PONG_FROM_BEST) and answer is not None:
             self.best = answer
         if step.trust:
             self.until = now + TRUST
-        elif step.to is State.DOUBTFUL and self.state is not State.DOUBTFUL:
+        elif step.to is PathState.DOUBTFUL and self.state is not PathState.DOUBTFUL:
             self.until = now + DOUBT
         if step.to is not self.state:
             self.state = step.to

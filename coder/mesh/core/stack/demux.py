@@ -1,183 +1,288 @@
-"""Who gets a packet that no run took.
+"""What receives: each packet's way to the connection, socket or answer it is for.
 
 Lives here: protocols, ports, listeners, held SYNs, automatic answers.
-Does not live here: the tables themselves (interface.py), what a segment does to its connection (arrival.py).
+Does not live here: what a segment does to its connection (tcp/tcp_input.py), what is sent (transmit.py).
+Obeys: RFC 9293 section 3.10.7.1 and .2 (segments without a connection), RFC 4443 sections 3 and 4 (errors, echo),
+docs/protocol/tsmp.md.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.stack import arrival, fragments, handshake, recovery
-from coder.mesh.core.stack.connection import HALF, MASK, TcpSocket
-from coder.mesh.core.stack.datagrams import UdpDatagram
+from coder.mesh.core.stack import fragments
+from coder.mesh.core.stack.connections import ConnectionTable
+from coder.mesh.core.stack.datagrams import UdpDatagram, UdpSocket
 from coder.mesh.core.stack.errors import StackError
-from coder.mesh.core.stack.listening import PendingConnection
-from coder.mesh.core.stack.notices import EchoReply, TooBig, TsmpPong, Unreachable
-from coder.mesh.core.stack.states import State
+from coder.mesh.core.stack.events import EchoReply, StackEvent, TooBig, TsmpAnswer, Unreachable
+from coder.mesh.core.stack.routes import Routes
+from coder.mesh.core.stack.tcp import handshake, tcp_input
+from coder.mesh.core.stack.tcp.connection import TcpSocket
+from coder.mesh.core.stack.tcp.listening import ListeningSocket, PendingConnection
+from coder.mesh.core.stack.tcp.sequence import HALF, MASK
+from coder.mesh.core.stack.tcp.states import TcpState
+from coder.mesh.core.stack.transmit import Transmitter
 from coder.mesh.core.wire import icmp, ip, ip4, tcp, tsmp, udp
-from coder.mesh.core.wire.batch import Batch, TxBuf
 from coder.mesh.core.wire.tcp import Segment
 
-if TYPE_CHECKING:
-    from coder.mesh.core.stack.interface import Stack
+TcpFallback = Callable[[PendingConnection], None]
+UdpFallback = Callable[[UdpDatagram], None]
 
 _PORT_AT = ip.HEADER_SIZE + 2
 _QUOTED_SEQUENCE_END = ip.HEADER_SIZE + 8
 _HARD_CODES = (icmp.CODE_PROHIBITED, icmp.CODE_PORT_UNREACHABLE)
 
 
-def on_packet(stack: Stack, packet: bytes, socket: TcpSocket | None, now: float) -> None:
-    """Any inner packet. `socket`: the connection its addresses and first four bytes match, if any. Never raises."""
-    try:
-        if socket is not None and packet[6] == ip.PROTOCOL_TCP and packet[0] >> 4 == 6:
-            end = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
-            if end > len(packet):
+def _nothing(_: StackEvent) -> None:
+    """The hook nobody set."""
+
+
+class Demux:
+    """One host's way in."""
+
+    __slots__ = (
+        "_assembler",
+        "_on_stack_event",
+        "_random",
+        "_routes",
+        "_table",
+        "_tcp_fallback",
+        "_transmit",
+        "_udp_fallback",
+        "held",
+        "listeners",
+        "udp_sockets",
+    )  # fmt: skip
+
+    def __init__(
+        self, routes: Routes, table: ConnectionTable, transmit: Transmitter, random: Callable[[int], bytes]
+    ) -> None:
+        self._routes = routes
+        self._table = table
+        self._transmit = transmit
+        self._random = random
+        self._on_stack_event: Callable[[StackEvent], None] = _nothing
+        self.listeners: dict[int, ListeningSocket] = {}
+        self.udp_sockets: dict[int, UdpSocket] = {}
+        self.held: dict[bytes, PendingConnection] = {}
+        "SYNs for ports nobody listens on, in the order of arrival, until the fallback decides."
+        self._tcp_fallback: TcpFallback | None = None
+        self._udp_fallback: UdpFallback | None = None
+        self._assembler = fragments.Assembler()
+
+    def set_tcp_fallback(self, decide: TcpFallback | None) -> None:
+        """Who decides about SYNs for ports nobody listens on."""
+        self._tcp_fallback = decide
+
+    def set_udp_fallback(self, take: UdpFallback | None) -> None:
+        """Who gets datagrams to ports nobody bound."""
+        self._udp_fallback = take
+
+    def set_event_hook(self, hook: Callable[[StackEvent], None]) -> None:
+        """Who hears of what belongs to no socket."""
+        self._on_stack_event = hook
+
+    def input_batch(self, packets: list[bytes], now: float) -> None:
+        """Take inner packets (padding allowed) in the order of arrival. Foreign bytes never raise."""
+        transmit = self._transmit
+        transmit.begin_round(now)
+        if self._routes.has_ipv4:
+            packets = translated(packets)
+        by_key = self._table.by_key
+        index = 0
+        count = len(packets)
+        while index < count:
+            packet = packets[index]
+            socket = by_key.get(packet[8:44])
+            if socket is not None:
+                after = tcp_input.on_run(socket, packets, index, now)
+                if after > index:
+                    index = after
+                    continue
+            self._on_packet(packet, socket, now)
+            index += 1
+        transmit.notifier.flush()
+
+    def _on_packet(self, packet: bytes, socket: TcpSocket | None, now: float) -> None:
+        """Any inner packet that no run took. `socket`: the connection its addresses and first four bytes match."""
+        try:
+            if socket is not None and packet[6] == ip.PROTOCOL_TCP and packet[0] >> 4 == 6:
+                end = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
+                if end <= len(packet):
+                    self._to_connection(socket, packet, tcp.parse_untrusted(packet, ip.HEADER_SIZE, end), now)
                 return
-            segment = tcp.parse_untrusted(packet, ip.HEADER_SIZE, end)
-            _to_connection(stack, socket, packet, segment, now)
-            return
-        parsed = ip.parse_untrusted(packet)
-        if parsed.destination not in stack.addresses:
-            return
-        if parsed.protocol == fragments.PROTOCOL:
-            whole = stack.assembler.add(parsed, now)
-            if whole is None:
+            parsed = ip.parse_untrusted(packet)
+            if parsed.destination not in self._routes.addresses:
                 return
-            parsed, packet = whole, whole.encode()
-        handler = _HANDLERS.get(parsed.protocol)
-        if handler is not None:
-            handler(stack, parsed, packet, now)
-    except WireError:
-        return  # the tunnel vouches for the sender, nobody for its sanity: dropped, as hosts do
+            if parsed.protocol == fragments.PROTOCOL:
+                whole = self._assembler.add(parsed, now)
+                if whole is None:
+                    return
+                parsed, packet = whole, whole.encode()
+            if parsed.protocol == ip.PROTOCOL_TCP:
+                self._on_tcp(parsed, now)
+            elif parsed.protocol == ip.PROTOCOL_UDP:
+                self._on_udp(parsed, packet, now)
+            elif parsed.protocol == ip.PROTOCOL_ICMP6:
+                self._on_icmp(parsed, now)
+            elif parsed.protocol == ip.PROTOCOL_TSMP:
+                self._on_tsmp(parsed)
+        except WireError:
+            return  # the tunnel vouches for the sender, nobody for its sanity: dropped, as hosts do
 
+    # TCP
 
-def _to_connection(stack: Stack, socket: TcpSocket, packet: bytes, segment: Segment, now: float) -> None:
-    if socket.state is State.TIME_WAIT and segment.flags & (tcp.SYN | tcp.ACK | tcp.RST) == tcp.SYN:
-        # RFC 9293 3.6.1, RFC 6191: a newer SYN may reuse the addresses at once.
-        times = segment.options.timestamps
-        newer = 0 < (segment.seq - socket.rx.next) & MASK < HALF
-        if newer or (times is not None and socket.ts_ok and 0 < (times[0] - socket.ts_recent) & MASK < HALF):
-            socket.die(None)
-            _on_syn(stack, socket.remote, socket.local, segment, now)
+    def _to_connection(self, socket: TcpSocket, packet: bytes, segment: Segment, now: float) -> None:
+        if socket.state is TcpState.TIME_WAIT and segment.flags & (tcp.SYN | tcp.ACK | tcp.RST) == tcp.SYN:
+            # RFC 9293 3.6.1, RFC 6191: a SYN that is newer, by number or timestamp, may reuse the addresses at once.
+            times = segment.options.timestamps if socket.agreed.timestamps else None
+            newer = 0 < (segment.seq - socket.receiver.rx.next) & MASK < HALF
+            if newer or (times is not None and 0 < (times[0] - socket.receiver.ts_recent) & MASK < HALF):
+                socket.die(None)
+                self._on_syn(socket.remote, socket.local, segment, now)
+                return
+        tcp_input.on_segment(socket, packet, segment, now)
+
+    def _on_tcp(self, packet: ip.Packet, now: float) -> None:
+        """A segment of no connection (RFC 9293 3.10.7.1 and .2)."""
+        segment = tcp.parse_untrusted(packet.payload)
+        if segment.flags & tcp.RST:
             return
-    arrival.on_segment(socket, packet, segment, now)
+        if segment.flags & (tcp.SYN | tcp.ACK) == tcp.SYN:
+            self._on_syn(packet.source, packet.destination, segment, now)
+            return
+        self._refuse(packet.source, packet.destination, segment)
 
+    def _on_syn(self, source: bytes, destination: bytes, segment: Segment, now: float) -> None:
+        listener = self.listeners.get(segment.port)
+        if listener is not None:
+            if listener.has_room:  # else dropped, not refused: the peer tries again when there may be room
+                self._accept(source, destination, segment, now).wait_in(listener)
+                listener.opens()
+            return
+        if self._tcp_fallback is None:
+            self._refuse(source, destination, segment)
+            return
+        key = self._table.key(source, destination, segment.source_port, segment.port)
+        if key in self.held or len(self.held) >= self._transmit.settings.max_held_syns:
+            return
+        pending = PendingConnection(source, destination, segment, now, self._decide)
+        self.held[key] = pending
+        self._tcp_fallback(pending)
 
-def _on_tcp(stack: Stack, packet: ip.Packet, _raw: bytes, now: float) -> None:
-    segment = tcp.parse_untrusted(packet.payload)
-    if segment.flags & tcp.RST:
-        return
-    if segment.flags & (tcp.SYN | tcp.ACK) == tcp.SYN:
-        _on_syn(stack, packet.source, packet.destination, segment, now)
-        return
-    stack.send_control(packet.source, arrival.stray_reset(packet.destination, packet.source, segment))
-
-
-def _on_syn(stack: Stack, source: bytes, destination: bytes, segment: Segment, now: float) -> None:
-    key = source + destination + segment.source_port.to_bytes(2, "big") + segment.port.to_bytes(2, "big")
-    listener = stack.listeners.get(segment.port)
-    if listener is not None:
-        if listener.opening + len(listener.queue) < listener.backlog:
-            socket = _accept(stack, source, destination, segment, now)
-            socket.accepted_by = listener
-            listener.opening += 1
-        return
-    if stack.tcp_fallback is None:
-        stack.send_control(source, arrival.stray_reset(destination, source, segment))
-        return
-    if key in stack.held or len(stack.held) >= stack.settings.max_held_syns:
-        return
-    pending = PendingConnection(source, destination, segment, now, lambda held, yes: _decide(stack, key, held, yes))
-    stack.held[key] = pending
-    stack.tcp_fallback(pending)
-
-
-def _decide(stack: Stack, key: bytes, pending: PendingConnection, accept: bool) -> TcpSocket | None:
-    pending.settled = True
-    stack.held.pop(key, None)
-    if key in stack.sockets:
-        return None
-    if accept:
-        socket = _accept(stack, pending.source, pending.destination, pending.syn, stack.now)
-        socket.adopted = True
+    def _decide(self, pending: PendingConnection, accept: bool) -> TcpSocket | None:
+        """The fallback said what becomes of a held SYN."""
+        syn = pending.syn
+        key = self._table.key(pending.source, pending.destination, syn.source_port, syn.port)
+        self.held.pop(key, None)
+        if key in self._table.by_key:
+            return None
+        if not accept:
+            self._refuse(pending.source, pending.destination, syn)
+            return None
+        socket = self._accept(pending.source, pending.destination, syn, self._transmit.now)
+        socket.adopt()
         return socket
-    stack.send_control(pending.source, arrival.stray_reset(pending.destination, pending.source, pending.syn))
-    return None
 
+    def _accept(self, source: bytes, destination: bytes, syn: Segment, now: float) -> TcpSocket:
+        socket = TcpSocket(self._transmit, destination, syn.port, source, syn.source_port, self._random(8))
+        self._table.add(socket)
+        handshake.begin_accept(socket, syn, now)
+        return socket
 
-def _accept(stack: Stack, source: bytes, destination: bytes, syn: Segment, now: float) -> TcpSocket:
-    socket = TcpSocket(stack, destination, syn.port, source, syn.source_port, stack.random(8))
-    stack.sockets[socket.key] = socket
-    handshake.begin_accept(socket, syn, now)
-    return socket
+    def _refuse(self, source: bytes, destination: bytes, segment: Segment) -> None:
+        self._transmit.send_control(source, tcp_input.stray_reset(destination, source, segment))
 
+    # Held SYNs and time
 
-def _on_udp(stack: Stack, packet: ip.Packet, raw: bytes, now: float) -> None:
-    datagram = udp.parse_untrusted(packet.payload)
-    arrived = UdpDatagram(packet.source, datagram.source_port, packet.destination, datagram.port, datagram.payload)
-    socket = stack.udp_sockets.get(datagram.port)
-    if socket is not None:
-        if socket.arrived(arrived):
-            stack.make_touched(socket)
-    elif stack.udp_fallback is not None:
-        stack.udp_fallback(arrived)
-    elif stack.may_complain(now):
-        stack.send_control(packet.source, icmp.port_unreachable(raw, packet.destination, packet.source))
+    def next_wake(self) -> float | None:
+        """When the oldest held SYN expires; None: none is held."""
+        if not self.held:
+            return None
+        return next(iter(self.held.values())).held_at + self._transmit.settings.hold_syn
 
+    def on_timer(self, now: float) -> None:
+        """Let held SYNs expire."""
+        for key, pending in list(self.held.items()):
+            # They come in order of age; the first young one ends the search.
+            if now - pending.held_at < self._transmit.settings.hold_syn:
+                break
+            pending.expire()
+            del self.held[key]
 
-def _on_icmp(stack: Stack, packet: ip.Packet, _raw: bytes, now: float) -> None:
-    message = icmp.parse_untrusted(packet.payload)
-    if message.type == icmp.ECHO_REQUEST:
-        reply = icmp.Message(icmp.ECHO_REPLY, 0, message.parameter, message.body)
-        stack.send_large(packet.source, reply.encode(packet.destination, packet.source))
-    elif message.type == icmp.ECHO_REPLY:
-        stack.on_notice(EchoReply(packet.source, message.identifier, message.sequence, message.body))
-    elif message.type in (icmp.UNREACHABLE, icmp.TOO_BIG) and len(message.body) >= _QUOTED_SEQUENCE_END:
-        _on_error(stack, message, now)
+    def forget_held(self, source: bytes) -> None:
+        """The peer is gone."""
+        for key, pending in list(self.held.items()):
+            if pending.source == source:
+                pending.expire()
+                del self.held[key]
 
+    # UDP, ICMP, TSMP
 
-def _on_error(stack: Stack, message: icmp.Message, now: float) -> None:
-    """Somebody on the way could not deliver a packet of ours, whose beginning is quoted."""
-    quoted = bytes(message.body)
-    source, destination = quoted[8:24], quoted[24:40]
-    is_too_big = message.type == icmp.TOO_BIG
-    if quoted[6] == ip.PROTOCOL_TCP:
-        # Our ports stand the other way round in the key. RFC 5927 section 4.1: only what is under way can have failed.
-        key = destination + source + quoted[_PORT_AT : _PORT_AT + 2] + quoted[_PORT_AT - 2 : _PORT_AT]
-        socket = stack.sockets.get(key)
-        number = int.from_bytes(quoted[_PORT_AT + 2 : _QUOTED_SEQUENCE_END], "big")
-        if socket is None or (number - socket.snd_una) & MASK >= max(socket.snd_nxt - socket.snd_una, 1):
-            return
+    def _on_udp(self, packet: ip.Packet, raw: bytes, now: float) -> None:
+        datagram = udp.parse_untrusted(packet.payload)
+        arrived = UdpDatagram(packet.source, datagram.source_port, packet.destination, datagram.port, datagram.payload)
+        socket = self.udp_sockets.get(datagram.port)
+        if socket is not None:
+            if socket.arrived(arrived):
+                self._transmit.notifier.touched[socket] = None
+        elif self._udp_fallback is not None:
+            self._udp_fallback(arrived)
+        elif self._transmit.may_complain(now):
+            error = icmp.port_unreachable(raw, packet.destination, packet.source)
+            self._transmit.send_control(packet.source, error)
+
+    def _on_icmp(self, packet: ip.Packet, now: float) -> None:
+        message = icmp.parse_untrusted(packet.payload)
+        if message.type == icmp.ECHO_REQUEST:
+            reply = icmp.Message(icmp.ECHO_REPLY, 0, message.parameter, message.body)
+            self._transmit.send_large(packet.source, reply.encode(packet.destination, packet.source))
+        elif message.type == icmp.ECHO_REPLY:
+            self._on_stack_event(EchoReply(packet.source, message.identifier, message.sequence, message.body))
+        elif message.type in (icmp.UNREACHABLE, icmp.TOO_BIG) and len(message.body) >= _QUOTED_SEQUENCE_END:
+            self._on_error(message, now)
+
+    def _on_error(self, message: icmp.Message, now: float) -> None:
+        """Somebody on the way could not deliver a packet of ours, whose beginning is quoted."""
+        quoted = bytes(message.body)
+        source, destination = quoted[8:24], quoted[24:40]
+        is_too_big = message.type == icmp.TOO_BIG
+        if quoted[6] == ip.PROTOCOL_TCP:
+            # Our ports stand the other way round in the key. RFC 5927 section 4.1: only what is under way can have
+            # failed; a number outside it was guessed.
+            key = destination + source + quoted[_PORT_AT : _PORT_AT + 2] + quoted[_PORT_AT - 2 : _PORT_AT]
+            socket = self._table.by_key.get(key)
+            number = int.from_bytes(quoted[_PORT_AT + 2 : _QUOTED_SEQUENCE_END], "big")
+            if socket is None or (number - socket.sender.snd_una) & MASK >= max(socket.sender.in_flight, 1):
+                return
+            if is_too_big:
+                if self._narrow(destination, message.parameter, now):
+                    socket.recovery.on_too_big(now)
+                    self._transmit.make_ready(socket)
+            elif socket.state is TcpState.SYN_SENT and message.code in _HARD_CODES:
+                socket.die(StackError("refused"))  # nobody to ask again: RFC 5461 section 4 leaves it to us
+        elif is_too_big:
+            self._narrow(destination, message.parameter, now)
         if is_too_big:
-            if stack.narrow(destination, message.parameter, now):
-                recovery.on_too_big(socket, now)
-        elif socket.state is State.SYN_SENT and message.code in _HARD_CODES:
-            socket.die(StackError("refused"))  # nobody to ask again: RFC 5461 section 4 leaves it to us
-    elif is_too_big:
-        stack.narrow(destination, message.parameter, now)
-    if is_too_big:
-        stack.on_notice(TooBig(destination, message.parameter))
-    else:
-        stack.on_notice(Unreachable(destination, int.from_bytes(quoted[_PORT_AT : _PORT_AT + 2], "big")))
+            self._on_stack_event(TooBig(destination, message.parameter))
+        else:
+            self._on_stack_event(Unreachable(destination, int.from_bytes(quoted[_PORT_AT : _PORT_AT + 2], "big")))
 
+    def _narrow(self, destination: bytes, mtu: int, now: float) -> bool:
+        if not self._routes.narrow(destination, mtu, now):
+            return False
+        for socket in self._table.to(destination):
+            socket.retune()
+        return True
 
-def _on_tsmp(stack: Stack, packet: ip.Packet, _raw: bytes, _now: float) -> None:
-    message = tsmp.parse_untrusted(packet.payload)
-    if isinstance(message, tsmp.Ping):
-        pong = tsmp.Pong(message.token)
-        stack.send_control(packet.source, pong.encode(packet.destination, packet.source))
-    elif isinstance(message, tsmp.Pong):
-        stack.on_notice(TsmpPong(packet.source, message.token))
-
-
-_HANDLERS = {
-    ip.PROTOCOL_TCP: _on_tcp,
-    ip.PROTOCOL_UDP: _on_udp,
-    ip.PROTOCOL_ICMP6: _on_icmp,
-    ip.PROTOCOL_TSMP: _on_tsmp,
-}
+    def _on_tsmp(self, packet: ip.Packet) -> None:
+        message = tsmp.parse_untrusted(packet.payload)
+        if isinstance(message, tsmp.TsmpPing):
+            pong = tsmp.TsmpPong(message.token)
+            self._transmit.send_control(packet.source, pong.encode(packet.destination, packet.source))
+        elif isinstance(message, tsmp.TsmpPong):
+            self._on_stack_event(TsmpAnswer(packet.source, message.token))
 
 
 def translated(packets: list[bytes]) -> list[bytes]:
@@ -191,13 +296,4 @@ def translated(packets: list[bytes]) -> list[bytes]:
                 continue
         else:
             out.append(packet)
-    return out
-
-
-def unpadded(txbuf: TxBuf, batch: Batch) -> list[bytes]:
-    """The packets of a batch as bytes of their own, without padding."""
-    layout = txbuf.layout(batch.size)
-    out = []
-    for view in layout.plain[: batch.packets]:
-        out.append(bytes(view[: ip.HEADER_SIZE + (view[4] << 8 | view[5])]))
     return out

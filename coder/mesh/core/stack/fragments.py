@@ -35,6 +35,7 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
         begin, is_last, body = place & _OFFSET, not place & _MORE, body[_SIZE:]
         if begin + len(body) > _MAX_PACKET or (not is_last and len(body) & 7):
             raise WireError("bad_fragment")
+    # RFC 8200 4.5: offsets count in units of eight bytes.
     room = (mtu - ip.HEADER_SIZE - _SIZE) & ~7
     out = []
     for at in range(0, len(body), room):
@@ -77,6 +78,7 @@ class Assembler:
             raise WireError("bad_fragment")
         key = packet.source + packet.destination + packet.payload[:1] + packet.payload[4:_SIZE]
         partial = self._find(key, now)
+        # RFC 5722: whoever overlaps means harm; the whole packet goes, not just the piece.
         if offset in partial.pieces or self._overlaps(partial, offset, len(data)):
             del self._partials[key]
             raise WireError("overlapping_fragments")

@@ -13,7 +13,7 @@ FAST_PATH_RTT = 0.002
 limit bounds it; above, the limit grows in proportion (it then is a rate: burst_limit per 2 ms)."""
 DEFAULT_BURST_LIMIT = 1 << 20
 """Ours: until the driver tells the true size of its socket buffer."""
-NEIGHBOUR_PACKET = 32_768
+SAME_STACK_PACKET = 32_768
 """Ours: the largest inner packet this stack takes from a node of its own kind."""
 QUICK_ACKS = 16
 """Segments acknowledged at once when a connection begins, so that the peer's slow start is not delayed (as Linux)."""
@@ -40,7 +40,7 @@ class TcpSettings:
     "As upstream; 63 s with first_rto 1."
     give_up: float = 924.0
     "Silence after which unacknowledged data kills a connection (Linux: 15 retries). A laptop may sleep for minutes."
-    quiet_time: float = 60.0
+    time_wait: float = 60.0
     "TIME_WAIT, and how long a closed socket waits for the peer's FIN."
     hold_syn: float = 75.0
     "How long a fallback may think about a SYN."

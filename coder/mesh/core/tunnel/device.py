@@ -21,6 +21,7 @@ from coder.mesh.core.crypto.noise import NO_PSK, read_initiation_untrusted
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.tunnel.events import Event, Source
 from coder.mesh.core.tunnel.index import IndexTable
+from coder.mesh.core.tunnel.keypairs import Keypair
 from coder.mesh.core.tunnel.load import LoadGauge, SourceLimiter
 from coder.mesh.core.tunnel.peer import Tunnel
 from coder.mesh.core.wire.address import endpoint
@@ -31,8 +32,8 @@ from coder.mesh.core.wire.wireguard import (
     TRANSPORT_OVERHEAD,
     TYPE_TRANSPORT,
     CookieReply,
+    HandshakeResponse,
     Initiation,
-    Response,
     Transport,
     parse_untrusted,
     split_macs,
@@ -86,7 +87,7 @@ class Device:
         self._random = random
         self._mtu = mtu
         self._wall_offset = wall_offset
-        self._indices = IndexTable(random)
+        self._indices: IndexTable[Keypair[Tunnel], Tunnel] = IndexTable(random)
         self._sessions = self._indices.sessions
         self._routes: dict[bytes, Tunnel] = {}
         self._mac1 = blake2s(key=mac1_key(local.public), digest_size=MAC_SIZE)
@@ -262,7 +263,7 @@ class Device:
         return True
 
     def _is_admitted(
-        self, datagram: bytes, message: Initiation | Response, source: Source, now: float, result: Received
+        self, datagram: bytes, message: Initiation | HandshakeResponse, source: Source, now: float, result: Received
     ) -> bool:
         """Under load only with mac2 (else a cookie is sent), and within the source's own rate."""
         if not self._gauge.count(now) and not self.always_under_load:
@@ -280,6 +281,8 @@ class Device:
         return True
 
     def _initiation(self, message: Initiation, source: Source, now: float, result: Received) -> None:
+        # WireGuard paper 5.3: everything up to here cost a hash. This is the first key agreement, and only senders
+        # that know our public key (mac1) and, under load, were seen at their address (mac2) get this far.
         heard = read_initiation_untrusted(self.local, message.ephemeral, message.static)
         tunnel = self.peers.get(heard.remote)
         if tunnel is None:
@@ -287,7 +290,7 @@ class Device:
         response = tunnel.accept_initiation_untrusted(heard, message, source, now, result.events)
         result.sends.append((tunnel, response))
 
-    def _response(self, message: Response, source: Source, now: float, result: Received) -> None:
+    def _response(self, message: HandshakeResponse, source: Source, now: float, result: Received) -> None:
         tunnel = self._indices.handshakes.get(message.receiver)
         if tunnel is None:
             self.stats.unknown_receiver += 1

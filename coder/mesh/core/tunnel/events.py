@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from coder.mesh.core.tunnel.peer import Tunnel
+from coder.mesh.core.crypto.keys import PublicKey
 
 Source = tuple[str, int] | bytes
 """Where a datagram came from: a UDP address, or bytes naming a relayed sender. Compared, bound into cookies."""
@@ -16,28 +14,28 @@ Source = tuple[str, int] | bytes
 class HandshakeCompleted:
     """Both sides have proven that they hold the new keys."""
 
-    tunnel: Tunnel
+    peer: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeGaveUp:
     """The peer did not answer for 90 s; staged packets are gone."""
 
-    tunnel: Tunnel
+    peer: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class KeysExpired:
     """No handshake for 540 s: all keys of the tunnel are forgotten."""
 
-    tunnel: Tunnel
+    peer: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class Roamed:
     """A genuine packet came from another source than the last one. Whether to follow is not decided here."""
 
-    tunnel: Tunnel
+    peer: PublicKey
     source: Source
 
 

@@ -27,9 +27,11 @@ from coder.mesh.core.crypto.noise import (
 )
 from coder.mesh.core.errors import CryptoError
 from coder.mesh.core.tunnel.constants import MIN_INITIATION_INTERVAL
-from coder.mesh.core.wire.wireguard import Initiation, Response
+from coder.mesh.core.wire.wireguard import HandshakeResponse, Initiation
 
 _TAI64N = Struct(">QI")
+# TAI64 counts from 2**62 at 1970; the 10 s are TAI's lead over UTC, leap seconds left out. Only the order matters to
+# a responder.
 _TAI_EPOCH = 0x400000000000000A
 # Nanoseconds are whitened to 16.7 ms so that the timestamp tells nobody how precisely our clock ticks.
 _COARSE = 1 << 24
@@ -85,7 +87,7 @@ class Handshaker:
         message = Initiation(index, fields.ephemeral, fields.static, fields.timestamp)
         return self.jar.sign(message.encode_unsigned(), now)
 
-    def accept_response_untrusted(self, message: Response) -> TransportKeys:
+    def accept_response_untrusted(self, message: HandshakeResponse) -> TransportKeys:
         """The keys our initiation led to; CryptoError when forged or not awaited."""
         if self._initiated is None or message.receiver != self.pending_index:
             raise CryptoError("not_awaited")
@@ -96,8 +98,10 @@ class Handshaker:
     def accept_initiation_untrusted(self, heard: Heard, message: Initiation, now: float) -> Accepted:
         """Prove the sender; CryptoError when forged, replayed, or within 20 ms of the one before."""
         stamp, accepted = read_timestamp_untrusted(heard, self._shared, message.timestamp)
+        # WireGuard paper 5.1: only ever later ones, or a recorded initiation would throw the peer out of its session.
         if stamp <= self._heard_stamp:
             raise CryptoError("replayed_initiation")
+        # A genuine but mad peer could make us compute two key agreements per datagram; 50 a second are enough for any.
         if self._heard_at is not None and now - self._heard_at < MIN_INITIATION_INTERVAL:
             raise CryptoError("initiation_flood")
         self._heard_stamp = stamp
@@ -110,7 +114,7 @@ class Handshaker:
         """The response and the keys."""
         ephemeral = PrivateKey.generate(self._random)
         empty, keys = write_response(accepted, ephemeral, self._psk)
-        message = Response(index, initiation.sender, bytes(ephemeral.public), empty)
+        message = HandshakeResponse(index, initiation.sender, bytes(ephemeral.public), empty)
         return self.jar.sign(message.encode_unsigned(), now), keys
 
     def forget_initiation(self) -> None:
@@ -122,6 +126,7 @@ class Handshaker:
         seconds = int(unix_time)
         nanoseconds = int((unix_time - seconds) * _SECOND) // _COARSE * _COARSE
         if (seconds, nanoseconds) <= self._said:
+            # Also after a clock was set back: from the last one said on, time goes on in the smallest steps.
             # The responder takes only later ones, and within a tick of the coarse clock there are none.
             seconds, nanoseconds = self._said
             nanoseconds += _COARSE

@@ -6,24 +6,24 @@ Obeys: the WireGuard paper, section 5.4 (sender/receiver index).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
 from coder.mesh.core.crypto.keys import Random
 
-if TYPE_CHECKING:
-    from coder.mesh.core.tunnel.keypairs import Keypair
-    from coder.mesh.core.tunnel.peer import Tunnel
+Session = TypeVar("Session")
+Handshake = TypeVar("Handshake")
 
 
-class IndexTable:
+class IndexTable(Generic[Session, Handshake]):
     """Index -> session keys (read directly by the hot path), index -> tunnel with a handshake under way."""
 
     __slots__ = ("_random", "handshakes", "sessions")
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.sessions: dict[int, Keypair] = {}
-        self.handshakes: dict[int, Tunnel] = {}
+        self.sessions: dict[int, Session] = {}
+        self.handshakes: dict[int, Handshake] = {}
 
     def allocate(self) -> int:
         """An index nobody uses, unpredictable so that a stranger cannot aim at a session."""
@@ -32,7 +32,7 @@ class IndexTable:
             if index not in self.sessions and index not in self.handshakes:
                 return index
 
-    def release(self, keypairs: list[Keypair]) -> None:
+    def release(self, indices: Iterable[int]) -> None:
         """These keys are gone."""
-        for keypair in keypairs:
-            self.sessions.pop(keypair.local_index, None)
+        for index in indices:
+            self.sessions.pop(index, None)

@@ -7,7 +7,7 @@ Obeys: the WireGuard paper, sections 5.4.6 and 6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from coder.mesh.core.crypto.aead import NONCE, ChaCha20Poly1305, InvalidTag
 from coder.mesh.core.crypto.noise import TransportKeys
@@ -18,11 +18,8 @@ from coder.mesh.core.tunnel.constants import (
     REKEY_AFTER_TIME,
 )
 from coder.mesh.core.tunnel.replay import ReplayWindow
+from coder.mesh.core.wire.batch import TxBuf
 from coder.mesh.core.wire.wireguard import TRANSPORT_HEADER, TRANSPORT_OVERHEAD, TYPE_TRANSPORT
-
-if TYPE_CHECKING:
-    from coder.mesh.core.tunnel.peer import Tunnel
-    from coder.mesh.core.wire.batch import TxBuf
 
 _HEADER_SIZE = 16
 _pack_header = TRANSPORT_HEADER.pack
@@ -41,7 +38,19 @@ def _seal_nothing(*_: object, **__: object) -> Any:
     raise AssertionError("a retired keypair seals nothing")
 
 
-class Keypair:
+class KeyOwner:
+    """Whose keys they are, as far as the data plane cares: which source addresses its packets may bear (16 bytes)."""
+
+    __slots__ = ("allowed",)
+
+    def __init__(self) -> None:
+        self.allowed: tuple[bytes, ...] = ()
+
+
+Owner = TypeVar("Owner", bound=KeyOwner)
+
+
+class Keypair(Generic[Owner]):
     """The keys of one handshake, seen from one side."""
 
     __slots__ = (
@@ -60,7 +69,7 @@ class Keypair:
 
     def __init__(
         self,
-        tunnel: Tunnel,
+        tunnel: Owner,
         keys: TransportKeys,
         local_index: int,
         remote_index: int,
@@ -163,6 +172,8 @@ class Keypair:
             if receiver != index or kind != TYPE_TRANSPORT:
                 offset = at
                 break
+            # WireGuard paper 5.4.6: the window is asked before opening, which is the cheap half, and told after it: a
+            # forged counter must not move it.
             if counter <= newest or counter >= REJECT_AFTER_MESSAGES:
                 replay.newest = newest
                 if counter >= REJECT_AFTER_MESSAGES or not replay.is_new(counter):
@@ -173,6 +184,7 @@ class Keypair:
             except InvalidTag:
                 self.forged += 1
                 continue
+            # The orderly case costs one addition; the window itself is touched only where something is missing.
             if counter == newest + 1:
                 newest = counter
             else:
@@ -187,6 +199,7 @@ class Keypair:
             elif plain:
                 data += 1
                 version = plain[0] & _VERSION_MASK
+                # WireGuard paper section 2 (cryptokey routing): a peer may bear only the addresses that are its own.
                 if version == _VERSION_6:
                     if plain.startswith(self.tunnel.allowed, 8):
                         head = plain[:_SOURCE_END]
@@ -199,17 +212,17 @@ class Keypair:
         return offset, genuine, data
 
 
-class Keypairs:
+class Keypairs(Generic[Owner]):
     """The sessions of one peer: the one in use, the one before it, and one the peer has yet to confirm."""
 
     __slots__ = ("current", "next", "previous")
 
     def __init__(self) -> None:
-        self.previous: Keypair | None = None
-        self.current: Keypair | None = None
-        self.next: Keypair | None = None
+        self.previous: Keypair[Owner] | None = None
+        self.current: Keypair[Owner] | None = None
+        self.next: Keypair[Owner] | None = None
 
-    def add_initiated(self, keypair: Keypair) -> list[Keypair]:
+    def add_initiated(self, keypair: Keypair[Owner]) -> list[Keypair[Owner]]:
         """Our handshake was answered: use the keys at once. Returns keypairs that are no longer of use."""
         if self.next is not None:
             # A handshake of the peer's overlaps with ours: what it may already send with stays readable.
@@ -223,13 +236,15 @@ class Keypairs:
             self.previous.retire()
         return [k for k in gone if k is not None]
 
-    def add_responded(self, keypair: Keypair) -> list[Keypair]:
+    def add_responded(self, keypair: Keypair[Owner]) -> list[Keypair[Owner]]:
         """We answered a handshake: wait until the peer uses the keys. Returns keypairs that are no longer of use."""
+        # WireGuard paper 5.1: a responder must not send with new keys before it has heard with them, as its response
+        # may have been lost; the initiator would not know them.
         gone = [self.next, self.previous]
         self.next, self.previous = keypair, None
         return [k for k in gone if k is not None]
 
-    def confirm(self, keypair: Keypair) -> list[Keypair] | None:
+    def confirm(self, keypair: Keypair[Owner]) -> list[Keypair[Owner]] | None:
         """A datagram opened with these keys: None unless they were waiting for it, else what is no longer of use."""
         if keypair is not self.next:
             return None
@@ -239,17 +254,17 @@ class Keypairs:
             self.previous.retire()
         return [gone] if gone is not None else []
 
-    def clear(self) -> list[Keypair]:
+    def clear(self) -> list[Keypair[Owner]]:
         """Forget everything."""
         gone = [self.previous, self.current, self.next]
         self.previous = self.current = self.next = None
         return [k for k in gone if k is not None]
 
-    def drop_expired(self, now: float) -> list[Keypair]:
+    def drop_expired(self, now: float) -> list[Keypair[Owner]]:
         """Forget keys that may no longer be used: they are most of what an idle peer costs."""
         gone = []
         for name in ("previous", "current", "next"):
-            keypair: Keypair | None = getattr(self, name)
+            keypair: Keypair[Owner] | None = getattr(self, name)
             if keypair is not None and not keypair.is_usable(now):
                 gone.append(keypair)
                 setattr(self, name, None)

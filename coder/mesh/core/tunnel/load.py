@@ -32,6 +32,7 @@ class LoadGauge:
 
     def count(self, now: float) -> bool:
         """One more message; whether we are under load."""
+        # A token bucket: what it holds is how many handshakes may still come before cookies are asked for.
         self._room = min(self._size, self._room + max(0.0, now - self._at) * self._rate)
         self._at = now
         if self._room < 1:

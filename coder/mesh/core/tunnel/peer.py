@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
 from coder.mesh.core.crypto.noise import NO_PSK, Heard, TransportKeys
@@ -26,12 +25,10 @@ from coder.mesh.core.tunnel.constants import (
 from coder.mesh.core.tunnel.events import Event, HandshakeCompleted, HandshakeGaveUp, KeysExpired, Roamed, Source
 from coder.mesh.core.tunnel.handshake import Handshaker
 from coder.mesh.core.tunnel.index import IndexTable
-from coder.mesh.core.tunnel.keypairs import Keypair, Keypairs
-from coder.mesh.core.tunnel.timers import Timer, Timers
-from coder.mesh.core.wire.wireguard import CookieReply, Initiation, Response
-
-if TYPE_CHECKING:
-    from coder.mesh.core.wire.batch import Batch, TxBuf
+from coder.mesh.core.tunnel.keypairs import KeyOwner, Keypair, Keypairs
+from coder.mesh.core.tunnel.timers import SessionTimers, Timer
+from coder.mesh.core.wire.batch import Batch, TxBuf
+from coder.mesh.core.wire.wireguard import CookieReply, HandshakeResponse, Initiation
 
 _KEEPALIVE = b""
 _HEADER_SIZE = 16
@@ -59,7 +56,7 @@ class Outcome:
     events: list[Event]
 
 
-class Tunnel:
+class Tunnel(KeyOwner):
     """A peer. `announce` is called with the time of a deadline nearer than all before (the device's heap)."""
 
     __slots__ = (
@@ -75,7 +72,6 @@ class Tunnel:
         "_staged",
         "_timers",
         "_wall_offset",
-        "allowed",
         "remote",
         "source",
         "stats",
@@ -86,16 +82,15 @@ class Tunnel:
         local: PrivateKey,
         remote: PublicKey,
         random: Random,
-        indices: IndexTable,
+        indices: IndexTable[Keypair[Tunnel], Tunnel],
         *,
         psk: bytes = NO_PSK,
         mtu: int = 1280,
         wall_offset: float = 0.0,
         announce: Callable[[float], None] = lambda _: None,
     ) -> None:
+        super().__init__()
         self.remote = remote
-        self.allowed: tuple[bytes, ...] = ()
-        "Source addresses (16 bytes) its packets may bear."
         self.source: Source | None = None
         "Where its last genuine datagram came from."
         self.stats = TunnelStats()
@@ -104,8 +99,8 @@ class Tunnel:
         self._random = random
         self._mtu = mtu
         self._wall_offset = wall_offset
-        self._timers = Timers(announce)
-        self._keypairs = Keypairs()
+        self._timers = SessionTimers(announce)
+        self._keypairs: Keypairs[Tunnel] = Keypairs()
         self._staged: deque[bytes] = deque()
         self._attempts = 0
         self._initiated_at = -inf
@@ -167,12 +162,13 @@ class Tunnel:
         elif not was:
             self._timers.arm(Timer.PERSISTENT_KEEPALIVE, now)
 
-    def _sending_keys(self, now: float) -> Keypair | None:
+    def _sending_keys(self, now: float) -> Keypair[Tunnel] | None:
         keypair = self._keypairs.current
         return keypair if keypair is not None and keypair.is_usable(now) else None
 
     def _stage(self, packets: list[bytes]) -> None:
         self._staged.extend(packets)
+        # The oldest goes first: whoever sent it has the least use for it by now.
         while len(self._staged) > MAX_STAGED:
             self._staged.popleft()
             self.stats.staged_lost += 1
@@ -235,6 +231,7 @@ class Tunnel:
         response, keys = self._handshaker.respond(accepted, message, index, now)
         keypair = Keypair(self, keys, index, message.sender, is_initiator=False, now=now)
         self._adopt(keypair, self._keypairs.add_responded(keypair), now)
+        # A later initiation of ours would only make a second session of the same moment.
         self._initiated_at = now  # the peer is renewing the keys: we need not
         self._timers.happened(facts.PACKET_RECEIVED, now)
         self._timers.happened(facts.PACKET_SENT, now)
@@ -243,7 +240,7 @@ class Tunnel:
         return response
 
     def accept_response_untrusted(
-        self, message: Response, source: Source, now: float, events: list[Event]
+        self, message: HandshakeResponse, source: Source, now: float, events: list[Event]
     ) -> list[bytes]:
         """What waited for the session (or a keepalive, which confirms it); CryptoError when it is not genuine."""
         keys: TransportKeys = self._handshaker.accept_response_untrusted(message)
@@ -259,26 +256,29 @@ class Tunnel:
         """Keep the cookie for the next initiation; CryptoError when it is not genuine."""
         self._handshaker.jar.accept_reply_untrusted(message.nonce, message.cookie, now)
 
-    def _adopt(self, keypair: Keypair, gone: list[Keypair], now: float) -> None:
-        self._indices.release(gone)
+    def _adopt(self, keypair: Keypair[Tunnel], gone: list[Keypair[Tunnel]], now: float) -> None:
+        self._release(gone)
         self._indices.sessions[keypair.local_index] = keypair
         self._timers.happened(facts.SESSION_DERIVED, now)
         self._expect_expiry()
+
+    def _release(self, gone: list[Keypair[Tunnel]]) -> None:
+        self._indices.release([keypair.local_index for keypair in gone])
 
     def _completed(self, now: float, events: list[Event]) -> None:
         self._timers.happened(facts.HANDSHAKE_COMPLETED, now)
         self._attempts = 0
         self._renewed_late = False
         self.stats.last_handshake = now
-        events.append(HandshakeCompleted(self))
+        events.append(HandshakeCompleted(self.remote))
 
     def _heard_from(self, source: Source, events: list[Event]) -> None:
         if source != self.source:
             self.source = source
-            events.append(Roamed(self, source))
+            events.append(Roamed(self.remote, source))
 
     # -- receiving, called by the device ----------------------------------------------------------------------------
-    def is_settled(self, keypair: Keypair, source: Source, now: float) -> bool:
+    def is_settled(self, keypair: Keypair[Tunnel], source: Source, now: float) -> bool:
         """Whether what these keys open from there changes nothing but counters and timers: then `heard` will do."""
         return (
             keypair is self._keypairs.current
@@ -296,14 +296,14 @@ class Tunnel:
             self._needs_another_keepalive = True
 
     def received(
-        self, keypair: Keypair, size: int, data: int, source: Source, now: float, events: list[Event]
+        self, keypair: Keypair[Tunnel], size: int, data: int, source: Source, now: float, events: list[Event]
     ) -> list[bytes]:
         """Genuine datagrams of `size` bytes were opened, `data` of them no keepalives; what is to be sent now."""
         datagrams: list[bytes] = []
         if source != self.source:
             self._heard_from(source, events)
         if keypair is self._keypairs.next:
-            self._indices.release(self._keypairs.confirm(keypair) or [])
+            self._release(self._keypairs.confirm(keypair) or [])
             self._completed(now, events)
             datagrams = self._send_staged(now, keepalive=False)
         self.heard(size, data, now)
@@ -332,12 +332,14 @@ class Tunnel:
         return outcome
 
     def _on_retry(self, now: float, outcome: Outcome) -> None:
+        # WireGuard paper 6.4: ninety seconds of trying. What waited is dropped, not kept for a peer that may
+        # never come.
         if self._attempts >= MAX_ATTEMPTS:
             self._forget_initiation()
             self.stats.staged_lost += len(self._staged)
             self._staged.clear()
             self._timers.happened(facts.GAVE_UP, now)
-            outcome.events.append(HandshakeGaveUp(self))
+            outcome.events.append(HandshakeGaveUp(self.remote))
             return
         self._attempts += 1
         outcome.datagrams += self._initiate(now, is_retry=True)
@@ -359,14 +361,14 @@ class Tunnel:
         outcome.datagrams += self._send_staged(now, keepalive=True)
 
     def _on_drop_keys(self, now: float, _: Outcome) -> None:
-        self._indices.release(self._keypairs.drop_expired(now))
+        self._release(self._keypairs.drop_expired(now))
         self._expect_expiry()
 
     def _on_zero_keys(self, _: float, outcome: Outcome) -> None:
         self._forget_initiation()
-        self._indices.release(self._keypairs.clear())
+        self._release(self._keypairs.clear())
         self._timers.disarm(Timer.DROP_KEYS)
-        outcome.events.append(KeysExpired(self))
+        outcome.events.append(KeysExpired(self.remote))
 
     def _expect_expiry(self) -> None:
         at = self._keypairs.first_expiry()
@@ -388,7 +390,7 @@ class Tunnel:
     def close(self) -> None:
         """Forget all keys and deadlines; the tunnel is of no further use."""
         self._forget_initiation()
-        self._indices.release(self._keypairs.clear())
+        self._release(self._keypairs.clear())
         self._staged.clear()
         self._timers.clear()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from coder.mesh.core.tunnel.constants import REPLAY_WINDOW
 
 _ALL = (1 << REPLAY_WINDOW) - 1
+# Ours: how far the integer may grow before what fell out of the window is shifted away; each time copies it.
 _SLACK = 3 * REPLAY_WINDOW
 
 
@@ -40,6 +41,7 @@ class ReplayWindow:
             return
         gap = counter - after
         self.newest = counter
+        # Everything older is outside of the window: late arrivals of the last 8128 stay welcome, none was seen.
         if gap >= REPLAY_WINDOW:
             self._missing = _ALL
             self._base = counter - REPLAY_WINDOW

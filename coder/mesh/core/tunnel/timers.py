@@ -48,6 +48,8 @@ _RESTART_PERSISTENT: Final = 3
 Rules = tuple[tuple[int, Timer, float], ...]
 """(operation, timer, seconds)."""
 
+# WireGuard paper 6.5 has the two silences: who heard data answers within ten seconds, if only with nothing, so that who
+# sent data may conclude after fifteen that the other has lost the keys.
 DATA_SENT: Rules = ((_ARM, Timer.NEW_HANDSHAKE, NEW_HANDSHAKE_TIMEOUT),)
 DATA_RECEIVED: Rules = ((_ARM, Timer.PASSIVE_KEEPALIVE, KEEPALIVE_TIMEOUT),)
 PACKET_SENT: Rules = (
@@ -67,10 +69,11 @@ GAVE_UP: Rules = (
     (_ARM, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),
 )
 
+# Two peers that lost the same session begin again in the same moment; without jitter they would do so for ever.
 _JITTERED = (Timer.RETRY, Timer.NEW_HANDSHAKE)
 
 
-class Timers:
+class SessionTimers:
     """Deadlines in seconds of the caller's clock."""
 
     __slots__ = ("_announce", "deadlines", "interval", "jitter", "wake")

@@ -16,7 +16,7 @@ _MAPPED = bytes(10) + b"\xff\xff"
 _MAX_PORT = 0xFFFF
 
 
-class Endpoint(NamedTuple):
+class UdpAddress(NamedTuple):
     """Where datagrams go. A tuple of a canonical address text and a port: hashable in C, and what sockets want."""
 
     host: str
@@ -53,22 +53,22 @@ class Endpoint(NamedTuple):
         return f"{self.host}:{self.port}" if self.is_ipv4 else f"[{self.host}]:{self.port}"
 
 
-def endpoint(host: str, port: int) -> Endpoint:
-    """An Endpoint from what a socket reports: zone cut off, mapped IPv4 unmapped. ValueError for other texts."""
+def endpoint(host: str, port: int) -> UdpAddress:
+    """An UdpAddress from what a socket reports: zone cut off, mapped IPv4 unmapped. ValueError for other texts."""
     ip = ip_address(host.partition("%")[0])
     if ip.version == 6 and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
-    return Endpoint(str(ip), port)
+    return UdpAddress(str(ip), port)
 
 
-def endpoint_of_bytes(packed: bytes, port: int) -> Endpoint:
-    """An Endpoint from 4 or 16 address bytes; mapped IPv4 is unmapped."""
+def endpoint_of_bytes(packed: bytes, port: int) -> UdpAddress:
+    """An UdpAddress from 4 or 16 address bytes; mapped IPv4 is unmapped."""
     if len(packed) == 16 and packed.startswith(_MAPPED):
         packed = packed[12:]
-    return Endpoint(str(ip_address(packed)), port)
+    return UdpAddress(str(ip_address(packed)), port)
 
 
-def parse_endpoint_untrusted(text: str) -> Endpoint:
+def parse_endpoint_untrusted(text: str) -> UdpAddress:
     """`192.0.2.1:80` or `[2001:db8::1]:80`; WireError otherwise."""
     host, colon, digits = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")

@@ -1,7 +1,7 @@
 """The transmit superbuffer: packets written by the stack, sealed in place by the tunnel, sent as one datagram batch.
 
 Lives here: the memory layout all three agree on.
-Does not live here: who fills (stack/emission.py), seals (tunnel/) or sends it (drivers/udp.py).
+Does not live here: who fills (stack/tcp/tcp_output.py), seals (tunnel/) or sends it (drivers/udp.py).
 
 A slot is a WireGuard transport message: 16 bytes header, the plaintext padded to a multiple of 16 (never beyond the
 MTU), 16 bytes tag. All slots of a batch but the last have the same size, which is what UDP_SEGMENT asks for.

@@ -2,7 +2,7 @@
 
 Lives here: the frame codec, each frame as a value, the two sealed JSON infos.
 Does not live here: connections, queues, routes (drivers/derp_client.py, drivers/derp_server.py).
-Obeys: the DERP reference, section 2; derp.json. A relay moves SendPacket and RecvPacket frames by slicing their
+Obeys: docs/protocol/derp.md; tests/data/wire/derp.json. A relay moves SendPacket and RecvPacket frames by slicing their
 bodies; values are for the rest.
 """
 
@@ -199,8 +199,8 @@ class ClosePeer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
-    """Either way; answered by a Pong with the same data."""
+class DerpPing:
+    """Either way; answered by a DerpPong with the same data."""
 
     data: bytes
     "8 bytes."
@@ -211,8 +211,8 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
-class Pong:
-    """The answer to a Ping."""
+class DerpPong:
+    """The answer to a DerpPing."""
 
     data: bytes
 
@@ -270,8 +270,8 @@ Frame = (
     | PeerPresent
     | WatchConns
     | ClosePeer
-    | Ping
-    | Pong
+    | DerpPing
+    | DerpPong
     | Health
     | Restarting
     | UnknownFrame
@@ -489,8 +489,8 @@ _PARSERS = {
     ),
     WATCH_CONNS: (0, MAX_FRAME, lambda _: WatchConns()),
     CLOSE_PEER: (KEY_SIZE, MAX_FRAME, lambda body: ClosePeer(_key(body))),
-    PING: (_PING_SIZE, MAX_FRAME, lambda body: Ping(body[:_PING_SIZE])),
-    PONG: (_PING_SIZE, MAX_FRAME, lambda body: Pong(body[:_PING_SIZE])),
+    PING: (_PING_SIZE, MAX_FRAME, lambda body: DerpPing(body[:_PING_SIZE])),
+    PONG: (_PING_SIZE, MAX_FRAME, lambda body: DerpPong(body[:_PING_SIZE])),
     HEALTH: (0, MAX_FRAME, lambda body: Health(body.decode("utf-8", "replace"))),
     RESTARTING: (8, MAX_FRAME, lambda body: Restarting(*_RESTARTING.unpack_from(body))),
 }

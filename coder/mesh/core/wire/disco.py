@@ -2,7 +2,7 @@
 
 Lives here: the packet envelope, ping, pong, call-me-maybe.
 Does not live here: when to ping and whom to believe (paths/).
-Obeys: the DERP/disco reference, section 5; disco.json. Pings and pongs are padded: the genuine ones to 1310-byte
+Obeys: docs/protocol/disco.md; tests/data/wire/disco.json. Pings and pongs are padded: the genuine ones to 1310-byte
 datagrams, so that a path too narrow for a full WireGuard packet fails here instead of later; other sizes are ours, and
 measure what a path carries (paths/mtu.py). Parsers everywhere take padding of any length.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from coder.mesh.core.crypto.box import NONCE_SIZE, OVERHEAD, SharedBox
 from coder.mesh.core.crypto.keys import KEY_SIZE, PublicKey
 from coder.mesh.core.errors import CryptoError, WireError
-from coder.mesh.core.wire.address import Endpoint, endpoint_of_bytes
+from coder.mesh.core.wire.address import UdpAddress, endpoint_of_bytes
 
 MAGIC = b"TS\xf0\x9f\x92\xac"
 TX_ID_SIZE = 12
@@ -37,8 +37,8 @@ _NO_KEY = PublicKey(bytes(KEY_SIZE))
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
-    """Are you there? Answered by a Pong to where it came from."""
+class DiscoPing:
+    """Are you there? Answered by a DiscoPong to where it came from."""
 
     tx_id: bytes
     "12 bytes, random."
@@ -58,12 +58,12 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
-class Pong:
+class DiscoPong:
     """I am, and I see you at `source`."""
 
     tx_id: bytes
     "Of the ping."
-    source: Endpoint
+    source: UdpAddress
     "Where the ping came from; 127.3.3.40:<region> when by relay."
     payload: int = PADDED_PAYLOAD
     "Bytes of payload, padding included: as many as the ping had."
@@ -75,9 +75,9 @@ class Pong:
 
 @dataclass(frozen=True, slots=True)
 class CallMeMaybe:
-    """Ping me at these addresses, now: sent by relay while our own pings open the way."""
+    """DiscoPing me at these addresses, now: sent by relay while our own pings open the way."""
 
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[UdpAddress, ...] = ()
     "Empty makes the peer forget what it knew."
 
     def encode(self) -> bytes:
@@ -85,7 +85,7 @@ class CallMeMaybe:
         return bytes((TYPE_CALL_ME_MAYBE, _CALL_VERSION)) + b"".join(e.wire for e in self.endpoints)
 
 
-Message = Ping | Pong | CallMeMaybe
+Message = DiscoPing | DiscoPong | CallMeMaybe
 
 
 def is_disco(datagram: bytes) -> bool:
@@ -125,11 +125,11 @@ def parse_untrusted(clear: bytes) -> Message:
         if len(body) < TX_ID_SIZE:
             raise WireError("short_message")
         key = body[TX_ID_SIZE : TX_ID_SIZE + KEY_SIZE]
-        return Ping(body[:TX_ID_SIZE], PublicKey(key) if len(key) == KEY_SIZE else _NO_KEY, len(body))
+        return DiscoPing(body[:TX_ID_SIZE], PublicKey(key) if len(key) == KEY_SIZE else _NO_KEY, len(body))
     if kind == TYPE_PONG:
         if len(body) < TX_ID_SIZE + _ENDPOINT_SIZE:
             raise WireError("short_message")
-        return Pong(body[:TX_ID_SIZE], _endpoint(body, TX_ID_SIZE), len(body))
+        return DiscoPong(body[:TX_ID_SIZE], _endpoint(body, TX_ID_SIZE), len(body))
     if kind == TYPE_CALL_ME_MAYBE:
         # A list that is not a whole number of entries, or of a later version, counts as empty.
         if version != _CALL_VERSION or len(body) % _ENDPOINT_SIZE:
@@ -138,5 +138,5 @@ def parse_untrusted(clear: bytes) -> Message:
     raise WireError("unknown_type", f"unknown message type 0x{kind:02x}")
 
 
-def _endpoint(body: bytes, at: int) -> Endpoint:
+def _endpoint(body: bytes, at: int) -> UdpAddress:
     return endpoint_of_bytes(body[at : at + 16], int.from_bytes(body[at + 16 : at + _ENDPOINT_SIZE], "big"))

@@ -1,6 +1,7 @@
 """What a router does to packets that pass through it: readdressing, MSS clamping, refusals.
 
-Lives here: IPv6 packets in, IPv6 packets out. Does not live here: which packets may pass (drivers/hub.py).
+Lives here: IPv6 packets in, IPv6 packets out. Does not live here: which packets may pass
+(drivers/wireguard_gateway.py).
 Obeys: RFC 1624 (incremental checksums), RFC 4443 (errors), RFC 9293 section 3.2 (the MSS option).
 """
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.wire.address import Endpoint, endpoint_of_bytes
+from coder.mesh.core.wire.address import UdpAddress, endpoint_of_bytes
 
 TX_ID_SIZE = 12
 _COOKIE = b"\x21\x12\xa4\x42"
@@ -52,7 +52,7 @@ class BindingResponse:
 
     tx_id: bytes
     "Of the request."
-    source: Endpoint
+    source: UdpAddress
 
     def encode(self) -> bytes:
         """32 or 44 bytes with one XOR-MAPPED-ADDRESS."""
@@ -94,7 +94,7 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
     return BindingRequest(tx_id)
 
 
-def answer_anybody_untrusted(datagram: bytes, source: Endpoint) -> bytes:
+def answer_anybody_untrusted(datagram: bytes, source: UdpAddress) -> bytes:
     """The answer to any binding request, also of RFC 3489 (no cookie); WireError when it cannot be given.
 
     Larger than the smallest requests by up to 48 bytes: whoever uses this must not do it without end.
@@ -116,7 +116,7 @@ def answer_anybody_untrusted(datagram: bytes, source: Endpoint) -> bytes:
     return _HEADER.pack(_RESPONSE, len(answer), cookie, tx_id) + answer
 
 
-def _address_attribute(kind: int, source: Endpoint, mask: bytes) -> bytes:
+def _address_attribute(kind: int, source: UdpAddress, mask: bytes) -> bytes:
     packed = source.ip.packed
     port = source.port ^ int.from_bytes(mask[:2], "big")
     masked = bytes(a ^ b for a, b in zip(packed, mask, strict=False))
@@ -132,7 +132,7 @@ def parse_response_untrusted(datagram: bytes) -> BindingResponse:
     body = datagram[_HEADER.size : _HEADER.size + length]
     if len(body) != length:
         raise WireError("bad_attributes")
-    plain: Endpoint | None = None
+    plain: UdpAddress | None = None
     for kind, _, value in _attributes(body):
         if kind in (_XOR_MAPPED, _XOR_MAPPED_OLD):
             return BindingResponse(tx_id, _mapped(value, _COOKIE + tx_id))
@@ -166,7 +166,7 @@ def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
     return found
 
 
-def _mapped(value: bytes, mask: bytes) -> Endpoint:
+def _mapped(value: bytes, mask: bytes) -> UdpAddress:
     if len(value) < 4:
         raise WireError("bad_attributes")
     size = _FAMILY_SIZES.get(value[1])

@@ -1,8 +1,8 @@
 """TCP segments: bytes <-> values, options included.
 
 Lives here: the layout of header and options.
-Does not live here: what a segment means (stack/), and the hot path's own packing of full segments (stack/emission.py,
-stack/arrival.py), which uses the structs named here: a value per segment would cost more than the rest of the loop.
+Does not live here: what a segment means (stack/), and the hot path's own packing of full segments
+(stack/tcp/segments.py, stack/tcp/tcp_input.py): a value per segment would cost more than the rest of the loop.
 Obeys: RFC 9293 section 3.1, RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 6994 (experimental options).
 """
 
@@ -26,7 +26,7 @@ KIND_SACK_PERMITTED = 4
 KIND_SACK = 5
 KIND_TIMESTAMPS = 8
 KIND_EXPERIMENT = 253
-NEIGHBOUR_ID = 0x436D
+SAME_STACK_ID = 0x436D
 """Our experiment identifier (RFC 6994), sent in SYNs only. Whoever sends it does not verify inner checksums (the tunnel
 has authenticated every byte) and takes inner packets up to the size it carries. Other stacks ignore unknown options."""
 
@@ -37,7 +37,7 @@ _HEADER = Struct("!HHIIBBHHH")
 _TIMESTAMPS = Struct("!II")
 _BLOCK = Struct("!II")
 _SHORT = Struct("!H")
-_NEIGHBOUR = Struct("!HH")
+_SAME_STACK = Struct("!HH")
 
 ESTABLISHED_OPTIONS = b"\x01\x01\x08\x0a"
 """NOP, NOP, then kind and length of timestamps: how every stack aligns them, and what header prediction compares."""
@@ -54,8 +54,8 @@ class Options:
     "(value, echo reply)."
     sack: tuple[tuple[int, int], ...] = ()
     "Blocks [left, right), 32-bit sequence numbers, the most recent first."
-    neighbour: int | None = None
-    "The largest inner packet a node of our own kind takes; see NEIGHBOUR_ID."
+    same_stack: int | None = None
+    "The largest inner packet a node of our own kind takes; see SAME_STACK_ID."
 
     def encode(self) -> bytes:
         """Padded to a multiple of four with NOPs in front of what needs alignment."""
@@ -69,8 +69,8 @@ class Options:
             out += bytes((KIND_TIMESTAMPS, 10)) + _TIMESTAMPS.pack(*self.timestamps)
         if self.window_scale is not None:
             out += bytes((KIND_NOP, KIND_WINDOW_SCALE, 3, self.window_scale))
-        if self.neighbour is not None:
-            out += b"\x01\x01" + bytes((KIND_EXPERIMENT, 6)) + _NEIGHBOUR.pack(NEIGHBOUR_ID, self.neighbour)
+        if self.same_stack is not None:
+            out += b"\x01\x01" + bytes((KIND_EXPERIMENT, 6)) + _SAME_STACK.pack(SAME_STACK_ID, self.same_stack)
         if self.sack:
             blocks = self.sack[: (MAX_OPTIONS - len(out) - 4) // 8]
             out += bytes((KIND_NOP, KIND_NOP, KIND_SACK, 2 + 8 * len(blocks)))
@@ -163,14 +163,14 @@ def _read_options(found: dict[int, bytes]) -> Options:
     mss = sized(KIND_MSS, 2)
     scale = sized(KIND_WINDOW_SCALE, 1)
     times = sized(KIND_TIMESTAMPS, 8)
-    neighbour = sized(KIND_EXPERIMENT, 4)
+    same_stack = sized(KIND_EXPERIMENT, 4)
     sack = found.get(KIND_SACK, b"")
-    pair = _NEIGHBOUR.unpack(neighbour) if neighbour else (0, 0)
+    pair = _SAME_STACK.unpack(same_stack) if same_stack else (0, 0)
     return Options(
         mss=_SHORT.unpack(mss)[0] if mss else None,
         window_scale=min(scale[0], MAX_WINDOW_SCALE) if scale else None,  # RFC 7323 2.3: larger means 14
         sack_permitted=sized(KIND_SACK_PERMITTED, 0) is not None,
         timestamps=_TIMESTAMPS.unpack(times) if times else None,
         sack=tuple(_BLOCK.iter_unpack(sack)) if len(sack) % 8 == 0 else (),
-        neighbour=pair[1] if pair[0] == NEIGHBOUR_ID else None,
+        same_stack=pair[1] if pair[0] == SAME_STACK_ID else None,
     )

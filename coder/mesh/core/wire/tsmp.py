@@ -1,7 +1,7 @@
 """TSMP: the "is it reachable" ping inside the tunnel, next header 99.
 
 Lives here: the three messages both ways. Does not live here: when to ping (endpoint.py).
-Obeys: derp-disco-stun.md section 7; the recorded packets of tsmp.json.
+Obeys: docs/protocol/tsmp.md; the recorded packets of tests/data/wire/tsmp.json.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REJECT = ord("!")
 _REJECT_BODY = Struct("!xBcHH")
 
 
-class Ping(NamedTuple):
+class TsmpPing(NamedTuple):
     """Asks the peer to answer with the same token."""
 
     token: bytes
@@ -30,7 +30,7 @@ class Ping(NamedTuple):
         return ip.header(ip.PROTOCOL_TSMP, source, destination, MIN_SIZE) + b"p" + self.token
 
 
-class Pong(NamedTuple):
+class TsmpPong(NamedTuple):
     """The answer to a ping."""
 
     token: bytes
@@ -52,7 +52,7 @@ class Reject(NamedTuple):
     port: int
 
 
-Message = Ping | Pong | Reject
+Message = TsmpPing | TsmpPong | Reject
 
 
 def parse_untrusted(payload: bytes) -> Message:
@@ -67,7 +67,7 @@ def parse_untrusted(payload: bytes) -> Message:
         raise WireError("short_message")
     token = bytes(payload[1:MIN_SIZE])
     if kind == _PING:
-        return Ping(token)
+        return TsmpPing(token)
     if kind == _PONG:
-        return Pong(token, int.from_bytes(payload[MIN_SIZE : MIN_SIZE + 2], "big"))
+        return TsmpPong(token, int.from_bytes(payload[MIN_SIZE : MIN_SIZE + 2], "big"))
     raise WireError("unknown_type")

@@ -60,7 +60,7 @@ class Initiation:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HandshakeResponse:
     """The second handshake message."""
 
     sender: int
@@ -109,7 +109,7 @@ class Transport:
         return TRANSPORT_HEADER.pack(TYPE_TRANSPORT, self.receiver, self.counter) + self.ciphertext
 
 
-Message = Initiation | Response | CookieReply | Transport
+Message = Initiation | HandshakeResponse | CookieReply | Transport
 
 
 def parse_untrusted(datagram: bytes) -> Message:
@@ -124,7 +124,7 @@ def parse_untrusted(datagram: bytes) -> Message:
     if kind == TYPE_INITIATION and size == INITIATION_SIZE:
         return Initiation(*_INITIATION.unpack(datagram)[1:])
     if kind == TYPE_RESPONSE and size == RESPONSE_SIZE:
-        return Response(*_RESPONSE.unpack(datagram)[1:])
+        return HandshakeResponse(*_RESPONSE.unpack(datagram)[1:])
     if kind == TYPE_COOKIE_REPLY and size == COOKIE_REPLY_SIZE:
         return CookieReply(*_COOKIE_REPLY.unpack(datagram)[1:])
     known = kind in (TYPE_INITIATION, TYPE_RESPONSE, TYPE_COOKIE_REPLY, TYPE_TRANSPORT)

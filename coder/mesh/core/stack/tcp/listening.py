@@ -8,25 +8,40 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from coder.mesh.core.stack.connection import TcpSocket
+from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.wire.tcp import Segment
 
 
-class Listener:
+class ListeningSocket:
     """A TCP port with its queue of finished handshakes."""
 
     __slots__ = ("_release", "backlog", "closed", "on_event", "opening", "port", "queue")
 
-    def __init__(self, port: int, backlog: int, release: Callable[[Listener], None]) -> None:
+    def __init__(self, port: int, backlog: int, release: Callable[[ListeningSocket], None]) -> None:
         self.port = port
         self.backlog = backlog
         self.queue: deque[TcpSocket] = deque()
         self.opening = 0
         "Handshakes under way; with `queue` at most `backlog`, more SYNs are dropped."
         self.closed = False
-        self.on_event: Callable[[Listener], None] | None = None
+        self.on_event: Callable[[ListeningSocket], None] | None = None
         "Called when a connection can be accepted; the stack's own hook gets the event when this is None."
         self._release = release
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more handshake may begin."""
+        return self.opening + len(self.queue) < self.backlog
+
+    def opens(self) -> None:
+        """A handshake begins."""
+        self.opening += 1
+
+    def opened(self, socket: TcpSocket | None) -> None:
+        """A handshake is over; None: in vain."""
+        self.opening -= 1
+        if socket is not None:
+            self.queue.append(socket)
 
     @property
     def readable(self) -> bool:
@@ -37,8 +52,7 @@ class Listener:
         """The oldest finished handshake, or None."""
         while self.queue:
             socket = self.queue.popleft()
-            socket.accepted_by = None
-            socket.adopted = True
+            socket.adopt()
             if not socket.closed:
                 return socket
         return None
@@ -85,9 +99,15 @@ class PendingConnection:
         """Answer the SYN; the connection becomes writable when the peer has answered in turn. None when expired."""
         if self.settled:
             return None
+        self.settled = True
         return self._decide(self, True)
 
     def reset(self) -> None:
         """Refuse."""
         if not self.settled:
+            self.settled = True
             self._decide(self, False)
+
+    def expire(self) -> None:
+        """Nobody decided in time."""
+        self.settled = True

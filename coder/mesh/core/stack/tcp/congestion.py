@@ -1,6 +1,7 @@
 """CUBIC: how much may be in flight.
 
-Lives here: the window and its thresholds. Does not live here: when something counts as lost (flight.py, recovery.py).
+Lives here: the window and its thresholds. Does not live here: when something counts as lost (scoreboard.py,
+recovery.py).
 Obeys: RFC 9438 (with fast convergence), RFC 5681 (slow start), RFC 9406 (HyStart++), RFC 6928 (initial window).
 Units: bytes for windows, seconds; CUBIC's own variables are in segments, as in the RFC.
 """
@@ -9,15 +10,21 @@ from __future__ import annotations
 
 from coder.mesh.core.stack.settings import INITIAL_WINDOW_SEGMENTS
 
+# RFC 9438: C in section 5.1, beta in 4.6, alpha of the Reno-friendly region in 4.3.
 _C = 0.4
 _BETA = 0.7
 _ALPHA = 3 * (1 - _BETA) / (1 + _BETA)
 _MAX_WINDOW = 1 << 30
+# RFC 9406 section 4.3, with its values: how much the round trip must grow before slow start is left, after how many
+# samples, and how the conservative phase goes on growing.
 _MIN_THRESH = 0.004
 _MAX_THRESH = 0.016
 _SAMPLES = 8
 _CSS_DIVISOR = 4
 _CSS_ROUNDS = 5
+
+Snapshot = tuple[int, int, float, float, float]
+"""The window as it was: see `Cubic.snapshot`."""
 
 
 class Cubic:
@@ -58,16 +65,23 @@ class Cubic:
     def acked(self, size: int, now: float, rtt: float) -> None:
         """`size` bytes were delivered while the window was the limit. `rtt`: smoothed."""
         if self.window < self.ssthresh:
+            # RFC 3465 would bound the step by two segments; bursts are bounded by a batch and by the burst limit
+            # anyway.
             self.window += size // (_CSS_DIVISOR if self._css_rounds else 1)
             self.window = min(self.window, _MAX_WINDOW)
             return
         mss = self.mss
         segments = self.window / mss
+        # The clock of the curve starts with the first growth after a loss, not with the loss: recovery takes a round
+        # trip.
         if self._epoch < 0:
             self._begin_epoch(now, segments)
         elapsed = now - self._epoch
+        # RFC 9438 4.2: the cubic, a round trip ahead, never below the window and never more than half above it.
         target = _C * (elapsed + rtt - self._k) ** 3 + self._max
         target = min(max(target, segments), 1.5 * segments)
+        # 4.3: where Reno would have grown further than the cubic, on short paths, follow it, or its flows would
+        # starve us.
         self._reno += (_ALPHA if self._reno < self._max else 1.0) * (size / mss) / segments
         if self._reno > _C * (elapsed - self._k) ** 3 + self._max:
             grown = max(segments, self._reno)
@@ -95,6 +109,7 @@ class Cubic:
         if self._round_samples < _SAMPLES:
             return
         if self._css_rounds:
+            # RFC 9406 4.2: the delay was a passing one; back to full slow start.
             if self._round_rtt < self._css_baseline:
                 self._css_rounds = 0
         elif self._last_round_rtt < 1e9:
@@ -116,6 +131,7 @@ class Cubic:
 
     def lost(self, in_flight: int) -> None:
         """A loss was found: multiplicative decrease. `in_flight`: bytes outstanding when it was found."""
+        # RFC 9438 4.6 reduces what was in flight, not a window that nobody had filled.
         segments = min(self.window, max(in_flight, 2 * self.mss)) / self.mss
         # Fast convergence: a window that did not get back to the last maximum gives way to others.
         self._max = segments * (1 + _BETA) / 2 if segments < self._max else segments
@@ -129,6 +145,10 @@ class Cubic:
         self.lost(in_flight)
         self.window = self.mss
 
+    def shrink_to(self, segments: int) -> None:
+        """Send at most so many segments until something is acknowledged."""
+        self.window = min(self.window, segments * self.mss)
+
     def idle(self, periods: int) -> None:
         """Nothing was sent for `periods` retransmission timeouts: the window is stale (RFC 5681 4.1, halved each)."""
         floor = INITIAL_WINDOW_SEGMENTS * self.mss
@@ -137,13 +157,14 @@ class Cubic:
             self.window = max(self.window >> min(periods, 30), floor)
         self._epoch = -1.0
 
-    def snapshot(self) -> tuple[int, int, float, float, float]:
+    def snapshot(self) -> Snapshot:
         """What `restore` needs when a loss turns out to be none."""
         return self.window, self.ssthresh, self._max, self._k, self._epoch
 
-    def restore(self, kept: tuple[int, int, float, float, float]) -> None:
+    def restore(self, kept: Snapshot) -> None:
         """Undo a decrease."""
         window, self.ssthresh, self._max, self._k, self._epoch = kept
+        # RFC 9438 4.9: back to what it was before, unless it has already grown beyond.
         self.window = max(self.window, window)
 
     def resize(self, mss: int) -> None:

@@ -1,11 +1,11 @@
-"""Facts about peers that belong to no socket."""
+"""What happens to peers and belongs to no socket."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class TsmpPong(NamedTuple):
+class TsmpAnswer(NamedTuple):
     """A peer answered a TSMP ping."""
 
     source: bytes
@@ -35,4 +35,4 @@ class TooBig(NamedTuple):
     mtu: int
 
 
-Notice = TsmpPong | EchoReply | Unreachable | TooBig
+StackEvent = TsmpAnswer | EchoReply | Unreachable | TooBig

@@ -1,6 +1,6 @@
 """Bytes on their way out: the application's own chunks, never copied into a ring.
 
-Lives here: finding the bytes of a sequence range. Does not live here: what was sent when (flight.py).
+Lives here: finding the bytes of a sequence range. Does not live here: what was sent when (scoreboard.py).
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class SendQueue:
         """Forget whole chunks below `upto`, which may be one more than `end`: the acknowledgement of a FIN."""
         chunks = self._chunks
         bases = self._bases
+        # The usual case of a conversation: everything is acknowledged, and nothing has to be searched.
         if upto >= self.end:
             chunks.clear()
             bases.clear()
@@ -67,6 +68,7 @@ class SendQueue:
         """`size` bytes from `seq`, or what there is."""
         if seq >= self.end or not size:
             return b""
+        # A bulk transfer holds up to 4 MiB in chunks of 64 KiB: six comparisons.
         index = bisect_right(self._bases, seq) - 1
         chunk = self._chunks[index]
         first = seq - self._bases[index]

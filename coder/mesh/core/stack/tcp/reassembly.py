@@ -1,7 +1,7 @@
 """Bytes that arrived: in order for the application, out of order until the hole is filled.
 
 Lives here: ordering, overlap, what to report in SACK blocks, what a reader gets.
-Does not live here: windows and acknowledgements (arrival.py, emission.py).
+Does not live here: windows and acknowledgements (tcp_input.py, tcp_output.py).
 Obeys: RFC 2018 section 4 (blocks, most recent first), RFC 2883 (duplicates).
 """
 
@@ -46,6 +46,11 @@ class Reassembly:
         self.deliver(data)
         return len(data) + (self._drain() if self._starts else 0)
 
+    def appended(self, size: int) -> None:
+        """The hot path has put in-order bytes into `parts`."""
+        self.next += size
+        self.unread += size
+
     def deliver(self, data: Piece) -> None:
         """Append in-order bytes."""
         size = len(data)
@@ -59,6 +64,10 @@ class Reassembly:
             self.parts.append(data)
         self.next += size
         self.unread += size
+
+    def skip(self, numbers: int) -> None:
+        """Sequence numbers without bytes: a FIN."""
+        self.next += numbers
 
     def _hold(self, seq: int, data: Piece) -> None:
         starts, pieces = self._starts, self._pieces
@@ -88,6 +97,8 @@ class Reassembly:
 
     def _note(self, left: int, right: int) -> None:
         """Put the range [left, right), joined with what it touches, in front of the blocks."""
+        # RFC 2018 section 4: the block with the newest segment comes first, so that a lost acknowledgement loses
+        # little.
         keep = []
         for block in self.blocks:
             if block[1] < left or block[0] > right:
@@ -103,6 +114,7 @@ class Reassembly:
         before = self.next
         starts, pieces = self._starts, self._pieces
         used = 0
+        # Pieces do not overlap each other, but the first may overlap what came in order meanwhile.
         for seq, piece in zip(starts, pieces, strict=True):
             if seq > self.next:
                 break

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Agenda(Generic[Key]):
+class TimerQueue(Generic[Key]):
     """At most one deadline per key."""
 
     __slots__ = ("_at", "_count", "_heap")

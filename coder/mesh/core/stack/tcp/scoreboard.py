@@ -15,20 +15,20 @@ from bisect import bisect_right
 class Run:
     """A range [start, end) sent at `time`."""
 
-    __slots__ = ("again", "end", "lost", "sacked", "start", "time")
+    __slots__ = ("end", "lost", "retransmitted", "sacked", "start", "time")
 
     def __init__(self, start: int, end: int, time: float) -> None:
         self.start = start
         self.end = end
         self.time = time
-        self.again = False
+        self.retransmitted = False
         "Sent more than once."
         self.sacked = False
         self.lost = False
         "Counts as lost and has not been sent again yet."
 
     def __repr__(self) -> str:
-        marks = "".join(mark for mark, on in (("s", self.sacked), ("l", self.lost), ("r", self.again)) if on)
+        marks = "".join(mark for mark, on in (("s", self.sacked), ("l", self.lost), ("r", self.retransmitted)) if on)
         return f"Run({self.start}..{self.end} {marks})"
 
 
@@ -36,11 +36,10 @@ def _end_of(run: Run) -> int:
     return run.end
 
 
-class Flight:
+class Scoreboard:
     """Runs between SND.UNA and SND.NXT in order of sequence numbers."""
 
     __slots__ = (
-        "again",
         "delivered",
         "furthest",
         "lost",
@@ -48,6 +47,7 @@ class Flight:
         "rack_rtt",
         "rack_time",
         "reordered",
+        "retransmissions",
         "runs",
         "sacked",
     )
@@ -58,7 +58,7 @@ class Flight:
         "Bytes that arrived out of order."
         self.lost = 0
         "Bytes that count as lost and wait to be sent again."
-        self.again = 0
+        self.retransmissions = 0
         "Retransmissions since the flight was last in order; 0 means RACK has nothing to look for."
         self.delivered = 0
         "Bytes that arrived, ever."
@@ -75,10 +75,32 @@ class Flight:
         runs = self.runs
         if runs:
             last = runs[-1]
-            if last.time == now and not (last.again or last.sacked or last.lost):
+            # One batch, one run: it was sent at one moment, and RACK asks for nothing but the moment.
+            if last.time == now and not (last.retransmitted or last.sacked or last.lost):
                 last.end = end
                 return
         runs.append(Run(start, end, now))
+
+    def acknowledge_all(self, end: int, now: float) -> tuple[float, int]:
+        """Everything below `end`, which is all there is, arrived: (RTT sample, bytes).
+
+        No bytes when it is not so simple: one run, sent once. Half of `acknowledge`'s work, for conversations.
+        """
+        runs = self.runs
+        if len(runs) != 1:
+            return -1.0, 0
+        run = runs[0]
+        if run.retransmitted or run.sacked or run.lost or run.end != end or run.time < self.rack_time:
+            return -1.0, 0
+        sample = now - run.time
+        size = end - run.start
+        runs.clear()
+        self.delivered += size
+        self.furthest = self.rack_end = end
+        self.rack_time = run.time
+        self.rack_rtt = sample
+        self.retransmissions = 0
+        return sample, size
 
     def acknowledge(self, una: int, now: float, echoed: float, shortest: float) -> float:
         """Everything below `una` arrived. Returns an RTT sample, or -1.
@@ -98,7 +120,8 @@ class Flight:
                 if run.lost:
                     self.lost -= size
                 self.delivered += size
-                if not run.again:
+                # RFC 6298 section 3 (Karn): which of two copies is acknowledged nobody knows, so there is no sample.
+                if not run.retransmitted:
                     sample = now - run.time
                     if end < self.furthest:
                         self.reordered = True
@@ -115,7 +138,7 @@ class Flight:
     def _rack(self, run: Run, end: int, now: float, echoed: float, shortest: float) -> None:
         """RFC 8985 6.2 step 2: the most recently sent segment that arrived."""
         rtt = now - run.time
-        if run.again and (rtt < shortest or 0 <= echoed < run.time):
+        if run.retransmitted and (rtt < shortest or 0 <= echoed < run.time):
             return  # probably the first copy arrived, not the retransmission
         if run.time > self.rack_time or (run.time == self.rack_time and end > self.rack_end):
             self.rack_time = run.time
@@ -145,7 +168,7 @@ class Flight:
             if run.lost:
                 self.lost -= size
                 run.lost = False
-            if not run.again and run.end < self.furthest:
+            if not run.retransmitted and run.end < self.furthest:
                 self.reordered = True
             self.furthest = max(self.furthest, run.end)
             self._rack(run, run.end, now, echoed, shortest)
@@ -159,7 +182,7 @@ class Flight:
         """Cut the run in two at a sequence number inside it."""
         run = self.runs[index]
         rest = Run(at, run.end, run.time)
-        rest.again, rest.sacked, rest.lost = run.again, run.sacked, run.lost
+        rest.retransmitted, rest.sacked, rest.lost = run.retransmitted, run.sacked, run.lost
         run.end = at
         self.runs.insert(index + 1, rest)
 
@@ -183,6 +206,8 @@ class Flight:
         """
         news = 0
         wait = 0.0
+        # RFC 8985 6.2 step 5: whatever was sent before the newest arrival, and longer ago than that one took, is
+        # overdue.
         limit = self.rack_rtt + window
         time, last = self.rack_time, self.rack_end
         for run in self.runs:
@@ -208,10 +233,11 @@ class Flight:
         for index, run in enumerate(runs):
             if run.sacked or run.lost:
                 continue
+            # RFC 8985 6.3: the first range whatever its age, the others when they could have arrived by now.
             if index == 0 or run.time + self.rack_rtt + window <= now:
                 run.lost = True
                 self.lost += run.end - run.start
-        self.again += 1
+        self.retransmissions += 1
 
     def lose(self, start: int, end: int) -> int:
         """Mark [start, end) lost as far as it is neither sacked nor lost; returns the bytes."""
@@ -234,8 +260,18 @@ class Flight:
         self.lost += news
         return news
 
+    def lose_all(self, start: int, end: int) -> None:
+        """[start, end) has to be sent again for a reason that is no loss of the path's."""
+        self.lose(start, end)
+        self.retransmissions += 1
+
+    def in_order(self) -> None:
+        """Nothing is lost, and nothing arrived out of order: RACK has nothing to look for."""
+        self.retransmissions = 0
+
     def forgive(self) -> None:
-        """Nothing is lost after all (a spurious timeout)."""
+        """Nothing is lost after all (a spurious timeout): the path was only late, or swapped segments."""
+        self.reordered = True
         for run in self.runs:
             run.lost = False
         self.lost = 0
@@ -249,6 +285,7 @@ class Flight:
         for index, run in enumerate(self.runs):
             if not run.lost:
                 continue
+            # RFC 9293 3.8.6: a window that was taken back binds retransmissions, too.
             if run.start < edge:
                 limit = min(limit, edge - run.start)
             elif index:
@@ -256,9 +293,9 @@ class Flight:
             if run.end - run.start > limit:
                 self.split(index, run.start + limit)
             run.lost = False
-            run.again = True
+            run.retransmitted = True
             run.time = now
-            self.again += 1
+            self.retransmissions += 1
             self.lost -= run.end - run.start
             return run.start, run.end
         return None
@@ -266,4 +303,4 @@ class Flight:
     def clear(self) -> None:
         """Forget everything outstanding."""
         self.runs.clear()
-        self.sacked = self.lost = self.again = 0
+        self.sacked = self.lost = self.retransmissions = 0

@@ -1,12 +1,12 @@
-"""A hub for plain WireGuard clients: phones and routers that know one server, led into the mesh.
+"""A gateway for plain WireGuard clients: phones and routers that know one server, led into the mesh.
 
 Lives here: one WireGuard device on a UDP socket of its own, and routing between its clients and a mesh node. Does not
 live here: who may be a client and what each may reach (the caller says with `set_clients`), the clients' keys.
 Obeys: the WireGuard paper (through core/tunnel); routing as RFC 8200 and RFC 4443 have it (errors, packet too big).
 
 Packets are routed, not proxied: the node claims the clients' addresses as its own towards the mesh, so that a peer
-answers them like any other node; TCP, UDP and ICMP run end to end and the hub keeps no state per connection. Why not
-otherwise: docs/decisions/plain-wireguard-clients.md.
+answers them like any other node; TCP, UDP and ICMP run end to end and the gateway keeps no state per connection. Why
+not otherwise: docs/decisions/plain-wireguard-clients.md.
 
 A client reaches a peer by the peer's own address, or by a stable one of which the caller knows what it stands for at
 present. The second kind of traffic bears the client's alias in the mesh: what comes back to the alias goes through
@@ -35,8 +35,8 @@ from coder.mesh.core.stack import fragments
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.peer import Tunnel
 from coder.mesh.core.wire import ip, rewrite
-from coder.mesh.core.wire.address import Endpoint
-from coder.mesh.drivers.udp import UdpSocket
+from coder.mesh.core.wire.address import UdpAddress
+from coder.mesh.drivers.udp import DatagramSocket
 from coder.mesh.errors import UdpUnavailableError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class MeshNode(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HubClient:
+class GatewayClient:
     """Who may come and where they may go."""
 
     public_key: PublicKey
@@ -105,13 +105,13 @@ class _Client:
 
     __slots__ = ("back", "config", "refusals", "refusals_since", "there", "tunnel")
 
-    def __init__(self, config: HubClient, tunnel: Tunnel) -> None:
+    def __init__(self, config: GatewayClient, tunnel: Tunnel) -> None:
         self.tunnel = tunnel
         self.refusals = 0
         self.refusals_since = -inf
         self.configure(config)
 
-    def configure(self, config: HubClient) -> None:
+    def configure(self, config: GatewayClient) -> None:
         self.config = config
         self.there: dict[bytes, tuple[bytes, int]] = {}
         """Stable address -> (peer's address, what the change adds to checksums)."""
@@ -128,11 +128,15 @@ class _Client:
         return self.refusals <= REFUSALS_A_SECOND
 
 
-class Hub:
-    """Made by `open_hub`. `on_wanted(address)` is called when a client wants a peer the node does not have."""
+class WireguardGateway:
+    """Made by `open_gateway`. `on_wanted(address)` is called when a client wants a peer the node does not have."""
 
     def __init__(
-        self, node: MeshNode, private_key: PrivateKey, on_wanted: Callable[[bytes], None], sockets: Iterable[UdpSocket]
+        self,
+        node: MeshNode,
+        private_key: PrivateKey,
+        on_wanted: Callable[[bytes], None],
+        sockets: Iterable[DatagramSocket],
     ) -> None:
         self.public_key = private_key.public
         self.stats = HubStats()
@@ -152,7 +156,7 @@ class Hub:
         """The bound UDP port."""
         return next(iter(self._sockets.values())).port
 
-    def set_clients(self, clients: Iterable[HubClient]) -> None:
+    def set_clients(self, clients: Iterable[GatewayClient]) -> None:
         """Replace the table. Who is not in it any more is cut off at once: keys forgotten, packets dropped.
 
         A client whose key is unusable is left out.
@@ -202,7 +206,7 @@ class Hub:
         if client is None:
             return None
         source, stats = client.tunnel.source, client.tunnel.stats
-        endpoint = str(Endpoint(source[0], source[1])) if isinstance(source, tuple) else ""
+        endpoint = str(UdpAddress(source[0], source[1])) if isinstance(source, tuple) else ""
         return ClientStatus(endpoint, stats.last_handshake, stats.rx_bytes, stats.tx_bytes)
 
     @staticmethod
@@ -328,7 +332,7 @@ class Hub:
         wake = self._device.next_wake()
         self._timer.deadline = inf if wake is None else wake
 
-    async def _read(self, sock: UdpSocket) -> None:
+    async def _read(self, sock: DatagramSocket) -> None:
         while True:
             await trio.lowlevel.wait_readable(sock.sock)
             sock.drain(self._on_batch)
@@ -355,31 +359,31 @@ class Hub:
 
 
 @asynccontextmanager
-async def open_hub(
+async def open_gateway(
     node: MeshNode, private_key: PrivateKey, host: str, port: int, on_wanted: Callable[[bytes], None]
-) -> AsyncIterator[Hub]:
-    """A hub on a UDP address (host empty: all addresses of both families), working until the block is left.
+) -> AsyncIterator[WireguardGateway]:
+    """A gateway on a UDP address (host empty: all addresses of both families), working until the block is left.
 
     UdpUnavailableError when the address cannot be bound.
     """
     sockets = _bind(host, port)
     try:
-        hub = Hub(node, private_key, on_wanted, sockets)
+        gateway = WireguardGateway(node, private_key, on_wanted, sockets)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(hub.run)
-            yield hub
+            nursery.start_soon(gateway.run)
+            yield gateway
             nursery.cancel_scope.cancel()
     finally:
         for sock in sockets:
             sock.close()
 
 
-def _bind(host: str, port: int) -> list[UdpSocket]:
+def _bind(host: str, port: int) -> list[DatagramSocket]:
     families = [socket.AF_INET6 if ":" in host else socket.AF_INET] if host else [socket.AF_INET, socket.AF_INET6]
-    sockets: list[UdpSocket] = []
+    sockets: list[DatagramSocket] = []
     for family in families:
         try:
-            sock = UdpSocket(family, port, host)
+            sock = DatagramSocket(family, port, host)
         except OSError as error:
             if sockets:
                 continue  # a machine without IPv6

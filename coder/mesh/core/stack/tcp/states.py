@@ -1,6 +1,6 @@
 """The eleven states of TCP (ten: listening is an object of its own) as a table and one function.
 
-Lives here: which fact leads from which state to which. Does not live here: what is sent on the way (emission.py).
+Lives here: which event leads from which state to which. Does not live here: what is sent on the way (tcp_output.py).
 Obeys: RFC 9293 section 3.3.2, with one reading: a connection leaves ESTABLISHED for FIN_WAIT_1 when the FIN is first
 sent, not when the application asks for it; queued data keeps it ESTABLISHED.
 """
@@ -12,7 +12,7 @@ from enum import Enum
 from coder.mesh.core.stack.errors import StackError
 
 
-class State(Enum):
+class TcpState(Enum):
     """RFC 9293 section 3.3.2."""
 
     CLOSED = "closed"
@@ -29,7 +29,7 @@ class State(Enum):
     __hash__ = object.__hash__  # identity, in C: Enum's own costs a Python call per `in`
 
 
-class Fact(Enum):
+class TcpEvent(Enum):
     """What can happen to a connection."""
 
     CONNECT_CALLED = "connect called"
@@ -41,30 +41,30 @@ class Fact(Enum):
     FIN_ACKED = "fin acked"
     FIN_ARRIVED = "fin arrived"
     """In order: everything before it has arrived too."""
-    QUIET_TIME_OVER = "quiet time over"
+    TIME_WAIT_OVER = "time wait over"
     DIED = "died"
     """Reset by the peer, aborted here, or given up."""
 
 
-_S, _F = State, Fact
+_S, _E = TcpState, TcpEvent
 
-TABLE: dict[tuple[State, Fact], State] = {
-    (_S.CLOSED, _F.CONNECT_CALLED): _S.SYN_SENT,
-    (_S.CLOSED, _F.SYN_ACCEPTED): _S.SYN_RECEIVED,
-    (_S.SYN_SENT, _F.HANDSHAKE_DONE): _S.ESTABLISHED,
-    (_S.SYN_SENT, _F.SYN_ACCEPTED): _S.SYN_RECEIVED,  # simultaneous open
-    (_S.SYN_RECEIVED, _F.HANDSHAKE_DONE): _S.ESTABLISHED,
-    (_S.ESTABLISHED, _F.FIN_SENT): _S.FIN_WAIT_1,
-    (_S.ESTABLISHED, _F.FIN_ARRIVED): _S.CLOSE_WAIT,
-    (_S.FIN_WAIT_1, _F.FIN_ACKED): _S.FIN_WAIT_2,
-    (_S.FIN_WAIT_1, _F.FIN_ARRIVED): _S.CLOSING,  # simultaneous close
-    (_S.FIN_WAIT_2, _F.FIN_ARRIVED): _S.TIME_WAIT,
-    (_S.CLOSE_WAIT, _F.FIN_SENT): _S.LAST_ACK,
-    (_S.CLOSING, _F.FIN_ACKED): _S.TIME_WAIT,
-    (_S.LAST_ACK, _F.FIN_ACKED): _S.CLOSED,
-    (_S.TIME_WAIT, _F.QUIET_TIME_OVER): _S.CLOSED,
-    (_S.FIN_WAIT_2, _F.QUIET_TIME_OVER): _S.CLOSED,  # ours: nobody reads any more and the peer never finishes
-} | {(state, _F.DIED): _S.CLOSED for state in _S}
+TABLE: dict[tuple[TcpState, TcpEvent], TcpState] = {
+    (_S.CLOSED, _E.CONNECT_CALLED): _S.SYN_SENT,
+    (_S.CLOSED, _E.SYN_ACCEPTED): _S.SYN_RECEIVED,
+    (_S.SYN_SENT, _E.HANDSHAKE_DONE): _S.ESTABLISHED,
+    (_S.SYN_SENT, _E.SYN_ACCEPTED): _S.SYN_RECEIVED,  # simultaneous open
+    (_S.SYN_RECEIVED, _E.HANDSHAKE_DONE): _S.ESTABLISHED,
+    (_S.ESTABLISHED, _E.FIN_SENT): _S.FIN_WAIT_1,
+    (_S.ESTABLISHED, _E.FIN_ARRIVED): _S.CLOSE_WAIT,
+    (_S.FIN_WAIT_1, _E.FIN_ACKED): _S.FIN_WAIT_2,
+    (_S.FIN_WAIT_1, _E.FIN_ARRIVED): _S.CLOSING,  # simultaneous close
+    (_S.FIN_WAIT_2, _E.FIN_ARRIVED): _S.TIME_WAIT,
+    (_S.CLOSE_WAIT, _E.FIN_SENT): _S.LAST_ACK,
+    (_S.CLOSING, _E.FIN_ACKED): _S.TIME_WAIT,
+    (_S.LAST_ACK, _E.FIN_ACKED): _S.CLOSED,
+    (_S.TIME_WAIT, _E.TIME_WAIT_OVER): _S.CLOSED,
+    (_S.FIN_WAIT_2, _E.TIME_WAIT_OVER): _S.CLOSED,  # ours: nobody reads any more and the peer never finishes
+} | {(state, _E.DIED): _S.CLOSED for state in _S}
 
 SENDING = frozenset({_S.ESTABLISHED, _S.CLOSE_WAIT})
 """States in which new data may be sent."""
@@ -74,9 +74,9 @@ RECEIVING = frozenset({_S.ESTABLISHED, _S.FIN_WAIT_1, _S.FIN_WAIT_2})
 """States in which the peer may still send data."""
 
 
-def step(state: State, fact: Fact) -> State:
-    """The state after a fact; StackError("impossible") when the table has no row."""
-    after = TABLE.get((state, fact))
+def step(state: TcpState, event: TcpEvent) -> TcpState:
+    """The state after an event; StackError("impossible") when the table has no row."""
+    after = TABLE.get((state, event))
     if after is None:
-        raise StackError("impossible", f"a TCP connection cannot take '{fact.value}' in state {state.value}")
+        raise StackError("impossible", f"a TCP connection cannot take '{event.value}' in state {state.value}")
     return after

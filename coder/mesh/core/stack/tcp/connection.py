@@ -1,0 +1,351 @@
+"""One TCP connection: its parts, its state, and what an application may do with it.
+
+Lives here: the socket verbs, limits of buffers, what the parts need of each other.
+Does not live here: segments on their way in (tcp_input.py) and out (tcp_output.py), deadlines that have come
+(tcp_timer.py), SYNs (handshake.py). Those read from top to bottom; each part they ask owns its variables, and nobody
+else writes them:
+
+    Receiver   what arrived and what is owed for it      -> reassembly.py
+    Sender     what is queued and what the peer takes    -> sendqueue.py
+    Recovery   what is under way, lost, and how fast     -> scoreboard.py, congestion.py, rtt.py, tail_probe.py
+    Timers     when to be looked at
+
+Obeys: RFC 9293; names of variables follow its section 3.3.1 (snd_una, rcv_nxt, ...). All sequence numbers are absolute
+(never wrapped) inside; 32 bits exist on the wire only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coder.mesh.core.stack.errors import StackError
+from coder.mesh.core.stack.routes import Routes
+from coder.mesh.core.stack.settings import TcpSettings
+from coder.mesh.core.stack.tcp.agreement import Agreement
+from coder.mesh.core.stack.tcp.receiver import Receiver
+from coder.mesh.core.stack.tcp.recovery import Recovery
+from coder.mesh.core.stack.tcp.rtt import RoundTrip
+from coder.mesh.core.stack.tcp.segments import SegmentBuilder
+from coder.mesh.core.stack.tcp.sender import Sender
+from coder.mesh.core.stack.tcp.states import RECEIVING, SENDING, SYNCHRONIZED, TcpEvent, TcpState, step
+from coder.mesh.core.stack.tcp.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class TcpStats:
+    """A connection in figures; bytes, segments, seconds."""
+
+    sent: int
+    received: int
+    segments_out: int
+    segments_in: int
+    retransmitted: int
+    timeouts: int
+    round_trip: float
+    window: int
+    mss: int
+    skips_checksums: bool
+
+
+class Host:
+    """What a connection needs of the stack it belongs to. A class, not a Protocol: compiled, its calls are direct."""
+
+    __slots__ = ("routes", "settings")
+
+    def __init__(self, routes: Routes, settings: TcpSettings) -> None:
+        self.routes = routes
+        self.settings = settings
+
+    def make_ready(self, socket: TcpSocket) -> None:
+        """The connection may have something to send."""
+        raise NotImplementedError
+
+    def note_deadline(self, socket: TcpSocket) -> None:
+        """The connection has nothing to send now, but may have to be woken earlier than before."""
+        raise NotImplementedError
+
+    def make_touched(self, socket: TcpSocket) -> None:
+        """The application should look at the connection when the current batch is done."""
+        raise NotImplementedError
+
+    def forget(self, socket: TcpSocket) -> None:
+        """The connection is CLOSED."""
+        raise NotImplementedError
+
+    def send_control(self, destination: bytes, packet: bytes) -> None:
+        """Queue a packet that belongs to no flow any more."""
+        raise NotImplementedError
+
+
+class TcpSocket:
+    """A connection as its application sees it. Verbs never wait; `on_event` says when to look again."""
+
+    __slots__ = (
+        "__weakref__", "accepted_by", "adopted", "agreed", "builder", "error", "host", "key", "local", "local_port",
+        "on_event", "passive", "receiver", "recovery", "remote", "remote_port", "sender", "state", "timers",
+    )  # fmt: skip
+
+    def __init__(
+        self, host: Host, local: bytes, local_port: int, remote: bytes, remote_port: int, random: bytes
+    ) -> None:
+        self.host = host
+        self.local = local
+        self.local_port = local_port
+        self.remote = remote
+        self.remote_port = remote_port
+        here, there = local_port.to_bytes(2, "big"), remote_port.to_bytes(2, "big")
+        self.key = remote + local + there + here
+        "As the addresses and ports stand in packets that arrive."
+        self.state = TcpState.CLOSED
+        self.error: StackError | None = None
+        self.on_event: Callable[[TcpSocket], None] | None = None
+        "Called when a flag changed; the stack's own hook gets the event when this is None."
+        self.passive = False
+        self.adopted = False
+        "Whether the application has it (accepted or connected)."
+        self.accepted_by: object | None = None
+        "The listener it waits in."
+        settings, burst = host.settings, host.routes.burst
+        rtt = RoundTrip(settings)
+        self.agreed = Agreement()
+        self.timers = Timers()
+        self.receiver = Receiver(self.agreed, self.timers, rtt, burst, settings)
+        # RFC 9293 3.4.1 and RFC 7323 section 7: where our numbers and timestamps begin is nobody's business.
+        number, offset = int.from_bytes(random[:4], "big"), int.from_bytes(random[4:8], "big")
+        self.sender = Sender(number, self.agreed, self.timers)
+        self.builder = SegmentBuilder(local, remote, here + there, offset, self.agreed, self.receiver)
+        self.recovery = Recovery(self.sender, self.timers, self.builder, rtt, self.agreed, burst)
+
+    def __repr__(self) -> str:
+        return f"<TcpSocket {self.local_port} -> {self.remote.hex()}:{self.remote_port} {self.state.value}>"
+
+    # Flags
+
+    @property
+    def connected(self) -> bool:
+        """Whether the handshake is done (also true after either side finished)."""
+        return self.state in SYNCHRONIZED
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing will ever happen again."""
+        return self.state is TcpState.CLOSED
+
+    @property
+    def eof(self) -> bool:
+        """Whether the peer finished and everything it sent was read."""
+        receiver = self.receiver
+        return not receiver.rx.unread and 0 <= receiver.fin_at < receiver.rx.next
+
+    @property
+    def readable(self) -> bool:
+        """Whether `read_nowait` has something to say: data, the end, or an error."""
+        receiver = self.receiver
+        return bool(receiver.rx.unread) or 0 <= receiver.fin_at < receiver.rx.next or self.error is not None
+
+    @property
+    def send_limit(self) -> int:
+        """Bytes the send buffer takes now: twice the congestion window, so that a fast path is never starved."""
+        settings = self.host.settings
+        return min(max(settings.send_buffer_start, 2 * self.recovery.cubic.window), settings.send_buffer)
+
+    @property
+    def writable(self) -> bool:
+        """Whether `write_nowait` would take bytes (or raise)."""
+        if self.error is not None or self.sender.write_closed or self.state is TcpState.CLOSED:
+            return True
+        return self.state in SENDING and len(self.sender.queue) < self.send_limit
+
+    @property
+    def write_closed(self) -> bool:
+        """Whether our side was finished."""
+        return self.sender.write_closed
+
+    @property
+    def unsent(self) -> int:
+        """Bytes queued that were never sent."""
+        return self.sender.unsent
+
+    @property
+    def unacked(self) -> int:
+        """Bytes sent and not acknowledged."""
+        return self.sender.in_flight
+
+    @property
+    def unread(self) -> int:
+        """Bytes that arrived and were not read."""
+        return self.receiver.rx.unread
+
+    @property
+    def received(self) -> int:
+        """Bytes that arrived in order, ever."""
+        return self.receiver.received
+
+    @property
+    def acks_owed(self) -> int:
+        """Acknowledgements that the next look at this connection will send."""
+        return self.receiver.acks_owed
+
+    @property
+    def mss(self) -> int:
+        """Payload bytes of a full segment."""
+        return self.builder.mss
+
+    @property
+    def stats(self) -> TcpStats:
+        """Figures for people and tests."""
+        sender, receiver, recovery = self.sender, self.receiver, self.recovery
+        return TcpStats(
+            sent=max(sender.snd_una - sender.iss - 1, 0),
+            received=receiver.received,
+            segments_out=sender.segments_out,
+            segments_in=receiver.segments_in,
+            retransmitted=recovery.retransmitted,
+            timeouts=recovery.timeouts,
+            round_trip=recovery.rtt.smoothed,
+            window=recovery.cubic.window,
+            mss=self.builder.mss,
+            skips_checksums=self.builder.skip_checksums,
+        )
+
+    # Verbs
+
+    def await_writable(self) -> None:
+        """Have `on_event` called when there is room for a good deal to write."""
+        self.sender.await_writable(True)
+
+    def write_nowait(self, data: bytes) -> int:
+        """Queue bytes; returns how many were taken, 0 when the buffer is full (wait for `writable`).
+
+        The bytes object is kept, not copied. StackError when the connection is dead or finished.
+        """
+        if self.error is not None:
+            raise self.error
+        sender = self.sender
+        if sender.write_closed or self.state not in SENDING:
+            if not sender.write_closed and self.state in (TcpState.SYN_SENT, TcpState.SYN_RECEIVED):
+                sender.await_writable(True)
+                return 0
+            raise StackError("closed")
+        queue = sender.queue
+        room = self.send_limit - (queue.end - queue.start)
+        if room <= 0:
+            sender.await_writable(True)
+            return 0
+        room += self.host.settings.max_write
+        if len(data) > room:
+            data = data[:room]
+        queue.append(data if type(data) is bytes else bytes(data))
+        self.host.make_ready(self)
+        return len(data)
+
+    def read_nowait(self, limit: int = 65_536) -> bytes:
+        """Up to `limit` bytes; empty when there is nothing now (then `eof` tells whether there ever will be).
+
+        StackError once everything that arrived before the error was read.
+        """
+        receiver = self.receiver
+        rx = receiver.rx
+        if not rx.unread:
+            if self.error is not None and not 0 <= receiver.fin_at < rx.next:
+                raise self.error
+            return b""
+        data = rx.read(limit)
+        if self.state in RECEIVING and receiver.opened(self.builder.mss):
+            receiver.owe_ack()
+            self.host.make_ready(self)
+        return data
+
+    def shutdown_write(self) -> None:
+        """Finish our side: a FIN follows what is queued. Reading goes on."""
+        if self.sender.write_closed or self.state is TcpState.CLOSED:
+            return
+        if self.state is TcpState.SYN_SENT:
+            self.die(None)
+            return
+        self.sender.finish()
+        self.host.make_ready(self)
+
+    def close(self) -> None:
+        """The application leaves: finish our side, and reset if the peer goes on sending (RFC 2525 2.17)."""
+        if self.state is TcpState.CLOSED:
+            return
+        if self.receiver.rx.unread:
+            self.abort()
+            return
+        self.receiver.discard()
+        self.on_event = None
+        self.shutdown_write()
+        if self.state is TcpState.FIN_WAIT_2:
+            self.timers.linger(self.receiver.last_heard + self.host.settings.time_wait)
+        self.host.make_ready(self)
+
+    def abort(self) -> None:
+        """Drop everything and reset the peer."""
+        if self.state is TcpState.CLOSED:
+            return
+        self.send_reset()
+        self.die(StackError("aborted"))
+
+    def set_keepalive(self, idle: float | None, interval: float = 75.0, probes: int = 9) -> None:
+        """Probe the peer after `idle` seconds of silence, then every `interval`; give up after `probes`. None: off."""
+        self.timers.set_keepalive(None if idle is None else (idle, interval, probes), self.receiver.last_heard)
+        self.host.make_ready(self)
+
+    # What the listener, the handshake and the way in decide
+
+    def adopt(self) -> None:
+        """The application has it from now on."""
+        self.accepted_by = None
+        self.adopted = True
+
+    def wait_in(self, listener: object | None) -> None:
+        """It waits for the application in that listener's queue, or (None) no more."""
+        self.accepted_by = listener
+
+    def open_passively(self) -> None:
+        """It answers a SYN."""
+        self.passive = True
+
+    def take(self, event: TcpEvent) -> None:
+        """Move to the next state."""
+        self.state = step(self.state, event)
+        self.host.make_touched(self)
+        if self.state is TcpState.CLOSED:
+            self.sender.stop()
+            self.recovery.stop()
+            self.receiver.stop()
+            self.timers.stop()
+            self.host.forget(self)
+
+    def die(self, error: StackError | None) -> None:
+        """Become CLOSED at once, with a reason the application will see."""
+        if self.state is TcpState.CLOSED:
+            return
+        self.error = error
+        self.take(TcpEvent.DIED)
+
+    def send_reset(self) -> None:
+        """Queue a RST the peer will believe: at SND.NXT (RFC 5961 3.2 looks for exactly that number)."""
+        if self.state in (TcpState.SYN_SENT, TcpState.CLOSED, TcpState.TIME_WAIT):
+            return
+        self.host.send_control(self.remote, self.builder.reset(self.sender.number_for_bare()))
+
+    def begin_time_wait(self, now: float) -> None:
+        """Both sides finished: stay to acknowledge the peer's FIN once more, should it ask (RFC 9293 3.6.1)."""
+        self.timers.stop_waiting()
+        self.timers.linger(now + self.host.settings.time_wait)
+
+    def retune(self) -> None:
+        """Path or peer changed: how large segments are."""
+        agreed = self.agreed
+        limit = self.host.routes.segment_limit(self.remote, agreed.peer_mss, agreed.peer_packet)
+        self.builder.retune(limit)
+        self.recovery.resize(self.builder.mss)
+
+    def choose_checksums(self) -> None:
+        """The peer's SYN is known, or the owner changed his mind: whether segments carry checksums."""
+        both_skip = self.host.settings.skip_checksums and self.agreed.peer_packet > 0
+        self.builder.skip(both_skip or self.host.routes.skips_checksums(self.remote))
+        self.retune()

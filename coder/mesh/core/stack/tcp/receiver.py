@@ -1,0 +1,310 @@
+"""The receiving half of a connection: what has arrived, what may arrive, and what is owed for it.
+
+Lives here: receive window, acknowledgement policy, the peer's timestamps, prediction of the next segment.
+Does not live here: the order in which a segment is looked at (tcp_input.py), the bytes themselves (reassembly.py).
+Obeys: RFC 9293 sections 3.8.6.2.2 (when to open the window), 3.8.6.3 (when to acknowledge) and 3.10.7.4 (what is
+acceptable); RFC 7323 sections 4.3 and 5 (timestamps); RFC 5961 (challenges); RFC 2018 and 2883 (blocks to report).
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.stack.settings import DUPLICATE_THRESHOLD, QUICK_ACKS, TcpSettings
+from coder.mesh.core.stack.tcp.agreement import Agreement
+from coder.mesh.core.stack.tcp.burst import BurstLimit
+from coder.mesh.core.stack.tcp.reassembly import Piece, Reassembly
+from coder.mesh.core.stack.tcp.rtt import RoundTrip
+from coder.mesh.core.stack.tcp.sequence import HALF, MASK
+from coder.mesh.core.stack.tcp.timers import NEVER, Timers
+from coder.mesh.core.wire import tcp
+from coder.mesh.core.wire.tcp import Segment
+
+_MAX_WINDOW = 0xFFFF
+_PAWS_AGE = 24 * 86400.0
+"""RFC 7323 5.5: a clock of one tick a millisecond wraps its sign after 24.8 days; an older timestamp proves nothing."""
+_MAX_CHALLENGES = 10
+"""RFC 5961 section 7 suggests ten in five seconds and leaves it to us; ten a second keep what an attacker makes us send
+far below what he has to send."""
+_MAX_PIECES = 4096
+"""Ours: segments held out of order per connection; a peer sending one-byte segments must not fill the memory."""
+_HEADER_STAMPED = tcp.HEADER_SIZE + len(tcp.ESTABLISHED_OPTIONS) + 8
+"""A header with timestamps and nothing else."""
+WORTH_PREDICTING = 512
+"""Ours: payloads from which a run of equals is likely; smaller ones are copied together (reassembly.py)."""
+
+
+class Receiver:
+    """Everything RFC 9293 3.3.1 calls RCV, and what is owed to the peer for it."""
+
+    __slots__ = (
+        "_agreed", "_burst", "_challenges", "_challenges_at", "_delayed_ack", "_rtt", "_timers", "acks_owed",
+        "discards", "dsack", "fin_at", "irs", "last_ack_sent", "last_heard", "quick_acks", "rcv_adv", "rcv_wnd",
+        "received", "run_prefix", "run_size", "rx", "segments_in", "segments_unacked", "ts_recent", "ts_recent_at",
+    )  # fmt: skip
+
+    def __init__(
+        self, agreed: Agreement, timers: Timers, rtt: RoundTrip, burst: BurstLimit, settings: TcpSettings
+    ) -> None:
+        self._agreed = agreed
+        self._timers = timers
+        self._rtt = rtt
+        self._burst = burst
+        self._delayed_ack = settings.delayed_ack
+        self.irs = 0
+        "The number of the peer's SYN."
+        self.rx = Reassembly(0)
+        "Its `next` is RCV.NXT."
+        self.rcv_wnd = settings.receive_buffer
+        self.rcv_adv = 0
+        "Right edge of the window the peer was told; never moves left."
+        self.fin_at = -1
+        "Sequence number of the peer's FIN, once known."
+        self.discards = False
+        "The application is gone: arriving data resets the connection."
+        self.acks_owed = 0
+        "Acknowledgements to send now; more than one only to repeat duplicates."
+        self.segments_unacked = 0
+        self.quick_acks = QUICK_ACKS
+        self.last_ack_sent = 0
+        "RFC 7323 4.3: Last.ACK.sent, what decides which timestamp is echoed."
+        self.dsack: tuple[int, int] | None = None
+        "A range that arrived twice and has to be reported (RFC 2883)."
+        self.ts_recent = 0
+        "RFC 7323: TS.Recent, what we echo."
+        self.ts_recent_at = 0.0
+        self._challenges = 0
+        self._challenges_at = 0.0
+        self.last_heard = 0.0
+        "When an acceptable segment arrived last."
+        self.received = 0
+        self.segments_in = 0
+        # Header prediction: what the next segment of a run will look like.
+        self.run_prefix = b""
+        self.run_size = 0
+
+    # Opening
+
+    def begin(self, syn: Segment, now: float) -> None:
+        """Learn the peer's numbers from its SYN (RFC 9293 3.10.7.3: RCV.NXT is SEG.SEQ + 1)."""
+        self.irs = syn.seq
+        self.rx = Reassembly(syn.seq + 1)
+        self.rcv_adv = self.last_ack_sent = syn.seq + 1
+        if syn.options.timestamps is not None:
+            self.ts_recent = syn.options.timestamps[0]
+            self.ts_recent_at = now
+        self.last_heard = now
+
+    def start_clock(self, now: float) -> None:
+        """Nothing was heard yet; silence is counted from here."""
+        self.last_heard = now
+
+    # The window
+
+    def window(self) -> int:
+        """Bytes the peer may send beyond RCV.NXT: what the buffer takes, and no more than survives as one burst."""
+        rx = self.rx
+        burst = self._burst.within(self._rtt.minimum)
+        window = (self.rcv_wnd if self.rcv_wnd < burst else burst) - rx.unread
+        # What the peer was promised it may use: shrinking a window is what RFC 9293 3.8.6 strongly discourages.
+        told = self.rcv_adv - rx.next
+        if window < told:
+            window = told
+        return window if window > 0 else 0
+
+    def advertise(self) -> int:
+        """The window as it goes into a header; remembers its right edge."""
+        scale = self._agreed.rcv_scale
+        window = self.window() >> scale
+        if window > _MAX_WINDOW:
+            window = _MAX_WINDOW
+        edge = self.rx.next + (window << scale)
+        if edge > self.rcv_adv:
+            self.rcv_adv = edge
+        return window
+
+    def advertise_unscaled(self) -> int:
+        """The window as a SYN carries it, which is never scaled (RFC 7323 2.2)."""
+        window = self.window()
+        if window > _MAX_WINDOW:
+            window = _MAX_WINDOW
+        if self.rx.next + window > self.rcv_adv:
+            self.rcv_adv = self.rx.next + window
+        return window
+
+    def opened(self, mss: int) -> bool:
+        """After reading: whether the window opened by as much as is worth telling.
+
+        RFC 9293 3.8.6.2.2: half of the buffer or a segment. Two segments here, as an acknowledgement goes out for every
+        second one anyway: a reader of single bytes does not double the packets.
+        """
+        rx = self.rx
+        window = self.window()
+        least = (window if window < self.rcv_wnd else self.rcv_wnd) // 2
+        return rx.next + window - self.rcv_adv >= (least if least > 2 * mss else 2 * mss)
+
+    def discard(self) -> None:
+        """The application left: whatever arrives from now on, nobody will read."""
+        self.discards = True
+
+    # What a segment has to pass
+
+    def is_old(self, stamp: int, now: float) -> bool:
+        """PAWS (RFC 7323 5.3): a timestamp older than the last one belongs to an earlier lap of the numbers."""
+        return (stamp - self.ts_recent) & MASK >= HALF and now - self.ts_recent_at < _PAWS_AGE
+
+    def is_acceptable(self, seq: int, segment: Segment) -> bool:
+        """Whether any of the segment lies in the window; an empty one may stand at its edge (RFC 9293 3.10.7.4)."""
+        size = segment.length
+        edge = self.rcv_adv if self.rcv_adv > self.rx.next else self.rx.next
+        if size == 0:
+            return self.rx.next <= seq <= edge
+        return seq + size > self.rx.next and seq <= edge
+
+    def note_stamp(self, seq: int, stamp: int, now: float) -> None:
+        """RFC 7323 4.3 step 2: the first segment that an acknowledgement waited for sets what is echoed."""
+        if seq <= self.last_ack_sent:  # newer, or ours is out of date (5.5)
+            self.ts_recent = stamp
+            self.ts_recent_at = now
+
+    def heard(self, now: float) -> None:
+        """The peer is alive."""
+        self.last_heard = now
+
+    def count(self) -> None:
+        """A segment arrived, of whatever use."""
+        self.segments_in += 1
+
+    def heard_in_order(self, segments: int, stamp: int, now: float) -> None:
+        """Predicted segments arrived: their sequence number is RCV.NXT. Before `took_run` and `take_one`."""
+        if self.last_ack_sent == self.rx.next:  # as `note_stamp`
+            self.ts_recent = stamp
+            self.ts_recent_at = now
+        self.last_heard = now
+        self.segments_in += segments
+
+    # Data
+
+    def took_run(self, segments: int, size: int, now: float) -> None:
+        """A run of full segments was appended to `rx.parts`."""
+        self.rx.appended(size)
+        self._owe_for(segments, size, now)
+
+    def take_one(self, packet: bytes, start: int, end: int, now: float) -> None:
+        """packet[start:end] is the next data in order, and nothing is held out of order."""
+        rx = self.rx
+        size = end - start
+        if rx.parts or size >= WORTH_PREDICTING:
+            rx.deliver(memoryview(packet)[start:end])
+        else:
+            rx.parts.append(packet[start:end])
+            rx.appended(size)
+        if size >= WORTH_PREDICTING:
+            self.run_prefix = packet[4:44]
+            self.run_size = len(packet)
+        self._owe_for(1, size, now)
+
+    def take(self, seq: int, data: Piece, now: float) -> int:
+        """Data anywhere in the window; returns how many bytes became readable."""
+        rx = self.rx
+        before = rx.next
+        if seq > before and rx.pieces >= _MAX_PIECES:
+            return 0
+        if seq < before and self._agreed.sack:
+            self.dsack = (seq, min(seq + len(data), before))
+        had_hole = rx.waiting > 0
+        size = rx.insert(seq, data)
+        if seq > before or had_hole:
+            # A hole opened, is still there, or closed: the sender must know at once, once per segment (RFC 5681 4.2).
+            # More than three would tell it nothing that the third did not.
+            self.acks_owed = min(self.acks_owed + 1, DUPLICATE_THRESHOLD)
+        if size:
+            self._owe_for(1, size, now)
+        return size
+
+    def _owe_for(self, segments: int, size: int, now: float) -> None:
+        """In-order data became readable: when is it acknowledged (RFC 9293 3.8.6.3)?
+
+        At least every second segment at once, a lone one after a moment. The first ones of a connection at once too, as
+        the peer's slow start counts acknowledgements.
+        """
+        self.received += size
+        self.segments_unacked += segments
+        if self.quick_acks > 0:
+            self.quick_acks -= segments
+            if not self.acks_owed:
+                self.acks_owed = 1
+        elif self.segments_unacked >= 2:
+            if not self.acks_owed:
+                self.acks_owed = 1
+        elif self._timers.ack_at == NEVER:
+            self._timers.delay_ack(now + self._delayed_ack)
+
+    def cut(self, seq: int, payload: memoryview | bytes) -> memoryview | bytes:
+        """The part of a payload that the advertised window takes."""
+        self.owe_ack()  # whoever probes the window wants to hear it
+        room = self.rcv_adv - seq
+        return payload[: room if room > 0 else 0]
+
+    def learn_fin(self, at: int) -> None:
+        """The peer's FIN stands there; it counts when everything before has arrived."""
+        if self.fin_at < 0:
+            self.fin_at = at
+
+    def take_fin(self) -> None:
+        """The FIN's turn has come: it takes a number of its own (RFC 9293 3.4)."""
+        self.rx.skip(1)
+        if self.rcv_adv < self.rx.next:
+            self.rcv_adv = self.rx.next
+        self.owe_ack()
+
+    def repeated(self, seq: int, size: int) -> None:
+        """Data arrived that lies whole below RCV.NXT or beyond the window."""
+        if size and seq < self.rx.next and self._agreed.sack:
+            self.dsack = (seq, min(seq + size, self.rx.next))
+
+    def learn(self, packet: bytes, segment: Segment) -> None:
+        """Expect more segments like this one, which came the careful way."""
+        options = segment.options
+        if len(segment.payload) < WORTH_PREDICTING or options.timestamps is None or options.sack:
+            return
+        prefix = packet[4:44]
+        if (prefix[0] << 8 | prefix[1]) == len(segment.payload) + _HEADER_STAMPED:
+            self.run_prefix = prefix
+            self.run_size = len(packet)
+
+    # What is owed
+
+    def owe_ack(self) -> None:
+        """Acknowledge at once."""
+        if not self.acks_owed:
+            self.acks_owed = 1
+
+    def challenge(self, now: float) -> None:
+        """Acknowledge what we have, to something that may be forged; not too often (RFC 5961 section 7)."""
+        if now - self._challenges_at >= 1.0:
+            self._challenges_at = now
+            self._challenges = 0
+        self._challenges += 1
+        if self._challenges <= _MAX_CHALLENGES:
+            self.owe_ack()
+
+    def acknowledged(self) -> None:
+        """An acknowledgement of everything so far is out."""
+        self.acks_owed = 0
+        self.segments_unacked = 0
+        if self._timers.ack_at != NEVER:
+            self._timers.delay_ack(NEVER)
+        self.last_ack_sent = self.rx.next
+
+    def reported(self) -> None:
+        """The duplicate was reported; RFC 2883 section 4: once."""
+        self.dsack = None
+
+    def blocks(self, room: int) -> list[tuple[int, int]]:
+        """At most `room` ranges to report: a duplicate first, then the most recent (RFC 2018 section 4)."""
+        if not self._agreed.sack:
+            return []
+        return (([self.dsack] if self.dsack else []) + self.rx.blocks)[:room]
+
+    def stop(self) -> None:
+        """The connection is closed; what arrived can still be read."""
+        self.acks_owed = 0

@@ -1,0 +1,47 @@
+"""How much later than its successors a segment may arrive without counting as lost.
+
+Obeys: RFC 8985 section 6.2 step 4.
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.stack.settings import DUPLICATE_THRESHOLD
+from coder.mesh.core.stack.tcp.rtt import RoundTrip
+from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
+from coder.mesh.core.stack.tcp.timers import NEVER
+
+_MAX_STEPS = 16
+"""Ours: quarters of the shortest round trip; the smoothed one bounds the window anyway."""
+
+
+class ReorderingWindow:
+    """Seconds to wait; grows while the peer reports that we sent things twice for nothing."""
+
+    __slots__ = ("_board", "_rtt", "_steps", "_steps_until")
+
+    def __init__(self, board: Scoreboard, rtt: RoundTrip) -> None:
+        self._board = board
+        self._rtt = rtt
+        self._steps = 1
+        "RFC 8985: RACK.reo_wnd_mult."
+        self._steps_until = 0
+
+    def duplicate(self, una: int, nxt: int) -> None:
+        """A D-SACK: allow for more, one step a round trip. `una`, `nxt`: SND.UNA and SND.NXT."""
+        if una >= self._steps_until:
+            self._steps = min(self._steps + 1, _MAX_STEPS)
+            self._steps_until = nxt
+
+    def size(self, is_open: bool, mss: int) -> float:
+        """The window now; `is_open`: no loss is being repaired.
+
+        A path that never swapped segments is given no time once it is in recovery or three segments are ahead, which is
+        the classic rule of RFC 5681 3.2.
+        """
+        board = self._board
+        if not board.reordered and (not is_open or board.sacked >= DUPLICATE_THRESHOLD * mss):
+            return 0.0
+        shortest = self._rtt.minimum
+        if shortest == NEVER:
+            return 0.0
+        return min(self._steps * shortest / 4, self._rtt.smoothed)

@@ -1,0 +1,99 @@
+"""Round-trip time: smoothed, minimum, the retransmission timeout made of it, and how long silence is borne.
+
+Obeys: RFC 6298; RFC 9293 section 3.8.3 (when to give up).
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.stack.settings import TcpSettings
+
+_MIN_WINDOW = 300.0
+"""Ours: seconds after which an old minimum gives way to a new one (as Linux). Shorter would let a queue of our own
+making pass for distance; changes of path we know of forget the minimum at once."""
+_MAX_BACKOFF = 10
+"""Doublings; 2**10 times the smallest timeout is beyond every `max_rto`."""
+
+
+class RoundTrip:
+    """Samples in, timeouts out; seconds."""
+
+    __slots__ = (
+        "_give_up", "_max_rto", "_min_at", "_min_rto", "_silence", "_variance", "_waits_since", "minimum", "retries",
+        "rto", "smoothed",
+    )  # fmt: skip
+
+    def __init__(self, settings: TcpSettings) -> None:
+        self.rto = settings.first_rto
+        "Without backoff."
+        self.smoothed = 0.0
+        "0 until the first sample."
+        self._variance = 0.0
+        self.minimum = float("inf")
+        self._min_at = 0.0
+        self._min_rto = settings.min_rto
+        self._max_rto = settings.max_rto
+        self._give_up = settings.give_up
+        self.retries = 0
+        "Timeouts in a row."
+        self._silence = 0.0
+        "Seconds waited in vain, in all waits since the last progress."
+        self._waits_since = 0.0
+        "When the wait under way began."
+
+    def sample(self, rtt: float, now: float) -> None:
+        """Take a measurement of a segment that was sent once (section 3, Karn's algorithm)."""
+        if self.smoothed == 0.0:
+            self.smoothed = rtt  # section 2.2
+            self._variance = rtt / 2
+        else:
+            # Section 2.3, alpha = 1/8 and beta = 1/4; the variance first, as it uses the old mean.
+            self._variance += (abs(self.smoothed - rtt) - self._variance) / 4
+            self.smoothed += (rtt - self.smoothed) / 8
+        if rtt <= self.minimum or now - self._min_at > _MIN_WINDOW:
+            self.minimum = rtt
+            self._min_at = now
+        # Linux's reading of section 2.4: the variance term has the floor, so that a steady long path keeps a margin.
+        # With the floor under the sum, a path of 300 ms that never varies would time out on the first late segment.
+        spread = 4 * self._variance
+        rto = self.smoothed + (spread if spread > self._min_rto else self._min_rto)
+        self.rto = rto if rto < self._max_rto else self._max_rto
+
+    def forget_minimum(self) -> None:
+        """The path changed."""
+        self.minimum = float("inf")
+
+    # Silence
+
+    def timeout(self) -> float:
+        """The retransmission timeout after `retries` doublings (section 5.5)."""
+        if not self.retries:
+            return self.rto
+        return min(self.rto * (1 << min(self.retries, _MAX_BACKOFF)), self._max_rto)
+
+    def persist_delay(self, probes: int) -> float:
+        """How long to wait between window probes: as the timeout (RFC 9293 3.8.6.1: increase exponentially)."""
+        return min(self.rto * (1 << min(probes, _MAX_BACKOFF)), self._max_rto)
+
+    def back_off(self) -> None:
+        """A timeout ran out."""
+        self.retries += 1
+
+    def progressed(self) -> None:
+        """Something new was acknowledged: silence and backoff begin anew (section 5.7)."""
+        self.retries = 0
+        self._silence = 0.0
+
+    def path_changed(self) -> None:
+        """Timeouts told about a path that is gone."""
+        self.retries = 0
+
+    def is_in_vain(self, delay: float, now: float, heard: float) -> bool:
+        """A wait of `delay` seconds is over: whether it is time to give up.
+
+        The waits are added up, not the clock: a laptop that slept for hours and needs half a minute to find its
+        network has not been silent for hours. `heard`: when a peer whose window is closed was heard last, else -1. One
+        that goes on answering is waited for however long, as RFC 9293 3.8.6.1 demands.
+        """
+        self._silence = 0.0 if heard >= self._waits_since else self._silence + delay
+        self._waits_since = now
+        return self._silence >= self._give_up

@@ -1,0 +1,15 @@
+"""Sequence numbers: absolute inside, 32 bits on the wire.
+
+Obeys: RFC 9293 section 3.4. Its arithmetic is modulo 2**32, and every comparison there is one of distances; here
+numbers go on counting, so that `<` means "earlier", and only what is packed or parsed is cut to 32 bits.
+"""
+
+from __future__ import annotations
+
+MASK = 0xFFFFFFFF
+HALF = 1 << 31
+
+
+def nearest(reference: int, number: int) -> int:
+    """The absolute number that is nearest to `reference` and has `number` as its lower 32 bits."""
+    return reference + ((number - reference + HALF) & MASK) - HALF

@@ -1,0 +1,385 @@
+"""A segment's way in: from the packet to what is acknowledged, what is readable and what the application hears.
+
+Lives here: header prediction over runs of packets, and the careful way for everything else, each in its order.
+Does not live here: finding the connection (demux.py), what the parts do with what they are told (receiver.py,
+recovery.py, sender.py).
+Obeys: RFC 9293 section 3.10.7 in its order, RFC 7323 sections 4 and 5 (timestamps, PAWS), RFC 5961 (blind attacks).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from coder.mesh.core.stack.errors import StackError
+from coder.mesh.core.stack.tcp import handshake
+from coder.mesh.core.stack.tcp.connection import TcpSocket
+from coder.mesh.core.stack.tcp.recovery import Blocks
+from coder.mesh.core.stack.tcp.sequence import HALF, MASK, nearest
+from coder.mesh.core.stack.tcp.states import RECEIVING, SYNCHRONIZED, TcpEvent, TcpState
+from coder.mesh.core.wire import ip, tcp
+from coder.mesh.core.wire.tcp import Segment
+
+_PREDICTED = Struct("!IIHH4xIII")
+"""Sequence, acknowledgement, offset and flags, window, (checksum, urgent), option word, timestamp, echo."""
+_AT = ip.HEADER_SIZE + 4
+_HEADER = ip.HEADER_SIZE + tcp.HEADER_SIZE + 12
+_BITS_DATA = 0x8018
+_BITS_ACK = 0x8010
+_PSH = 0x0008
+_OPTION_WORD = int.from_bytes(tcp.ESTABLISHED_OPTIONS, "big")
+_EMPTY_TCP = b"\x00\x20\x06"
+"""Length 32, next header TCP: a segment with timestamps and nothing in it."""
+
+# The quick way: what RFC 9293 3.10.7.4 comes to for a segment in order of an established connection. Van Jacobson's
+# header prediction, over a run of packets at a time.
+
+
+def on_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
+    """Take a run of predicted packets beginning at packets[index]; returns the index of the first one not taken.
+
+    Predicted are segments in order, as long as the last careful one, and bare acknowledgements. The receive hot path.
+    """
+    receiver = c.receiver
+    if c.state is not TcpState.ESTABLISHED or not c.agreed.timestamps or receiver.fin_at >= 0:
+        return index
+    packet = packets[index]
+    if len(packet) == receiver.run_size and packet[4:44] == receiver.run_prefix and not receiver.rx.waiting:
+        return _data_run(c, packets, index, now)
+    if not c.recovery.is_orderly:
+        return index
+    if packet[4:7] == _EMPTY_TCP:
+        return _ack_run(c, packets, index, now)
+    return index + _one(c, packet, now)
+
+
+def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
+    """Full segments one after the other, that acknowledge nothing new."""
+    receiver = c.receiver
+    prefix = receiver.run_prefix
+    total = receiver.run_size
+    rx = receiver.rx
+    size = (prefix[0] << 8 | prefix[1]) - 32
+    stop = min(len(packets), index + (receiver.rcv_adv - rx.next) // size)
+    end = _HEADER + size
+    whole = end == total
+    expected = rx.next & MASK
+    una = c.sender.snd_una & MASK
+    recent = receiver.ts_recent
+    stamp = first_stamp = -1
+    window = 0
+    append = rx.parts.append
+    unpack = _PREDICTED.unpack_from
+    begin = index
+    while index < stop:
+        packet = packets[index]
+        if len(packet) != total or packet[4:44] != prefix:
+            break
+        seq, ack, bits, window_now, word, tsval, _ = unpack(packet, _AT)
+        if seq != expected or ack != una or bits | _PSH != _BITS_DATA or word != _OPTION_WORD:
+            break
+        if tsval != stamp:
+            if (tsval - recent) & MASK >= HALF:
+                break
+            stamp = tsval
+            if first_stamp < 0:
+                first_stamp = tsval
+        window = window_now
+        append(memoryview(packet)[_HEADER:] if whole else memoryview(packet)[_HEADER:end])
+        expected = (expected + size) & MASK
+        index += 1
+    count = index - begin
+    if count:
+        # RFC 7323 4.3: the first segment's timestamp is echoed, so that the peer's sample includes our delay.
+        receiver.heard_in_order(count, first_stamp, now)
+        _update_window(c, window, rx.next + (count - 1) * size, c.sender.snd_una)
+        receiver.took_run(count, count * size, now)
+        _data_arrived(c)
+    return index
+
+
+def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
+    """Bare acknowledgements of new data: only the last of a run needs looking at."""
+    receiver = c.receiver
+    sender = c.sender
+    expected = receiver.rx.next & MASK
+    una = sender.snd_una & MASK
+    outstanding = sender.snd_nxt - sender.snd_una
+    key = c.key
+    best = 0
+    window = -1
+    echo = taken_echo = -1
+    stamp = receiver.ts_recent
+    begin = index
+    for packet in packets[index:]:
+        if packet[4:7] != _EMPTY_TCP or packet[8:44] != key or len(packet) < _HEADER:
+            break
+        seq, ack, bits, window_now, word, tsval, echo = _PREDICTED.unpack_from(packet, _AT)
+        gain = (ack - una) & MASK
+        if seq != expected or bits != _BITS_ACK or word != _OPTION_WORD or not best < gain <= outstanding:
+            break
+        if (tsval - stamp) & MASK >= HALF:
+            break
+        stamp = tsval
+        best = gain
+        window = window_now
+        taken_echo = echo
+        index += 1
+    if index > begin:
+        receiver.heard_in_order(index - begin, stamp, now)
+        _acknowledged(c, sender.snd_una + best, (), taken_echo, now)
+        _update_window(c, window, receiver.rx.next, sender.snd_una)
+        c.host.make_ready(c)
+    return index
+
+
+def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
+    """A single segment in order that may acknowledge something as well; False when it needs the careful way.
+
+    What interactive and two-way traffic consists of; the careful way costs three times as much.
+    """
+    end = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
+    if end > len(packet) or end <= _HEADER or packet[6] != ip.PROTOCOL_TCP:
+        return False
+    receiver = c.receiver
+    sender = c.sender
+    rx = receiver.rx
+    seq, ack, bits, window, word, tsval, tsecr = _PREDICTED.unpack_from(packet, _AT)
+    una = sender.snd_una
+    gain = (ack - una) & MASK
+    if seq != rx.next & MASK or bits | _PSH != _BITS_DATA or word != _OPTION_WORD or rx.waiting:
+        return False
+    outstanding = sender.snd_nxt - una
+    if gain > outstanding or (tsval - receiver.ts_recent) & MASK >= HALF or end - _HEADER > receiver.rcv_adv - rx.next:
+        return False
+    receiver.heard_in_order(1, tsval, now)
+    if gain:
+        una += gain
+        if gain != outstanding or not c.recovery.on_full_ack(now):
+            _acknowledged(c, una, (), tsecr, now)
+        elif sender.awaits_writable:
+            sender.await_writable(False)
+            c.host.make_touched(c)
+    _update_window(c, window, rx.next, una)
+    receiver.take_one(packet, _HEADER, end, now)
+    _data_arrived(c)
+    return True
+
+
+# The careful way
+
+
+def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> None:
+    """Any segment of this connection, by the book: the steps of RFC 9293 3.10.7.4 in their order."""
+    receiver = c.receiver
+    receiver.count()
+    c.host.make_ready(c)
+    if c.state is TcpState.SYN_SENT:
+        _in_syn_sent(c, segment, now)
+        return
+    # First, sequence numbers; RFC 7323 5.3 puts PAWS before them.
+    seq = nearest(receiver.rx.next, segment.seq)
+    times = segment.options.timestamps if c.agreed.timestamps else None
+    if times is not None and not segment.flags & tcp.RST and receiver.is_old(times[0], now):
+        receiver.owe_ack()
+        return
+    if not receiver.is_acceptable(seq, segment):
+        _refuse(c, seq, segment, now)
+        return
+    # Second, RST.
+    if segment.flags & tcp.RST:
+        _on_reset(c, seq, now)
+        return
+    # Third would be security labels, which nobody sends. Fourth, SYN; RFC 5961 section 4: whatever its number. A
+    # restarted peer will answer our acknowledgement with a RST.
+    if segment.flags & tcp.SYN:
+        receiver.challenge(now)
+        return
+    # Fifth, the acknowledgement.
+    if not segment.flags & tcp.ACK:
+        return
+    receiver.heard(now)
+    if times is not None:
+        receiver.note_stamp(seq, times[0], now)
+    if not _take_ack(c, seq, segment, now) or c.state is TcpState.CLOSED:
+        return
+    # Sixth, urgent data, has no meaning here: nobody has used it for decades. Seventh and eighth, text and FIN.
+    if segment.payload or segment.flags & tcp.FIN:
+        _take_payload(c, seq, segment, now)
+        receiver.learn(packet, segment)
+
+
+def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
+    """RFC 9293 3.10.7.3."""
+    flags = segment.flags
+    acked = bool(flags & tcp.ACK)
+    if acked and segment.ack != (c.sender.iss + 1) & MASK:
+        if not flags & tcp.RST:
+            c.host.send_control(c.remote, stray_reset(c.local, c.remote, segment))
+        return
+    if flags & tcp.RST:
+        if acked:
+            c.die(StackError("refused"))
+        return
+    if not flags & tcp.SYN:
+        return
+    handshake.read_offer(c, segment, now)
+    if acked:
+        handshake.established(c, now)
+        c.sender.begin(segment.seq, segment.window)  # again, with the acknowledgement that counts now
+        c.receiver.owe_ack()
+        if segment.payload:
+            _take_payload(c, segment.seq + 1, segment, now)
+    else:
+        c.take(TcpEvent.SYN_ACCEPTED)  # both opened at once (RFC 9293 figure 8)
+        c.timers.send_syn(now)
+
+
+def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
+    """Outside the window: old data, a keepalive probe, or an attack. All get an acknowledgement, but a RST."""
+    receiver = c.receiver
+    if segment.flags & tcp.RST:
+        return
+    if c.state is TcpState.SYN_RECEIVED and segment.flags & tcp.SYN and segment.seq == receiver.irs & MASK:
+        if segment.flags & tcp.ACK and not c.passive:
+            _take_ack(c, seq, segment, now)  # both opened at once (RFC 9293 figure 8)
+            receiver.owe_ack()
+        else:
+            c.timers.send_syn(now)  # our SYN-ACK was lost
+        return
+    if segment.flags & tcp.SYN:
+        receiver.challenge(now)
+        return
+    if segment.flags & tcp.ACK and c.state in SYNCHRONIZED:
+        receiver.heard(now)
+    receiver.repeated(seq, len(segment.payload))
+    if c.state is TcpState.TIME_WAIT and segment.flags & tcp.FIN:
+        c.begin_time_wait(now)  # the peer did not get our last acknowledgement: it gets another, the wait begins anew
+    receiver.owe_ack()
+
+
+def _on_reset(c: TcpSocket, seq: int, now: float) -> None:
+    """RFC 5961 section 3: only the exact number resets; others in the window are challenged."""
+    if seq != c.receiver.rx.next:
+        c.receiver.challenge(now)
+        return
+    if c.state in (TcpState.TIME_WAIT, TcpState.LAST_ACK, TcpState.CLOSING):
+        c.die(None)
+    else:
+        c.die(StackError("refused" if c.state is TcpState.SYN_RECEIVED and not c.passive else "reset"))
+
+
+def _take_ack(c: TcpSocket, seq: int, segment: Segment, now: float) -> bool:
+    """Step five of RFC 9293 3.10.7.4; False when the segment is to be dropped."""
+    sender = c.sender
+    ack = nearest(sender.snd_una, segment.ack)
+    if c.state is TcpState.SYN_RECEIVED:
+        if ack != sender.iss + 1:
+            c.host.send_control(c.remote, stray_reset(c.local, c.remote, segment))
+            return False
+        handshake.established(c, now)
+        _update_window(c, segment.window, seq, ack)
+        return True
+    if not sender.believes(ack):
+        c.receiver.challenge(now)
+        return False
+    if c.state is TcpState.TIME_WAIT:
+        if segment.flags & tcp.FIN:
+            c.begin_time_wait(now)
+        return True
+    if ack < sender.snd_una:
+        return True  # late, but what it carries may be new
+    # RFC 5681 section 2 has five conditions for a duplicate acknowledgement; the fifth, that something is outstanding:
+    duplicate = ack == sender.snd_una and not segment.length and _scaled(c, segment.window) == sender.snd_wnd
+    if ack > sender.snd_una or segment.options.sack or (duplicate and sender.in_flight):
+        times = segment.options.timestamps
+        echo = times[1] if times is not None and c.agreed.timestamps else -1
+        blocks = segment.options.sack if c.agreed.sack else ()
+        _acknowledged(c, ack, blocks, echo, now, duplicate)
+    if sender.is_newer_window(seq, ack):
+        _update_window(c, segment.window, seq, ack)
+    return True
+
+
+def _take_payload(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
+    """Steps seven and eight."""
+    if c.state not in RECEIVING:
+        return
+    receiver = c.receiver
+    payload: memoryview | bytes = segment.payload
+    end = seq + len(payload)
+    if end > receiver.rcv_adv:
+        payload = receiver.cut(seq, payload)  # a FIN behind what is cut off is cut off, too
+    elif segment.flags & tcp.FIN:
+        receiver.learn_fin(end)
+    if payload and receiver.take(seq, payload, now):
+        _data_arrived(c)
+    if receiver.fin_at >= 0 and receiver.rx.next == receiver.fin_at and c.state in RECEIVING:
+        receiver.take_fin()
+        c.take(TcpEvent.FIN_ARRIVED)
+        if c.state is TcpState.TIME_WAIT:
+            c.begin_time_wait(now)
+
+
+# Where both ways meet
+
+
+def _acknowledged(c: TcpSocket, ack: int, blocks: Blocks, echo: int, now: float, duplicate: bool = False) -> None:
+    """The peer has everything below `ack`, and the ranges it reports."""
+    c.recovery.on_ack(ack, blocks, echo, now, duplicate)
+    sender = c.sender
+    if sender.awaits_writable and 2 * len(sender.queue) <= c.send_limit:
+        sender.await_writable(False)
+        c.host.make_touched(c)
+    if (
+        sender.fin_sent
+        and ack > sender.queue.end
+        and c.state in (TcpState.FIN_WAIT_1, TcpState.CLOSING, TcpState.LAST_ACK)
+    ):
+        c.take(TcpEvent.FIN_ACKED)
+        _linger(c, now)
+
+
+def _linger(c: TcpSocket, now: float) -> None:
+    """Our FIN is acknowledged: wait for repetitions of the peer's, or, with nobody reading any more, for its first."""
+    if c.state is TcpState.TIME_WAIT:
+        c.begin_time_wait(now)
+    elif c.state is TcpState.FIN_WAIT_2 and c.receiver.discards:
+        c.timers.linger(now + c.host.settings.time_wait)
+
+
+def _scaled(c: TcpSocket, window: int) -> int:
+    return window << c.agreed.snd_scale
+
+
+def _update_window(c: TcpSocket, window: int, seq: int, ack: int) -> None:
+    """`window` as it stands in the header."""
+    if c.sender.update_window(window << c.agreed.snd_scale, seq, ack):
+        c.host.make_ready(c)
+
+
+def _data_arrived(c: TcpSocket) -> None:
+    """In-order data became readable: tell the application, and see whether something is to be sent for it."""
+    receiver = c.receiver
+    if receiver.discards:
+        c.send_reset()
+        c.die(StackError("aborted"))
+        return
+    sender = c.sender
+    host = c.host
+    if receiver.acks_owed or sender.queue.end != sender.snd_nxt or sender.write_closed or c.recovery.scoreboard.lost:
+        host.make_ready(c)
+    else:
+        host.note_deadline(c)
+    host.make_touched(c)
+
+
+def stray_reset(local: bytes, remote: bytes, segment: Segment) -> bytes:
+    """The RST for a segment that belongs to no connection (RFC 9293 3.10.7.1)."""
+    if segment.flags & tcp.ACK:
+        answer = Segment(segment.port, segment.source_port, segment.ack, 0, tcp.RST, 0)
+    else:
+        ack = segment.seq + segment.length
+        answer = Segment(segment.port, segment.source_port, 0, ack, tcp.RST | tcp.ACK, 0)
+    check = ip.checksum(ip.PROTOCOL_TCP, local, remote, answer.encode())
+    body = answer.encode(check)
+    return ip.header(ip.PROTOCOL_TCP, local, remote, len(body)) + body

@@ -1,0 +1,197 @@
+"""A segment's way out: from what may be sent to packets in the superbuffer.
+
+Lives here: the order (lost data, new data, acknowledgements), the decision how much, FIN.
+Does not live here: how a segment is built (segments.py), the window and the scoreboard (recovery.py), SYNs
+(handshake.py).
+Obeys: RFC 9293 sections 3.8.6 (windows, silly window avoidance) and 3.10.2; RFC 5681 section 4.2.
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.stack.tcp.connection import TcpSocket
+from coder.mesh.core.stack.tcp.recovery import Phase
+from coder.mesh.core.stack.tcp.states import SENDING, SYNCHRONIZED, TcpEvent, TcpState
+from coder.mesh.core.stack.tcp.timers import NEVER
+from coder.mesh.core.wire import tcp
+from coder.mesh.core.wire.batch import HEADER, Batch, TxBuf
+
+_LONE_LIMIT = 1024
+"""Ours: bytes; far below every tunnel's MTU, so that such a packet needs no thought about its size."""
+_ACK = tcp.ACK
+
+
+def lone(c: TcpSocket, now: float) -> bytes | None:
+    """The packet, when one small segment is all a connection has to send and nothing needs thinking about; else None.
+
+    Every keystroke and every small request. As a packet of its own it costs half of what a batch of one does.
+    """
+    sender = c.sender
+    queue = sender.queue
+    start = sender.snd_nxt
+    left = queue.end - start
+    if not 0 < left <= _LONE_LIMIT or c.state is not TcpState.ESTABLISHED or sender.write_closed:
+        return None
+    receiver = c.receiver
+    builder = c.builder
+    if not builder.is_plain or left > builder.mss or receiver.rx.waiting or receiver.dsack is not None:
+        return None
+    if c.timers.persist_at != NEVER or not c.recovery.fits_lone(left, now):
+        return None
+    packet = builder.lone(start, queue.slice(start, left), now)
+    end = start + left
+    sender.sent(end, 1)
+    receiver.acknowledged()
+    c.recovery.sent_lone(start, end, now)
+    return packet
+
+
+def emit(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
+    """Fill the superbuffer with what may be sent now: lost data first, then new. None: nothing (left)."""
+    if c.state not in SYNCHRONIZED or c.state is TcpState.TIME_WAIT:
+        return None
+    if c.recovery.scoreboard.lost:
+        batch = _emit_lost(c, txbuf, now)
+        if batch is not None or c.recovery.scoreboard.lost:
+            return batch  # nothing new while a hole is open: the peer could only hold it (RFC 6675 section 5, C.1)
+    return _emit_new(c, txbuf, now)
+
+
+def _emit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
+    """Send lost ranges again, as far as the window lets us; segments are cut to today's size."""
+    sender, recovery, builder = c.sender, c.recovery, c.builder
+    layout = txbuf.layout(builder.slot)
+    room = recovery.room()
+    count = 0
+    offset = HEADER
+    size = layout.size
+    # The first short segment ends the batch: all slots but the last have the same size (wire/batch.py).
+    while count < layout.slots and room > 0 and size == layout.size:
+        taken = recovery.take_lost(builder.mss, now)
+        if taken is None:
+            break
+        start, end = taken
+        flags = _ACK
+        if sender.fin_sent and end > sender.queue.end:
+            flags |= tcp.FIN
+        data = sender.queue.slice(start, min(end, sender.queue.end) - start)
+        size = builder.write(txbuf, offset, builder.segment(start, flags, data, now))
+        offset += layout.stride
+        room -= end - start
+        count += 1
+    if not count:
+        return None
+    sender.count(count)
+    recovery.resent(now)
+    _carried_ack(c)
+    return Batch(c.remote, count, layout.size if count > 1 else size, size)
+
+
+def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
+    sender = c.sender
+    left = sender.queue.end - sender.snd_nxt
+    finish = sender.write_closed and not sender.fin_sent and c.state in SENDING
+    if left <= 0 and not finish:
+        return None
+    if sender.snd_nxt == sender.snd_una and left > 0:
+        c.recovery.wake_window(now)
+    size = _allowance(c, left)
+    if size < left:
+        finish = False
+        if size == 0:
+            return None
+    elif finish and sender.snd_una + sender.snd_wnd <= sender.snd_nxt + left:
+        finish = False  # the FIN waits for room like a byte (RFC 9293 3.4: it occupies a number)
+        if left == 0:
+            return None
+    return _fill(c, txbuf, size, finish, now)
+
+
+def _allowance(c: TcpSocket, left: int) -> int:
+    """How many of the `left` queued bytes may go out now; whole segments unless it is all."""
+    sender = c.sender
+    recovery = c.recovery
+    peer_room = sender.snd_una + sender.snd_wnd - sender.snd_nxt
+    own_room = recovery.room()
+    recovery.note_limit(left if left < peer_room else peer_room)
+    room = own_room if own_room < peer_room else peer_room
+    if room >= left:
+        return left
+    mss = c.builder.mss
+    if room >= mss:
+        return room - room % mss
+    # Less than a segment goes out only when it is the peer's window that is so small, never because our own is nearly
+    # used up (RFC 9293 3.8.6.2.1: the silly window).
+    if peer_room <= own_room and room > 0 and sender.takes_little(room):
+        return room
+    return 0
+
+
+def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Batch:
+    """Write up to `size` new bytes as full segments and one last, maybe shorter, segment."""
+    sender, builder = c.sender, c.builder
+    mss = builder.mss
+    layout = txbuf.layout(builder.slot)
+    if size > layout.slots * mss:
+        size = layout.slots * mss
+        finish = False
+    start = sender.snd_nxt
+    seq = start
+    full = size // mss
+    rest = size - full * mss
+    if full and not rest and start + size == sender.queue.end:
+        full -= 1  # the last one is written with PSH (RFC 9293 3.9.1.2: when nothing more is queued), and FIN
+        rest = mss
+    last = layout.size
+    offset = HEADER
+    if full:
+        offset = builder.fill(txbuf.buf, layout.stride, sender.queue, seq, full, now)
+        seq += full * mss
+    if rest or finish:
+        flags = _ACK | (tcp.PSH if rest else 0) | (tcp.FIN if finish else 0)
+        last = builder.write(txbuf, offset, builder.segment(seq, flags, sender.queue.slice(seq, rest), now))
+        seq += rest
+    count = full + (1 if rest or finish else 0)
+    if finish:
+        seq += 1
+        sender.sent_fin()
+        c.take(TcpEvent.FIN_SENT)
+    sender.sent(seq, count)
+    c.recovery.sent(start, seq, now)
+    _carried_ack(c)
+    return Batch(c.remote, count, layout.size if count > 1 else last, last)
+
+
+def _carried_ack(c: TcpSocket) -> None:
+    """Data carries the acknowledgement, unless there are blocks to report."""
+    receiver = c.receiver
+    if not receiver.rx.waiting and receiver.dsack is None:
+        receiver.acknowledged()
+
+
+def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
+    """The pure acknowledgements owed, repeated where duplicates are (RFC 5681 4.2: one per segment out of order)."""
+    receiver = c.receiver
+    owed = receiver.acks_owed
+    if not owed:
+        return []
+    packet = c.builder.acknowledgement(c.sender.number_for_bare(), now)
+    receiver.acknowledged()
+    receiver.reported()
+    c.sender.count(owed)
+    return [packet] * owed
+
+
+def probe_packet(c: TcpSocket, now: float) -> bytes:
+    """An empty segment below the window: the peer must answer with an acknowledgement and its window (keepalive,
+    zero window). Linux's way; the byte RFC 9293 3.8.6.1 would send into a closed window could not be taken back."""
+    return c.builder.segment(c.sender.snd_una - 1, _ACK, b"", now)
+
+
+def watch_window(c: TcpSocket, now: float) -> None:
+    """The connection has sent what it may: arm the persist timer if only the peer's window holds it back."""
+    timers = c.timers
+    if c.sender.is_stalled_by_window and c.state in SENDING and c.recovery.phase is Phase.OPEN:
+        if timers.persist_at == NEVER:
+            timers.start_persist(now + c.recovery.rtt.persist_delay(timers.persist_count))
+    elif timers.persist_at != NEVER or timers.persist_count:
+        timers.stop_persist()

@@ -1,0 +1,89 @@
+"""What a connection does when one of its deadlines has come.
+
+Lives here: the dispatch, zero-window probes and keepalives.
+Does not live here: the deadlines (timers.py), what a loss timer means (recovery.py).
+Obeys: RFC 9293 sections 3.8.4 (keepalive) and 3.8.6.1 (zero window), RFC 6298 section 5, RFC 8985.
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.stack.errors import StackError
+from coder.mesh.core.stack.tcp import handshake, tcp_output
+from coder.mesh.core.stack.tcp.connection import TcpSocket
+from coder.mesh.core.stack.tcp.states import TcpEvent, TcpState
+from coder.mesh.core.stack.tcp.timers import NEVER
+
+
+def on_timer(c: TcpSocket, now: float) -> None:
+    """Run every timer that is due."""
+    timers = c.timers
+    c.host.make_ready(c)
+    if timers.syn_at <= now:
+        handshake.resend_syn(c, now)
+    if timers.ack_at <= now:
+        timers.delay_ack(NEVER)
+        c.receiver.owe_ack()
+    if timers.reorder_at <= now:
+        c.recovery.on_reorder_timer(now)
+    if timers.rto_at <= now:
+        if not c.sender.in_flight:
+            timers.watch(NEVER, timers.probe_at)
+        elif not c.recovery.on_timeout(now, c.receiver.last_heard):
+            c.die(StackError("timeout"))
+    if timers.probe_at <= now:
+        c.recovery.on_probe_timer(now)
+    if timers.persist_at <= now:
+        _probe_window(c, now)
+    if timers.keepalive_at <= now:
+        _probe_life(c, now)
+    if timers.time_wait_at <= now and c.state is not TcpState.CLOSED:
+        if c.state in (TcpState.TIME_WAIT, TcpState.FIN_WAIT_2):
+            c.take(TcpEvent.TIME_WAIT_OVER)
+        timers.linger(NEVER)
+
+
+def _probe_window(c: TcpSocket, now: float) -> None:
+    """The peer's window is closed, and it is time to ask whether it still is."""
+    rtt, timers = c.recovery.rtt, c.timers
+    heard = -1.0 if c.sender.snd_wnd else c.receiver.last_heard
+    if rtt.is_in_vain(rtt.persist_delay(timers.persist_count), now, heard):
+        c.die(StackError("timeout"))
+        return
+    timers.repeat_persist(now + rtt.persist_delay(timers.persist_count + 1))
+    c.host.send_control(c.remote, tcp_output.probe_packet(c, now))
+
+
+def _probe_life(c: TcpSocket, now: float) -> None:
+    """Keepalive: probe a peer that has been silent, give up on one that does not answer probes."""
+    timers = c.timers
+    if timers.keepalive is None or not c.connected:
+        timers.start_keepalive(NEVER)
+        return
+    idle, interval, probes = timers.keepalive
+    heard = c.receiver.last_heard
+    if heard >= timers.keepalive_sent:  # the hot path only notes when it heard something
+        timers.keepalive_answered()
+        if now < heard + idle:
+            timers.start_keepalive(heard + idle)
+            return
+    elif timers.keepalive_probes >= probes:
+        c.send_reset()
+        c.die(StackError("timeout"))
+        return
+    timers.keepalive_probed(now, interval)
+    if not c.sender.in_flight:  # data under way is a probe already
+        c.host.send_control(c.remote, tcp_output.probe_packet(c, now))
+
+
+def on_path_change(c: TcpSocket, now: float) -> None:
+    """Packets take another way from now on: what a dead path swallowed is sent again at once."""
+    timers, recovery = c.timers, c.recovery
+    recovery.rtt.forget_minimum()
+    if timers.syn_at > now and c.state in (TcpState.SYN_SENT, TcpState.SYN_RECEIVED):
+        timers.send_syn(now)
+    elif c.sender.in_flight and not recovery.path_changed(now, c.receiver.last_heard):
+        c.die(StackError("timeout"))
+        return
+    if timers.persist_at != NEVER:
+        timers.start_persist(now)
+    c.host.make_ready(c)

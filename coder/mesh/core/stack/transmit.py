@@ -1,0 +1,218 @@
+"""What sends: the order in which connections get their turn, packets of everybody else, and the clock's part in it.
+
+Lives here: queues per destination, pausing, fragments, the drive of timers.
+Does not live here: what one connection sends (tcp/tcp_output.py), whose application is told (notifier.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from coder.mesh.core.stack import fragments
+from coder.mesh.core.stack.connections import ConnectionTable
+from coder.mesh.core.stack.deadlines import DeadlineHeap
+from coder.mesh.core.stack.notifier import Notifier
+from coder.mesh.core.stack.routes import Routes
+from coder.mesh.core.stack.settings import TcpSettings
+from coder.mesh.core.stack.tcp import handshake, tcp_output, tcp_timer
+from coder.mesh.core.stack.tcp.connection import Host, TcpSocket
+from coder.mesh.core.stack.tcp.states import TcpState
+from coder.mesh.core.wire import ip, ip4
+from coder.mesh.core.wire.batch import Batch, TxBuf
+
+_MAX_COMPLAINTS = 100
+"""Ours: ICMP errors a second."""
+
+
+class Transmitter(Host):
+    """One host's way out."""
+
+    __slots__ = (
+        "_complaints", "_out", "_paused", "_random", "_ready", "_spare", "_table", "deadlines", "notifier", "now",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        routes: Routes,
+        settings: TcpSettings,
+        table: ConnectionTable,
+        notifier: Notifier,
+        random: Callable[[int], bytes],
+    ) -> None:
+        super().__init__(routes, settings)
+        self._table = table
+        self._random = random
+        self.notifier = notifier
+        self.deadlines = DeadlineHeap()
+        self.now = 0.0
+        "The moment of the last call that knew one."
+        self._ready: dict[TcpSocket, None] = {}
+        self._paused: dict[bytes, dict[TcpSocket, None]] = {}
+        "By peer: connections that had something to send when their peer's queue outside was full."
+        self._out: dict[bytes, list[bytes]] = {}
+        self._complaints = (0.0, 0)
+        self._spare: TxBuf | None = None
+
+    # Out
+
+    def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
+        """Fill the superbuffer with TCP data for one peer; None when there is no more. Connections take turns."""
+        ready = self._ready
+        self.now = now
+        while ready:
+            socket = next(iter(ready))
+            del ready[socket]
+            if self._paused and (held := self._paused.get(socket.remote)) is not None:
+                held[socket] = None
+                self._settle(socket, now)  # acknowledgements are small and keep the other direction going
+                continue
+            packet = tcp_output.lone(socket, now)
+            if packet is not None:
+                self._out.setdefault(socket.remote, []).append(packet)
+                self.deadlines.schedule(socket)
+                continue
+            batch = tcp_output.emit(socket, txbuf, now)
+            ready.pop(socket, None)
+            if batch is None:
+                self._settle(socket, now)
+                continue
+            ready[socket] = None  # behind the others: everybody gets a batch a turn
+            if not (self.routes.has_ipv4 and ip4.is_ipv4(socket.remote)):
+                return batch
+            self._out.setdefault(batch.destination, []).extend(unpadded(txbuf, batch))
+        return None
+
+    def _settle(self, socket: TcpSocket, now: float) -> None:
+        """A connection has sent the data it may: what else does it owe, and when does it want to be woken?"""
+        if socket.state is TcpState.CLOSED:
+            return
+        if socket.timers.syn_at <= now:
+            syn = handshake.syn_packet(socket, now)
+            if syn is not None:
+                self.send_control(socket.remote, syn)
+        elif socket.receiver.acks_owed:
+            self._out.setdefault(socket.remote, []).extend(tcp_output.acknowledgements(socket, now))
+        tcp_output.watch_window(socket, now)
+        self.deadlines.schedule(socket)
+
+    def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
+        """Everything else, per peer and in order: acknowledgements, SYN, RST, UDP, ICMP, TSMP, lone small segments.
+
+        TCP data that was not fetched by `emit` comes out here too, as single packets.
+        """
+        # Applications first: what they write while they are told goes out with this output.
+        if self.notifier.touched:
+            self.notifier.flush()
+        if self._ready:
+            if self._spare is None:
+                self._spare = TxBuf(self.routes.mtu)
+            spare = self._spare
+            while (batch := self.emit(spare, now)) is not None:
+                self._out.setdefault(batch.destination, []).extend(unpadded(spare, batch))
+        out = list(self._out.items())
+        if self.routes.has_ipv4:
+            out = [
+                (to, [ip4.from_ipv6(p) if p[0] >> 4 == 6 else p for p in packets] if ip4.is_ipv4(to) else packets)
+                for to, packets in out
+            ]
+        self._out.clear()
+        return out
+
+    @property
+    def pending(self) -> bool:
+        """Whether `emit` or `take_output` may have something."""
+        return bool(self._ready or self._out or self.notifier.touched)
+
+    # Time
+
+    def begin_round(self, now: float) -> None:
+        """Input or timers, at this moment."""
+        self.now = now
+        if self.routes.narrowed:
+            self.routes.forget_narrowings(now)
+
+    def on_timer(self, now: float) -> None:
+        """Run what is due."""
+        while (socket := self.deadlines.pop_due(now)) is not None:
+            tcp_timer.on_timer(socket, now)
+            socket.timers.refresh()
+
+    # What connections ask of their host
+
+    def make_ready(self, socket: TcpSocket) -> None:
+        """The connection may have something to send."""
+        self._ready[socket] = None
+
+    def note_deadline(self, socket: TcpSocket) -> None:
+        """The connection may have to be woken earlier than before."""
+        self.deadlines.schedule(socket)
+
+    def make_touched(self, socket: TcpSocket) -> None:
+        """Its application should look at it."""
+        self.notifier.touched[socket] = None
+
+    def forget(self, socket: TcpSocket) -> None:
+        """The connection is CLOSED."""
+        self._table.remove(socket)
+        self._ready.pop(socket, None)
+        self.deadlines.purge(len(self._table))
+
+    def send_control(self, destination: bytes, packet: bytes) -> None:
+        """Queue a packet for `take_output`."""
+        self._out.setdefault(destination, []).append(packet)
+
+    # What everybody else asks
+
+    def send_packets(self, destination: bytes, packets: Iterable[bytes]) -> None:
+        """Queue ready-made packets of others for `take_output`: we are their router."""
+        self._out.setdefault(destination, []).extend(packets)
+
+    def send_large(self, destination: bytes, packet: bytes) -> None:
+        """Queue a packet, in fragments if it is larger than the tunnel's MTU."""
+        mtu = self.routes.limit_to(destination)
+        if len(packet) <= mtu:
+            self.send_control(destination, packet)
+            return
+        if ip4.is_ipv4(destination):
+            pieces = ip4.split(ip4.from_ipv6(packet), mtu, int.from_bytes(self._random(2), "big"))
+        else:
+            pieces = fragments.split(packet, mtu, int.from_bytes(self._random(4), "big"))
+        for piece in pieces:
+            self.send_control(destination, piece)
+
+    def may_complain(self, now: float) -> bool:
+        """Whether one more ICMP error may be sent now (RFC 4443 2.4 f: their rate is bounded)."""
+        since, count = self._complaints
+        if now - since >= 1.0:
+            since, count = now, 0
+        self._complaints = (since, count + 1)
+        return count < _MAX_COMPLAINTS
+
+    # Back-pressure
+
+    def is_paused(self, destination: bytes) -> bool:
+        """Whether `pause` is on: what a router gets for this peer it had better drop."""
+        return destination in self._paused
+
+    def pause(self, destination: bytes) -> None:
+        """Emit no more data to the peer: the queue it would join is full; waiting here costs less than losing it."""
+        self._paused.setdefault(destination, {})
+
+    def resume(self, destination: bytes) -> None:
+        """Undo `pause`."""
+        for socket in self._paused.pop(destination, ()):
+            if socket.state is not TcpState.CLOSED:
+                self.make_ready(socket)
+
+    def drop_output(self, destination: bytes) -> None:
+        """The peer is gone, and with it what waits for it."""
+        self._out.pop(destination, None)
+
+
+def unpadded(txbuf: TxBuf, batch: Batch) -> list[bytes]:
+    """The packets of a batch as bytes of their own, without padding."""
+    layout = txbuf.layout(batch.size)
+    out = []
+    for view in layout.plain[: batch.packets]:
+        out.append(bytes(view[: ip.HEADER_SIZE + (view[4] << 8 | view[5])]))
+    return out

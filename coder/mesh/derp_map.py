@@ -1,0 +1,7 @@
+"""Part of the front door: the map of relays as values. Costs no event loop to import."""
+
+from __future__ import annotations
+
+from coder.mesh.core.paths.derpmap import DEFAULT_DERP_PORT, DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
+
+__all__ = ["DEFAULT_DERP_PORT", "DEFAULT_STUN_PORT", "DerpMap", "DerpNode", "DerpRegion"]

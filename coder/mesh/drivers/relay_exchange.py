@@ -1,0 +1,71 @@
+"""Can two clients of a relay talk to each other, and how long does it take? The relay's own protocol, by hand."""
+
+from __future__ import annotations
+
+import os
+
+import trio
+
+from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
+from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.wire import derp
+from coder.mesh.drivers.framing import Inbox
+from coder.mesh.drivers.transport import DerpTransport
+
+_MESSAGE = b"coder netcheck"
+_REPEAT = 0.5
+"""Ours: seconds until a message is sent again. A relay promises no delivery, and one of several replicas may not know
+yet where the receiver is."""
+
+
+class _Client:
+    def __init__(self, transport: DerpTransport) -> None:
+        self.private = PrivateKey.generate(os.urandom)
+        self.stream = transport.stream
+        self.inbox = Inbox(transport.stream, transport.leftover)
+
+    async def log_in(self) -> None:
+        hello = await self.inbox.frame()
+        if not isinstance(hello, derp.ServerKey):
+            raise WireError("unexpected_frame", "the first frame of a relay is its key")
+        shared = SharedBox(self.private, hello.key)
+        info = derp.seal_client_info(shared, self.private.public, os.urandom(NONCE_SIZE), derp.ClientInfo())
+        await self.stream.send_all(info.encode())
+        while not isinstance(await self.inbox.frame(), derp.SealedServerInfo):
+            pass
+
+    async def say(self, to: PublicKey) -> None:
+        """Again and again, until cancelled. Only the writer repeats: not every stream survives a read cut short."""
+        message = derp.encode_send_packet(to, _MESSAGE)
+        while True:
+            await self.stream.send_all(message)
+            await trio.sleep(_REPEAT)
+
+    async def hear(self) -> None:
+        """Until the other's message has come."""
+        while True:
+            frame = await self.inbox.frame()
+            if isinstance(frame, derp.RecvPacket) and frame.packet == _MESSAGE:
+                return
+
+
+async def exchange(one: DerpTransport, two: DerpTransport) -> float:
+    """Seconds of a message from one to two and back. Closes both. Raises WireError, BrokenResourceError, OSError.
+
+    Messages are repeated until they arrive: the caller sets the limit.
+    """
+    first, second = _Client(one), _Client(two)
+    async with one.stream, two.stream:
+        await first.log_in()
+        await second.log_in()
+        began = trio.current_time()
+        for sender, receiver in ((first, second), (second, first)):
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(sender.say, receiver.private.public)
+                    await receiver.hear()
+                    nursery.cancel_scope.cancel()
+            except ExceptionGroup as group:
+                raise group.exceptions[0] from None
+        return trio.current_time() - began
