@@ -17,16 +17,16 @@ import trio
 
 from coder.agent import environment
 from coder.agent.app_health import AppHealth
-from coder.agent.claims import NOBODY, wait_until_given
 from coder.agent.config import AgentConfig
-from coder.agent.connection import Connection
+from coder.agent.connection import ServerConnection
 from coder.agent.connection_reports import ReportQueue
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.logs import LogQueue
 from coder.agent.metadata import MetadataCollector
-from coder.agent.network import Network
-from coder.agent.scripts import Outcome, ScriptRunner, Stage
-from coder.agent.ssh.door import SshDoor
+from coder.agent.network import AgentNetwork
+from coder.agent.prebuild_claim import NOBODY, wait_until_given
+from coder.agent.scripts import ScriptOutcome, ScriptRunner, Stage
+from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
@@ -47,7 +47,7 @@ REPORT_GRACE = 5.0
 "Seconds for the last logs and states to be delivered at shutdown."
 
 
-class Agent:
+class AgentRole:
     """One agent process."""
 
     def __init__(self, config: AgentConfig) -> None:
@@ -65,7 +65,9 @@ class Agent:
         self.logs = LogQueue(lambda: datetime.now(UTC))
         self.reports = ReportQueue()
         self.state.report = self.reports.add
-        self.timings = trio.open_memory_channel[agent_pb2.Timing](256)
+        self.timings: tuple[trio.MemorySendChannel[agent_pb2.Timing], trio.MemoryReceiveChannel[agent_pb2.Timing]] = (
+            trio.open_memory_channel[agent_pb2.Timing](256)
+        )
         self.scripts = ScriptRunner(self.state, self.logs, self._report_timing, config.log_dir, config.script_data_dir)
         self.metadata = MetadataCollector(self.state)
         self.app_health = AppHealth(self.state)
@@ -93,9 +95,9 @@ class Agent:
         async with trio_asyncio.open_loop() as loop, AsyncExitStack() as stack:
             loop.set_exception_handler(_note_stray_failure)
             self.scripts.prepare()
-            ssh = SshDoor(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
+            ssh = SshAcceptor(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
             async with trio.open_nursery() as nursery:
-                network = Network(self.config, self.state, ssh, nursery)
+                network = AgentNetwork(self.config, self.state, ssh, nursery)
                 stack.push_async_callback(network.aclose)
                 link = trio.CancelScope()
                 nursery.start_soon(partial(self._stay_connected, network, link))
@@ -112,7 +114,7 @@ class Agent:
 
     # ---- connection
 
-    async def _stay_connected(self, network: Network, scope: trio.CancelScope) -> None:
+    async def _stay_connected(self, network: AgentNetwork, scope: trio.CancelScope) -> None:
         """Dials for ever; each failure closes the whole connection and tries again."""
         backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         lost_at = -RETURN_WINDOW
@@ -121,7 +123,7 @@ class Agent:
                 self._served = False
                 began = trio.current_time()
                 try:
-                    await Connection(self, network).run(self._on_connected)
+                    await ServerConnection(self, network).run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
                     _explain(group, self.config)
                 if self._served:
@@ -157,7 +159,7 @@ class Agent:
         self.lifecycle.set(_started(outcome))
         nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
 
-    async def _open_ssh(self, ssh: SshDoor) -> None:
+    async def _open_ssh(self, ssh: SshAcceptor) -> None:
         await self._manifest_seen.wait()
         await ssh.open()
 
@@ -192,19 +194,19 @@ class Agent:
             self._given = True
             self._stop.set()
 
-    async def _hand_over(self, ssh: SshDoor, network: Network, link: trio.CancelScope) -> None:
+    async def _hand_over(self, ssh: SshAcceptor, network: AgentNetwork, link: trio.CancelScope) -> None:
         """The end of an agent whose workspace goes on: nothing of its first owner stays, and no stop script runs."""
         ssh.terminate_all()
         await network.close_listeners()
         await network.leave()
         link.cancel()
 
-    async def _shut_down(self, ssh: SshDoor, network: Network, link: trio.CancelScope) -> None:
+    async def _shut_down(self, ssh: SshAcceptor, network: AgentNetwork, link: trio.CancelScope) -> None:
         self.lifecycle.set(State.SHUTTING_DOWN)
         ssh.terminate_all()
         await network.close_listeners()
         manifest = self.state.manifest
-        outcome = Outcome()
+        outcome = ScriptOutcome()
         if manifest is not None:
             outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_stop], Stage.STOP)
         self.lifecycle.set(_stopped(outcome))
@@ -222,13 +224,13 @@ class Agent:
             log.warn("too many unreported script results; one was dropped")
 
 
-def _started(outcome: Outcome) -> agent_pb2.Lifecycle.State.ValueType:
+def _started(outcome: ScriptOutcome) -> agent_pb2.Lifecycle.State.ValueType:
     if outcome.timed_out:
         return State.START_TIMEOUT
     return State.START_ERROR if outcome.failed else State.READY
 
 
-def _stopped(outcome: Outcome) -> agent_pb2.Lifecycle.State.ValueType:
+def _stopped(outcome: ScriptOutcome) -> agent_pb2.Lifecycle.State.ValueType:
     if outcome.timed_out:
         return State.SHUTDOWN_TIMEOUT
     return State.SHUTDOWN_ERROR if outcome.failed else State.OFF

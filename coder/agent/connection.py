@@ -7,13 +7,14 @@ manifest, coordination and statistics after the network.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import trio
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
-from coder.agent.network import Network
+from coder.agent.network import AgentNetwork
+from coder.agent.resources import push_loop
 from coder.agent.stats import Statistics
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
@@ -23,7 +24,13 @@ from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
-    from coder.agent.agent import Agent
+    from coder.agent.app_health import AppHealth
+    from coder.agent.config import AgentConfig
+    from coder.agent.connection_reports import ReportQueue
+    from coder.agent.lifecycle import Lifecycle
+    from coder.agent.logs import LogQueue
+    from coder.agent.metadata import MetadataCollector
+    from coder.agent.state import AgentState
 
 log = get_logger("agent")
 
@@ -36,10 +43,25 @@ BANNER_INTERVAL = 120.0
 _SUBSYSTEMS = {"envbox": 1, "envbuilder": 2, "exectrace": 3}
 
 
-class Connection:
+class Connected(Protocol):
+    """What of an agent takes part in its connection to the server."""
+
+    config: AgentConfig
+    state: AgentState
+    lifecycle: Lifecycle
+    logs: LogQueue
+    reports: ReportQueue
+    metadata: MetadataCollector
+    app_health: AppHealth
+    timings: tuple[trio.MemorySendChannel[agent_pb2.Timing], trio.MemoryReceiveChannel[agent_pb2.Timing]]
+
+    async def renew_token(self) -> None: ...
+
+
+class ServerConnection:
     """Runs once; a new one is made for every dial."""
 
-    def __init__(self, agent: Agent, network: Network) -> None:
+    def __init__(self, agent: Connected, network: AgentNetwork) -> None:
         self._agent, self._network = agent, network
 
     async def run(self, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
@@ -68,6 +90,7 @@ class Connection:
                 agent.metadata.loop, self._caller(session, "BatchUpdateMetadata", agent_pb2.BatchUpdateMetadataResponse)
             )
             nursery.start_soon(self._banners, session)
+            nursery.start_soon(push_loop, session)
             await self._take_manifest(session, on_manifest)
             log.info("connected", url=agent.config.policy.url)
             nursery.start_soon(

@@ -23,7 +23,7 @@ MAX_BODY = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     method: str
     path: str
     query: dict[str, list[str]]
@@ -34,20 +34,20 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     status: int
     body: bytes
     kind: str = "application/json; charset=utf-8"
 
 
-Handler = Callable[[AgentState, Request], Awaitable[Reply]]
+Handler = Callable[[AgentState, HttpRequest], Awaitable[HttpReply]]
 
 
-def _json(status: int, value: Any) -> Reply:
-    return Reply(status, json.dumps(value).encode() + b"\n")
+def _json(status: int, value: Any) -> HttpReply:
+    return HttpReply(status, json.dumps(value).encode() + b"\n")
 
 
-def _message(status: int, message: str, detail: str = "") -> Reply:
+def _message(status: int, message: str, detail: str = "") -> HttpReply:
     return _json(status, {"message": message, **({"detail": detail} if detail else {})})
 
 
@@ -76,10 +76,10 @@ class HttpApi:
             except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
                 return
 
-    async def _answer(self, request: Request) -> Reply:
+    async def _answer(self, request: HttpRequest) -> HttpReply:
         handler = ROUTES.get((request.method, request.path))
         if handler is None and request.path.startswith("/api/v0/containers/devcontainers/"):
-            return Reply(404, b"404 page not found\n", "text/plain; charset=utf-8")
+            return HttpReply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if handler is None and request.path.startswith("/api/v0/containers"):
             handler = _containers
         if handler is None:
@@ -95,16 +95,16 @@ class HttpApi:
             return _message(status, error.strerror or "I/O error")
 
 
-async def _hello(_state: AgentState, _request: Request) -> Reply:
+async def _hello(_state: AgentState, _request: HttpRequest) -> HttpReply:
     return _message(200, "Hello from the agent!")
 
 
-async def _listening_ports(state: AgentState, _request: Request) -> Reply:
+async def _listening_ports(state: AgentState, _request: HttpRequest) -> HttpReply:
     ports = await trio.to_thread.run_sync(listening_ports, state.debug_ports)
     return _json(200, {"ports": [asdict(port) for port in ports]})
 
 
-async def _containers(_state: AgentState, _request: Request) -> Reply:
+async def _containers(_state: AgentState, _request: HttpRequest) -> HttpReply:
     return _message(
         403,
         "Dev Container feature not enabled.",
@@ -112,7 +112,7 @@ async def _containers(_state: AgentState, _request: Request) -> Reply:
     )
 
 
-async def _list_directory(state: AgentState, request: Request) -> Reply:
+async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
     wanted = json.loads(request.body or b"{}")
     parts = wanted.get("path") or []
     base = state.identity.home if wanted.get("relativity") == "home" else Path("/")
@@ -136,7 +136,7 @@ def _entries(directory: Path) -> list[dict[str, Any]]:
     ]
 
 
-async def _read_file(_state: AgentState, request: Request) -> Reply:
+async def _read_file(_state: AgentState, request: HttpRequest) -> HttpReply:
     path = Path(request.first("path"))
     if not path.is_absolute() or path.is_dir():
         return _message(400, f'file path must be absolute and a file: "{path}"')
@@ -146,7 +146,7 @@ async def _read_file(_state: AgentState, request: Request) -> Reply:
     if offset < 0 or limit < 0:
         return _message(400, "offset and limit must not be negative")
     body = await trio.to_thread.run_sync(_read, path, offset, min(limit or MAX_BODY, MAX_BODY), abandon_on_cancel=True)
-    return Reply(200, body, "application/octet-stream")
+    return HttpReply(200, body, "application/octet-stream")
 
 
 def _waits(path: Path) -> bool:
@@ -160,7 +160,7 @@ def _read(path: Path, offset: int, limit: int) -> bytes:
         return file.read(limit)
 
 
-async def _write_file(_state: AgentState, request: Request) -> Reply:
+async def _write_file(_state: AgentState, request: HttpRequest) -> HttpReply:
     path = Path(request.first("path"))
     if not path.is_absolute():
         return _message(400, f'file path must be absolute: "{path}"')
@@ -175,7 +175,7 @@ def _write(path: Path, body: bytes) -> None:
     path.write_bytes(body)
 
 
-async def _manifest(state: AgentState, _request: Request) -> Reply:
+async def _manifest(state: AgentState, _request: HttpRequest) -> HttpReply:
     from google.protobuf.json_format import MessageToDict
 
     if state.manifest is None:
@@ -196,7 +196,7 @@ ROUTES: dict[tuple[str, str], Handler] = {
 }
 
 
-async def _read_request(connection: h11.Connection, stream: trio.abc.Stream) -> Request | None:
+async def _read_request(connection: h11.Connection, stream: trio.abc.Stream) -> HttpRequest | None:
     head: h11.Request | None = None
     body = bytearray()
     while True:
@@ -212,12 +212,12 @@ async def _read_request(connection: h11.Connection, stream: trio.abc.Stream) -> 
         elif isinstance(event, h11.EndOfMessage) and head is not None:
             parts = urlsplit(head.target.decode("latin-1"))
             path = parts.path if parts.path == "/" else parts.path.rstrip("/")
-            return Request(head.method.decode(), path, parse_qs(parts.query), bytes(body))
+            return HttpRequest(head.method.decode(), path, parse_qs(parts.query), bytes(body))
         else:
             return None
 
 
-async def _write_reply(connection: h11.Connection, stream: trio.abc.Stream, reply: Reply) -> None:
+async def _write_reply(connection: h11.Connection, stream: trio.abc.Stream, reply: HttpReply) -> None:
     headers = [("Content-Type", reply.kind), ("Content-Length", str(len(reply.body)))]
     out = connection.send(h11.Response(status_code=reply.status, headers=headers)) or b""
     out += connection.send(h11.Data(data=reply.body)) or b""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from coder.base.secret import Secret
-from coder.net.http1 import HttpClient, Response
+from coder.net.http1 import HttpClient, HttpResponse
 from coder.net.policy import DialPolicy
 
 LINK_LOCAL = "http://169.254.169.254"
@@ -34,7 +34,7 @@ async def exchange(policy: DialPolicy, auth: str, agent_name: str = "") -> Secre
     return Secret(str(answer.json(dict[str, Any])["session_token"]))
 
 
-async def _ask(base: str, method: str, path: str, headers: Headers) -> Response:
+async def _ask(base: str, method: str, path: str, headers: Headers) -> HttpResponse:
     async with HttpClient(DialPolicy(base, proxies={})) as client:
         return await client.request(method, path, headers=headers, timeout=_TIMEOUT)
 

@@ -19,7 +19,7 @@ from coder.agent.config import AgentConfig
 from coder.agent.http_api import HttpApi
 from coder.agent.reconnecting_pty import PtyService
 from coder.agent.speedtest import serve_speedtest
-from coder.agent.ssh.door import SshDoor
+from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.mesh.errors import MeshError
@@ -65,10 +65,10 @@ class Traffic:
         self._reported = self._pending
 
 
-class Network:
+class AgentNetwork:
     """Made once; `update` with each manifest, `coordinate` with each session."""
 
-    def __init__(self, config: AgentConfig, state: AgentState, ssh: SshDoor, nursery: trio.Nursery) -> None:
+    def __init__(self, config: AgentConfig, state: AgentState, ssh: SshAcceptor, nursery: trio.Nursery) -> None:
         self._config, self._state, self._ssh, self._nursery = config, state, ssh, nursery
         self._node: Node | None = None
         self._controller: Controller | None = None

@@ -35,7 +35,7 @@ _CHUNK = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScriptOutcome:
     """How a set of scripts ended."""
 
     failed: bool = False
@@ -59,7 +59,7 @@ class ScriptRunner:
         (self._data_dir / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
         self._log_dir.mkdir(parents=True, exist_ok=True)
 
-    async def run_all(self, scripts: list[Script], stage: agent_pb2.Timing.Stage.ValueType) -> Outcome:
+    async def run_all(self, scripts: list[Script], stage: agent_pb2.Timing.Stage.ValueType) -> ScriptOutcome:
         """All scripts at once; returns when every one has ended."""
         results: list[agent_pb2.Timing.Status.ValueType] = []
 
@@ -70,7 +70,7 @@ class ScriptRunner:
             for script in scripts:
                 nursery.start_soon(one, script)
         timed_out = Status.TIMED_OUT in results
-        return Outcome(
+        return ScriptOutcome(
             failed=any(result not in {Status.OK, Status.TIMED_OUT} for result in results), timed_out=timed_out
         )
 

@@ -15,7 +15,7 @@ from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session
 
 if TYPE_CHECKING:
-    from coder.agent.network import Network
+    from coder.agent.network import AgentNetwork
 
 METHOD = "/coder.agent.v2.Agent/UpdateStats"
 UNKNOWN_LATENCY = -0.001
@@ -25,7 +25,7 @@ MINIMUM_INTERVAL = 1.0
 class Statistics:
     """One reporter per connection; counters are differences, so a failed report is caught up by the next."""
 
-    def __init__(self, state: AgentState, network: Network) -> None:
+    def __init__(self, state: AgentState, network: AgentNetwork) -> None:
         self._state, self._network = state, network
 
     async def loop(self, session: Session) -> None:

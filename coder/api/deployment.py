@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.enums import CryptoKeyFeature, Entitlement, Experiment, PremiumFunnelSource, PremiumFunnelVariant
+from coder.api.enums import Entitlement, Experiment, PremiumFunnelSource, PremiumFunnelVariant
 from coder.api.groups import Group
 from coder.api.struct import ApiStruct
 from coder.api.users import ReducedUser
@@ -85,14 +85,6 @@ class CreateTrialLicenseRequest(ApiStruct):
     developers: str
     attribution_id: UUID | UnsetType = UNSET
     source: PremiumFunnelSource | UnsetType = UNSET
-
-
-class CryptoKey(ApiStruct):
-    feature: CryptoKeyFeature
-    secret: str
-    deletes_at: datetime
-    sequence: int
-    starts_at: datetime
 
 
 class DangerousConfig(ApiStruct):
@@ -343,10 +335,6 @@ class UpdateCheckResponse(ApiStruct):
     current: bool
     version: str
     url: str
-
-
-class UpdateTaskInputRequest(ApiStruct):
-    input: str
 
 
 class UploadResponse(ApiStruct):

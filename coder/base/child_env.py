@@ -23,9 +23,14 @@ _PRIVATE = (
 def child_env(extra: Mapping[str, str] | None = None, *, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """A copy of `base` (default: our environment) without the bundle's marks, plus `extra`."""
     env = dict(os.environ if base is None else base)
-    frozen = any(name in env for name in _PRIVATE) or any(f"{name}_ORIG" in env for name in _RESTORED)
+    marks = ("CODER_OWN_LIBC", *_PRIVATE, *(f"{name}_ORIG" for name in _RESTORED))
+    frozen = any(name in env for name in marks)
+    # With the bundled C library the launcher set the path: what was there before was nobody's.
+    own_libc = env.pop("CODER_OWN_LIBC", "")
     for name in _RESTORED:
         original = env.pop(f"{name}_ORIG", None)
+        if own_libc:
+            original = None
         if original is not None:
             env[name] = original
         elif frozen:

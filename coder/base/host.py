@@ -37,7 +37,7 @@ class HostWatch:
         if time.monotonic() - self._looked >= 1.0 or self._cpu is None:
             before, self._ticks, self._looked = self._ticks, _cpu_ticks(), time.monotonic()
             self._cpu = _busy_cores(before, self._ticks, cores)
-        memory, disk = _memory(), _disk(self._folder)
+        memory, disk = _memory(), disk_usage(self._folder)
         return HostLoad(cores, self._cpu, _load(), *memory, *disk)
 
 
@@ -74,7 +74,27 @@ def _memory() -> tuple[int | None, int | None]:
         return None, None
 
 
-def _disk(folder: Path) -> tuple[int | None, int | None]:
+def container_memory() -> tuple[int | None, int | None]:
+    """(used, total) of the control group this process is in, where that has a limit; else of the machine."""
+    used, total = _memory()
+    limit, current, inactive = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current", "stat"))
+    if limit is None or current is None or (total is not None and limit >= total):
+        return used, total
+    return max(current - (inactive or 0), 0), limit
+
+
+def _number(path: str) -> int | None:
+    """The file's number; of a table of statistics the row of pages that can be taken back at once."""
+    try:
+        text = Path(path).read_text()
+        if path.endswith("stat"):
+            text = next(line.split()[1] for line in text.splitlines() if line.startswith("inactive_file "))
+        return int(text)
+    except (OSError, ValueError, StopIteration, IndexError):
+        return None
+
+
+def disk_usage(folder: Path) -> tuple[int | None, int | None]:
     """(used, total) of the file system a folder is or will be on."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

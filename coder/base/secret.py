@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import Final
 
 
@@ -20,6 +19,8 @@ class Secret:
 
     def equals(self, other: str) -> bool:
         """Compares in constant time."""
+        import hmac
+
         return hmac.compare_digest(self._value.encode(), other.encode())
 
     def __bool__(self) -> bool:

@@ -6,6 +6,7 @@ import sys
 
 from coder.base.version import BUILD_VERSION
 from coder.cli.command import Command, Invocation, output_option
+from coder.cli.edition import is_slim
 
 EXTERNAL_URL = "https://github.com/coder/coder"
 
@@ -19,13 +20,14 @@ def _run(invocation: Invocation) -> int:
                 "version": BUILD_VERSION,
                 "build_time": "0001-01-01T00:00:00Z",
                 "external_url": EXTERNAL_URL,
-                "slim": False,
+                "slim": is_slim(),
                 "agpl": False,
                 "boring_crypto": False,
             }
         )
         return 0
-    sys.stdout.write(f"Coder {BUILD_VERSION}\nFull build of Coder, supports the server subcommand.\n")
+    edition = "Slim build of Coder, does not support" if is_slim() else "Full build of Coder, supports"
+    sys.stdout.write(f"Coder {BUILD_VERSION}\n{edition} the server subcommand.\n")
     return 0
 
 

@@ -30,14 +30,14 @@ class Finished:
     err: bytes
 
 
-class Workspace(Protocol):
+class GpgWorkspace(Protocol):
     """What is asked of the SSH connection; shell.py has the one that speaks asyncssh. Both raise CoderError."""
 
     async def run(self, command: str, stdin: bytes) -> Finished: ...
     async def forward_socket(self, there: str, here: str) -> None: ...
 
 
-async def forward_gpg(workspace: Workspace) -> None:
+async def forward_gpg(workspace: GpgWorkspace) -> None:
     """Sets everything up before the session starts. Raises CoderError naming the side that is not ready."""
     local_socket = (await _here("gpgconf", "--list-dirs", "agent-extra-socket")).decode().strip()
     if not local_socket:
@@ -68,7 +68,7 @@ async def _here(*command: str) -> bytes:
     return bytes(done.stdout)
 
 
-async def _there(workspace: Workspace, command: str, stdin: bytes = b"") -> bytes:
+async def _there(workspace: GpgWorkspace, command: str, stdin: bytes = b"") -> bytes:
     tool = command.split(maxsplit=1)[0]
     try:
         with trio.fail_after(TIMEOUT):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,7 @@ from coder.net.websocket import connect_websocket
 from coder.rpc.session import Session, open_session
 from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address, random_address
-from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number
+from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number, show_resume_token
 from coder.tailnet.relay import RelayDialer, shown_proxy
 from coder.tailnet.verdicts import Verdict
 
@@ -92,6 +92,21 @@ class WorkspaceLink:
         except MeshError as error:
             raise CoderError("ping", "no answer") from error
 
+    async def explain(self, last: PingResult | None) -> tuple[list[Verdict], dict[str, Any]]:
+        """Its transports and its path in words and numbers, after the last ping."""
+        return explain_link(self, last), describe_path(self, last)
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayNode:
+    """A mesh node of one person in one deployment, on which any number of agents can be reached."""
+
+    node: Node
+    policy: DialPolicy
+    direct: bool
+    regions: dict[int, str]
+    facts: LinkFacts
+
 
 @asynccontextmanager
 async def open_link(
@@ -101,7 +116,18 @@ async def open_link(
 
     Raises HttpError when the server refuses, NetError when it cannot be reached.
     """
-    ident = UUID(agent_id)
+    async with (
+        open_overlay_node(policy, agent_id, direct=direct, tap=tap, trace=trace) as overlay,
+        join_agent(overlay, agent_id) as link,
+    ):
+        yield link
+
+
+@asynccontextmanager
+async def open_overlay_node(
+    policy: DialPolicy, agent_id: str, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
+) -> AsyncIterator[OverlayNode]:
+    """A node with the relay map the deployment gives those who may see `agent_id`. Raises HttpError, NetError."""
     info = await _connection_info(policy, agent_id)
     relay = RelayDialer(policy, force_websockets=bool(info["derp_force_websockets"]))
     facts = LinkFacts(policy, relay, "", not direct, bool(info["disable_direct_connections"]))
@@ -117,12 +143,27 @@ async def open_link(
     )
     facts.stun_servers = len(config.derp_map.stun_servers())
     regions = {number: region.region_name for number, region in config.derp_map.regions.items()}
+    async with open_node(config) as node:
+        yield OverlayNode(node, policy, direct, regions, facts)
+
+
+@asynccontextmanager
+async def join_agent(
+    overlay: OverlayNode, agent_id: str, *, ends_when_refused: bool = False
+) -> AsyncIterator[WorkspaceLink]:
+    """A tunnel to one agent, coordinated by the server, which asks whether the person may.
+
+    Without `ends_when_refused` only the first refusal is raised; with it, one that comes later as well.
+    """
+    ident, policy = UUID(agent_id), overlay.policy
+    facts = replace(overlay.facts)
 
     @asynccontextmanager
     async def session(resume_token: str) -> AsyncIterator[Session]:
         path = f"/api/v2/workspaceagents/{agent_id}/coordinate?version={API_VERSION}"
-        socket = await connect_websocket(policy, path + (f"&resume_token={resume_token}" if resume_token else ""))
-        facts.coordination = socket.rung
+        where, headers = show_resume_token(path, resume_token)
+        socket = await connect_websocket(policy, where, headers=headers)
+        facts.coordination = socket.transport
         try:
             async with open_session(socket, "client") as opened:
                 yield opened
@@ -131,22 +172,23 @@ async def open_link(
                 await trio.aclose_forcefully(socket)
 
     async def coordinate(controller: Controller) -> None:
-        await keep_coordinated(controller, session, is_final=_is_final, is_bad_token=_is_bad_token)
+        is_lost = _is_lost_right if ends_when_refused else lambda _error: False
+        await keep_coordinated(controller, session, is_final=_is_final, is_bad_token=_is_bad_token, is_lost=is_lost)
 
+    node, direct = overlay.node, overlay.direct
     async with (
-        open_node(config) as node,
         open_controller(node, "source", number=random_number(), server_url=policy.url, direct=direct) as controller,
         trio.open_nursery() as nursery,
     ):
         controller.add_tunnel(ident)
         nursery.start_soon(coordinate, controller)
-        yield WorkspaceLink(node, controller, ident, agent_address(ident), regions, facts)
+        yield WorkspaceLink(node, controller, ident, agent_address(ident), overlay.regions, facts)
         await controller.disconnect()
         nursery.cancel_scope.cancel()
 
 
 def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Verdict]:
-    """Each rung of an open link in words, best known last: API, links, relay, UDP, direct path."""
+    """Each transport of an open link in words, best known last: API, links, relay, UDP, direct path."""
     from coder.tailnet import verdicts
 
     facts, status = link.facts, link.node.status()
@@ -158,9 +200,9 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Ve
     found.append(verdicts.links(facts.coordination))
     region = status.self_info.preferred_derp
     works = False
-    for rung in facts.relay.rungs(region) if facts.relay is not None else ():
-        found.append(verdicts.relay(rung.name, rung.verdict, is_needed=not works))
-        works = works or rung.verdict == "works"
+    for transport in facts.relay.transports(region) if facts.relay is not None else ():
+        found.append(verdicts.relay(transport.name, transport.verdict, is_needed=not works))
+        works = works or transport.verdict == "works"
     seen = [str(endpoint) for endpoint in status.self_info.endpoints]
     servers = 0 if facts.is_disabled or facts.is_blocked else facts.stun_servers
     if not (facts.is_disabled or facts.is_blocked):
@@ -197,7 +239,7 @@ def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[s
     home = status.self_info.preferred_derp
     took = status.self_info.derp_latency.get(f"{home}-v4")
     relay = next((relay for relay in status.relays if relay.region == home), None)
-    direct = next(rung for rung in explain_link(link, last) if rung.name == "direct")
+    direct = next(transport for transport in explain_link(link, last) if transport.name == "direct")
     handshake = peer.last_handshake if peer is not None else None
     return {
         "state": peer.path if peer is not None else "unknown",
@@ -205,7 +247,7 @@ def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[s
         "coordination": link.facts.coordination,
         "relay_region_id": home,
         "relay_region": link.regions.get(home, ""),
-        "relay_rung": relay.rung if relay is not None else "",
+        "relay_rung": relay.transport if relay is not None else "",
         "relay_latency_ms": None if took is None else round(took * 1000, 3),
         "last_handshake_seconds_ago": None if handshake is None else round(trio.current_time() - handshake, 3),
         "rx_bytes": peer.rx_bytes if peer is not None else 0,
@@ -226,6 +268,11 @@ async def _connection_info(policy: DialPolicy, agent_id: str) -> dict[str, Any]:
 
 def _is_final(error: Exception) -> bool:
     return isinstance(error, HttpError) and error.status in FINAL_STATUSES
+
+
+def _is_lost_right(error: Exception) -> bool:
+    """The API's own refusal; what a proxy on the way says while a server restarts is none."""
+    return isinstance(error, HttpError) and error.is_enveloped and error.status in {401, 403, 404}
 
 
 def _is_bad_token(error: Exception) -> bool:

@@ -24,7 +24,7 @@ WaitFor = Literal["yes", "no", "auto"]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReadyAgent:
     """A workspace and the agent to use."""
 
     workspace: dict[str, Any]
@@ -52,13 +52,13 @@ class Preparation:
     def __init__(self, http: HttpClient, say: Callable[[str], None], *, autostart: bool = True) -> None:
         self._http, self._say, self._autostart = http, say, autostart
 
-    async def find(self, name: str) -> Target:
+    async def find(self, name: str) -> ReadyAgent:
         """The running workspace and its agent. Starts it when it is stopped, waits for a build under way."""
         owner, workspace_name, agent_name = split_target(name)
         path = f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace_name)}"
         workspace: dict[str, Any] = (await self._http.request("GET", path)).json()
         workspace = await self._ensure_running(workspace)
-        return Target(workspace, choose_agent(workspace, agent_name))
+        return ReadyAgent(workspace, choose_agent(workspace, agent_name))
 
     async def _ensure_running(self, workspace: dict[str, Any]) -> dict[str, Any]:
         build = workspace["latest_build"]
@@ -93,7 +93,7 @@ class Preparation:
                 stage = log["stage"]
                 self._say(f"==> {stage}")
 
-    async def wait_connected(self, target: Target) -> Target:
+    async def wait_connected(self, target: ReadyAgent) -> ReadyAgent:
         """Returns when the agent is connected; says why it is not while waiting."""
         said = ""
         while target.agent["status"] != "connected":
@@ -105,7 +105,7 @@ class Preparation:
             target = await self._refresh(target)
         return target
 
-    async def is_leaving(self, target: Target) -> bool:
+    async def is_leaving(self, target: ReadyAgent) -> bool:
         """Whether the workspace stopped, is being stopped or is gone; False while the server is silent."""
         try:
             build = (await self._again(target.workspace))["latest_build"]
@@ -115,7 +115,26 @@ class Preparation:
             return False
         return bool(build["transition"] != "start")
 
-    async def wait_ready(self, target: Target, wait: WaitFor) -> None:
+    async def may_enter(self, target: ReadyAgent) -> bool:
+        """What the server's law says of entering this workspace now; False when it does not say.
+
+        Shares of single workspaces are not asked about here: who enters by one opens a tunnel, which is asked in full.
+        """
+        workspace = target.workspace
+        what = {
+            "resource_type": "workspace_dormant" if workspace.get("dormant_at") else "workspace",
+            "resource_id": workspace["id"],
+            "owner_id": workspace["owner_id"],
+            "organization_id": workspace["organization_id"],
+        }
+        body = {"checks": {"enter": {"object": what, "action": "ssh"}}}
+        try:
+            answer = (await self._http.request("POST", "/api/v2/authcheck", json=body)).json()
+        except (HttpError, NetError):
+            return False
+        return isinstance(answer, dict) and answer.get("enter") is True
+
+    async def wait_ready(self, target: ReadyAgent, wait: WaitFor) -> None:
         """Streams the start scripts' log until they have ended, where they block the login or it was asked for."""
         blocking = any(script["start_blocks_login"] for script in target.agent.get("scripts") or [])
         if wait == "no" or (wait == "auto" and not blocking):
@@ -136,9 +155,9 @@ class Preparation:
         async for line in follow_agent_logs(self._http.policy, agent_id):
             self._say(line["output"])
 
-    async def _refresh(self, target: Target) -> Target:
+    async def _refresh(self, target: ReadyAgent) -> ReadyAgent:
         agent = (await self._http.request("GET", f"/api/v2/workspaceagents/{target.agent['id']}")).json()
-        return Target(target.workspace, agent)
+        return ReadyAgent(target.workspace, agent)
 
 
 def _waiting_text(agent: dict[str, Any], hint: str) -> str:

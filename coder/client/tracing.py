@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -12,8 +13,7 @@ from pathlib import Path
 from coder.base import log
 from coder.base.errors import CoderError
 from coder.mesh.description import Tap
-from coder.mesh.drivers.pcap import PcapWriter
-from coder.mesh.trace import Trace
+from coder.mesh.trace import PcapWriter, Trace
 
 _log = log.get_logger("mesh")
 
@@ -39,7 +39,8 @@ def log_to_directory(directory: str) -> Iterator[Path]:
     """Everything the program logs, debug included, goes to a new file there. Raises CoderError."""
     folder = Path(directory).expanduser()
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    path = folder / f"coder-ssh-{stamp}-{secrets.token_hex(3)}.log"
+    # Editors look for the log of their connection by the process that started it: the SSH client.
+    path = folder / f"coder-ssh-{stamp}-{secrets.token_hex(3)}-{os.getppid()}.log"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         out = path.open("x", encoding="utf-8")

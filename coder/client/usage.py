@@ -7,7 +7,7 @@ from typing import Any
 import trio
 
 from coder.base.log import get_logger
-from coder.client.ready import Target
+from coder.client.ready import ReadyAgent
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -25,7 +25,7 @@ def usage_app(text: str) -> str:
     return "" if name == DISABLED else name if name in APPS else "ssh"
 
 
-async def report_usage(policy: DialPolicy, target: Target, app: str) -> None:
+async def report_usage(policy: DialPolicy, target: ReadyAgent, app: str) -> None:
     """Once a minute until cancelled; `app` empty: the workspace only. A server that refuses is not asked again."""
     body: dict[str, Any] = {"agent_id": target.agent["id"], "app_name": app} if app else {}
     path = f"/api/v2/workspaces/{target.workspace['id']}/usage"

@@ -1,7 +1,7 @@
 """The server's composition root: opens everything in order under one nursery, closes it in the reverse order.
 
 Order: database (built-in or given), migrations, context, parts (coordinator, own mesh node, loops), the HTTP
-application, the doors, the provisioner daemons. Nothing below this file imports another part to start it.
+server, the loops, the provisioner daemons. Nothing below this file imports another part to start it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlparse
 from uuid import UUID
@@ -22,23 +21,32 @@ from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.apps.door import AppDoor
-from coder.coderd.apps.own_keeper import OwnKeeper
-from coder.coderd.config import ServerConfig
-from coder.coderd.http.application import build_application, make_application
-from coder.coderd.http.errors import envelope_of
-from coder.coderd.http.frame import response_headers
-from coder.coderd.http.listener import FrontDoor, open_listeners
-from coder.coderd.links.carried import CarriedUpgrade, is_carried
-from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, serve_link
-from coder.coderd.services import web_push
-from coder.coderd.services.client_address import TrustedProxies
-from coder.coderd.services.context import Context
-from coder.coderd.services.metrics import UPGRADED, Metrics
-from coder.coderd.store import site
-from coder.coderd.store.database import Database, open_database
-from coder.coderd.store.migrate import migrate
-from coder.coderd.store.postgres import run_postgres
+from coder.coderd.apps import upstream
+from coder.coderd.apps.app_proxy import AppProxy
+from coder.coderd.apps.local_authorizer import LocalAppAuthorizer
+from coder.coderd.config.checks import idle_connections
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.application import build_application, make_application
+from coder.coderd.http.server.errors import envelope_of
+from coder.coderd.http.server.listener import HttpServer, open_listeners
+from coder.coderd.http.server.middleware import response_headers
+from coder.coderd.loops import autobuild, key_rotation, notifications, prebuilds, proxy_health, purge, reaper, reports
+from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
+from coder.coderd.rpc_endpoints import relay as relay_endpoint
+from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, path_of, serve_endpoint, upgrade_request
+from coder.coderd.services.apps import app_usage
+from coder.coderd.services.events import metrics_endpoint, tracing, web_push
+from coder.coderd.services.events.metrics import UPGRADED, Metrics
+from coder.coderd.services.foundation.client_address import TrustedProxies
+from coder.coderd.services.foundation.context import Context
+from coder.coderd.services.foundation.sandbox import Sandbox
+from coder.coderd.services.network import agent_dialer, coordinator, relay, replicas
+from coder.coderd.services.wireguard import wireguard_gateway
+from coder.coderd.store.engine.database import Database, open_database
+from coder.coderd.store.engine.migrate import migrate
+from coder.coderd.store.engine.postgres import run_postgres
+from coder.coderd.store.site import site
 
 _log = get_logger("coderd")
 
@@ -50,38 +58,33 @@ DRAIN_TIME = 10.0
 """Seconds the built-in daemons' running jobs may take to end once the server stops; then they are interrupted and fail
 with the state they have. Ours: service managers kill after 90 s, and people wait for Ctrl-C."""
 
-PART_MODULES: tuple[str, ...] = (
-    "coder.coderd.services.tracing",
-    "coder.coderd.services.relay",
-    "coder.coderd.services.coordinator",
-    "coder.coderd.services.replicas",
-    "coder.coderd.services.agent_dialer",
-    "coder.coderd.services.metrics_server",
-    "coder.coderd.services.wireguard_hub",
-    "coder.coderd.services.app_usage",
-    "coder.coderd.apps.upstream",
+PARTS = (
+    tracing.run,
+    relay.run,
+    coordinator.run,
+    replicas.run,
+    agent_dialer.run,
+    metrics_endpoint.run,
+    wireguard_gateway.run,
+    app_usage.run,
+    upstream.run,
 )
-"""Modules with `async def run(ctx, *, task_status)`: long-lived parts, started in this order before the doors open."""
+"""`async def run(ctx, *, task_status)`: long-lived parts, started in this order before the server listens."""
 
-LINK_MODULES: tuple[str, ...] = (
-    "coder.coderd.links.provisioners",
-    "coder.coderd.links.agents",
-    "coder.coderd.links.coordination",
-    "coder.coderd.links.relay",
-    "coder.coderd.links.proxies",
-)
-"""Modules of `coderd.links` with `def register(table: LinkTable)`."""
+ENDPOINTS = (provisioners, agents, coordination, relay_endpoint, proxies)
+"""Modules of `coderd/rpc_endpoints` with `def register(table: EndpointTable)`."""
 
-LOOP_MODULES: tuple[str, ...] = (
-    "coder.coderd.loops.reaper",
-    "coder.coderd.loops.autobuild",
-    "coder.coderd.loops.notifications",
-    "coder.coderd.loops.purge",
-    "coder.coderd.loops.key_rotation",
-    "coder.coderd.loops.prebuilds",
-    "coder.coderd.loops.proxy_health",
+LOOPS = (
+    reaper.run,
+    autobuild.run,
+    notifications.run,
+    purge.run,
+    key_rotation.run,
+    prebuilds.run,
+    proxy_health.run,
+    reports.run,
 )
-"""Modules of `coderd.loops` with `async def run(ctx)`."""
+"""`async def run(ctx)`: what happens by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,10 @@ async def open_server(
             url = config.postgres_url.reveal() or await stack.enter_async_context(
                 run_postgres(config.data_path, bin_dir=config.postgres_bin_dir, ephemeral=config.ephemeral)
             )
-            database = await stack.enter_async_context(open_database(url, pool_size=config.postgres_conn_max_open))
+            idle = idle_connections(config.postgres_conn_max_idle)
+            database = await stack.enter_async_context(
+                open_database(url, pool_size=config.postgres_conn_max_open, idle=idle)
+            )
             await migrate(database)
             server = await stack.enter_async_context(
                 _serving(config, database, listeners, provisioner_factory, clock or SystemClock())
@@ -156,15 +162,16 @@ async def _serving(
     with single_failure():
         async with trio.open_nursery() as nursery:
             context = await new_context(config, database, nursery, clock, urls[0])
-            for name in PART_MODULES:
-                await nursery.start(import_module(name).run, context)
-            door = _front_door(context)
-            await nursery.start(door.serve, [listener for _, listener in listeners], context.stopping)
-            for name in LOOP_MODULES:
-                nursery.start_soon(import_module(name).run, context)
+            for run_part in PARTS:
+                await nursery.start(run_part, context)
+            server = _http_server(context)
+            await nursery.start(server.serve, [listener for _, listener in listeners], context.stopping)
+            for run_loop in LOOPS:
+                nursery.start_soon(run_loop, context)
             daemons_left = trio.Event()
             if provisioner_factory is not None and config.provisioner_daemons > 0:
                 nursery.start_soon(_run_daemons, provisioner_factory, context, daemons_left)
+                nursery.start_soon(context.part(Sandbox).warm)
             else:
                 daemons_left.set()
             try:
@@ -172,7 +179,7 @@ async def _serving(
             finally:
                 context.stopping.set()
                 with trio.CancelScope(shield=True):
-                    await door.drained()
+                    await server.drained()
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()
                 nursery.cancel_scope.cancel()
@@ -211,56 +218,58 @@ def _reachable_url(listener_url: str) -> str:
 
 
 def describe_api() -> dict[str, Any]:
-    """The OpenAPI document of this program, without a server: seconds of CPU, reads the sources."""
-    from coder.coderd.http.openapi.document import build_document
+    """The OpenAPI document of this program, without a server: read from what its routes declare."""
+    from coder.coderd.http.server.openapi.document import build_document
 
     nothing: Any = None  # handlers are read, never run
     context = Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0))
-    return build_document(make_application(context), _links().patterns)
+    return build_document(make_application(context), _endpoints().endpoints)
 
 
-def _links() -> LinkTable:
-    table = LinkTable()
-    for name in LINK_MODULES:
-        import_module(name).register(table)
+def _endpoints() -> EndpointTable:
+    table = EndpointTable()
+    for module in ENDPOINTS:
+        module.register(table)
     return table
 
 
-def _front_door(context: Context) -> FrontDoor:
-    table = _links()
-    proxies = TrustedProxies(context.config)
+def _http_server(context: Context) -> HttpServer:
+    table = _endpoints()
+    trusted = TrustedProxies(context.config)
 
-    apps = AppDoor(OwnKeeper(context))
-    metrics: Metrics = context.part(Metrics)
+    apps = AppProxy(LocalAppAuthorizer(context))
+    metrics = context.part(Metrics)
 
-    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
-        request = link_request(head, remote_ip, secure)
-        request = replace(request, remote_ip=proxies.address(remote_ip, lambda name: request.headers.get(name, "")))
+    async def open_endpoint(
+        head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes
+    ) -> bytes | None:
+        request = upgrade_request(head, remote_ip, secure)
+        request = replace(request, remote_ip=trusted.address(remote_ip, lambda name: request.headers.get(name, "")))
         if apps.claims(head):
             ours = response_headers()
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
-        if found is None:  # the door asked the same table a moment ago
+        if found is None:  # the server asked the same table a moment ago
             raise LookupError(request.path)
         handler, params = found
         with metrics.links.counted(request.method, table.pattern_of(request.path)) as on_answer:
             if is_carried(request):
-                carried = CarriedUpgrade(context, request, params, stream, response_headers())
+                carried = TunnelledUpgrade(context, request, params, stream, response_headers())
                 carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
                 try:
-                    await serve_link(context, handler, carried, stream, envelope_of)
+                    await serve_endpoint(context, handler, carried, stream, envelope_of)
                 finally:
                     await carried.end()
                 return None
             upgrade = Upgrade(request, params, stream, trailing, response_headers())
             upgrade.on_answer = on_answer
-            await serve_link(context, handler, upgrade, stream, envelope_of)
+            await serve_endpoint(context, handler, upgrade, stream, envelope_of)
         return None
 
-    def is_link(head: h11.Request) -> bool:
+    def is_upgrade(head: h11.Request) -> bool:
         return apps.claims(head) or table.find(path_of(head)) is not None
 
-    return FrontDoor(build_application(context, table.patterns), is_link, open_link)
+    return HttpServer(build_application(context, table.endpoints), is_upgrade, open_endpoint)
 
 
 async def _wait_for_signal(announce: Callable[[str], None]) -> None:

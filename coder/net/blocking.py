@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import http.client
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from coder.net.blocking_http import BadAnswerError, DisconnectedError, HttpConnection, TunnelRefusedError
 from coder.net.errors import NetError, error_from_body, proxy_refusal, tls_failure
 from coder.net.policy import DialPolicy, common_headers, default_port, proxy_for, tls_context
+
+if TYPE_CHECKING:
+    import ssl
 
 REQUEST_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     status: int
     headers: dict[str, str]
     "Lower-case names."
@@ -32,7 +34,7 @@ class BlockingClient:
 
     def __init__(self, policy: DialPolicy) -> None:
         self.policy = policy
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: HttpConnection | None = None
 
     def close(self) -> None:
         if self._connection is not None:
@@ -48,7 +50,7 @@ class BlockingClient:
         body: bytes | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Raises HttpError for a status not in `expect`, NetError when there is no usable connection."""
         fields = dict(common_headers(self.policy)) | dict(headers)
         if json is not None:
@@ -61,45 +63,43 @@ class BlockingClient:
             raise error_from_body(answer.status, answer.body)
         return answer
 
-    def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> Answer:
+    def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
         if proxy_for(self.policy, self.policy.origin.hostname or "", self.policy.origin.scheme).startswith("https:"):
             return self._exchange_patiently(method, target, body, fields)
-        fresh = self._connection is None
-        connection = self._connection = self._connection or self._open()
+        is_fresh = self._connection is None
         try:
-            connection.request(method, target, body=body, headers=fields)
-            response = connection.getresponse()
-            data = response.read()
-        except (http.client.HTTPException, OSError) as error:
+            connection = self._connection = self._connection or self._open()
+            status, headers, data, is_kept = connection.exchange(method, target, fields, body)
+        except (BadAnswerError, TunnelRefusedError, OSError) as error:
             self.close()
-            if not fresh and isinstance(error, http.client.RemoteDisconnected | BrokenPipeError | ConnectionResetError):
+            if not is_fresh and isinstance(error, DisconnectedError | BrokenPipeError | ConnectionResetError):
                 # The server closed a kept connection meanwhile; a fresh one decides.
                 return self._exchange(method, target, body, fields)
             raise _failure(self.policy, error) from error
-        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, data)
+        if not is_kept:
+            self.close()
+        return HttpAnswer(status, headers, data)
 
-    def _open(self) -> http.client.HTTPConnection:
+    def _open(self) -> HttpConnection:
         policy, origin = self.policy, self.policy.origin
         host, port = origin.hostname or "", origin.port or default_port(origin.scheme)
-        secure = origin.scheme == "https"
         proxy = proxy_for(policy, host, origin.scheme)
         via = urlsplit(proxy) if proxy else None
-        at = (via.hostname or "", via.port or default_port(via.scheme)) if via else (host, port)
-        connection: http.client.HTTPConnection
-        if secure:
-            context = tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
-            connection = http.client.HTTPSConnection(*at, timeout=REQUEST_TIMEOUT, context=context)
-        else:
-            connection = http.client.HTTPConnection(*at, timeout=REQUEST_TIMEOUT)
+        address, tunnel = (host, port), None
         if via:
-            extra = {}
-            if via.username is not None:
-                pair = f"{unquote(via.username)}:{unquote(via.password or '')}"
-                extra["Proxy-Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-            connection.set_tunnel(host, port, headers=extra)
-        return connection
+            address = (via.hostname or "", via.port or default_port(via.scheme))
+            shown = f"[{host}]" if ":" in host else host
+            tunnel = (f"{shown}:{port}", _proxy_login(via.username, via.password))
+        if origin.scheme != "https":
+            return HttpConnection(address, timeout=REQUEST_TIMEOUT, tunnel=tunnel)
 
-    def _exchange_patiently(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> Answer:
+        def tls() -> ssl.SSLContext:
+            return tls_context(policy.ca_file, policy.client_cert, policy.client_key, policy.insecure)
+
+        tls()  # files that cannot be used are found out before anything is dialled
+        return HttpConnection(address, timeout=REQUEST_TIMEOUT, tls=tls, tunnel=tunnel, server_name=host)
+
+    def _exchange_patiently(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
         """Through a proxy that itself speaks TLS: http.client cannot do TLS inside of TLS, our own client can."""
         import trio
 
@@ -109,13 +109,22 @@ class BlockingClient:
         own = [(name, value) for name, value in fields.items() if name not in common]
         path = target.removeprefix(self.policy.origin.path.rstrip("/"))
 
-        async def once() -> Answer:
+        async def once() -> HttpAnswer:
             async with HttpClient(self.policy) as client:
                 every = tuple(range(200, 600))
                 answer = await client.request(method, path, body=body, headers=own, expect=every)
-                return Answer(answer.status, dict(answer.headers), answer.body)
+                return HttpAnswer(answer.status, dict(answer.headers), answer.body)
 
         return trio.run(once)
+
+
+def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:
+    if username is None:
+        return {}
+    import base64
+
+    pair = f"{unquote(username)}:{unquote(password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
 def _failure(policy: DialPolicy, error: Exception) -> NetError:
@@ -125,10 +134,9 @@ def _failure(policy: DialPolicy, error: Exception) -> NetError:
         return failure
     if isinstance(error, TimeoutError):
         return NetError("timeout", f"{host} did not answer in time", "Check the network and any firewall between.")
-    said = str(error)
     proxy = urlsplit(proxy_for(policy, origin.hostname or "", origin.scheme))
-    if proxy.hostname and said.startswith(_TUNNEL_REFUSED):
-        return proxy_refusal(proxy.hostname, host, said.removeprefix(_TUNNEL_REFUSED).strip())
+    if isinstance(error, TunnelRefusedError):
+        return proxy_refusal(proxy.hostname or "", host, str(error))
     if isinstance(error, OSError):
         if proxy.hostname:
             where = f"{proxy.hostname}:{proxy.port or default_port(proxy.scheme)}"
@@ -137,7 +145,3 @@ def _failure(policy: DialPolicy, error: Exception) -> NetError:
             )
         return NetError("unreachable", f"cannot connect to {host}", "Is the server running, and is the URL right?")
     return NetError("protocol", f"{host} did not answer as an HTTP server")
-
-
-_TUNNEL_REFUSED = "Tunnel connection failed: "
-"How http.client begins what it raises then."

@@ -30,7 +30,7 @@ UPGRADE_TIMEOUT = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HttpResponse:
     """A complete answer."""
 
     status: int
@@ -96,7 +96,7 @@ class HttpClient:
         headers: Headers = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
         timeout: float = REQUEST_TIMEOUT,
-    ) -> Response:
+    ) -> HttpResponse:
         """One request and its whole answer.
 
         `json` is encoded with msgspec. Raises HttpError for a status not in `expect`, NetError otherwise.
@@ -116,7 +116,7 @@ class HttpClient:
                     if size > MAX_BODY:
                         raise NetError("protocol", f"the answer to {method} {path} is larger than {MAX_BODY} bytes")
                     chunks.append(chunk)
-                response = Response(answer.status, answer.headers, b"".join(chunks))
+                response = HttpResponse(answer.status, answer.headers, b"".join(chunks))
             if response.status not in expect:
                 raise error_from_body(response.status, response.body)
             return response

@@ -6,16 +6,19 @@ Proxies follow the usual environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PRO
 from __future__ import annotations
 
 import ipaddress
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from coder.base.config import process_environment
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.net.errors import NetError
+
+if TYPE_CHECKING:
+    import ssl
 
 STRIPPED_FOR = 300.0
 "Seconds after which upgrades are tried again where they were stripped: laptops change networks."
@@ -192,6 +195,8 @@ def tls_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: b
 
     Without `check_name` the caller compares the certificate's names.
     """
+    import ssl
+
     try:
         context = ssl.create_default_context(cafile=ca_file or None)
     except (OSError, ssl.SSLError) as error:

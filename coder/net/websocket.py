@@ -41,10 +41,10 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         initial: bytes = b"",
         max_message: int | None = None,
         binary_only: bool = False,
-        rung: str = "websocket",
+        transport: str = "websocket",
     ) -> None:
         self._stream = stream
-        self.rung = rung
+        self.transport = transport
         "How it gets through: `websocket` by an upgrade, `stream` carried by plain requests."
         self._ws = Connection(ConnectionType.CLIENT if client else ConnectionType.SERVER)
         self.subprotocol = subprotocol
@@ -309,11 +309,11 @@ async def _upgraded(
 async def _carried(
     policy: DialPolicy, path: str, headers: Headers, offered: list[str], max_message: int | None
 ) -> WebSocketStream:
-    from coder.net.carrier import connect_carried
+    from coder.net.http_tunnel import connect_carried
 
     stream, answer = await connect_carried(policy, path, "websocket", headers=_offer(headers, offered))
     chosen = answer.get("sec-websocket-protocol", "")
-    return WebSocketStream(stream, client=True, subprotocol=chosen, max_message=max_message, rung="stream")
+    return WebSocketStream(stream, client=True, subprotocol=chosen, max_message=max_message, transport="stream")
 
 
 def _offer(headers: Headers, offered: list[str]) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ MAX_MODULES = 20 * 1024 * 1024
 "Module files above this are left out (provisioner protocol, section 6)."
 
 
-class ArchiveError(CoderError):
+class UnpackError(CoderError):
     def __init__(self, message: str) -> None:
         super().__init__("bad_archive", message, "Pack the template again with `coder templates push`.")
 
@@ -38,13 +38,13 @@ def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
                 count += 1
                 total += max(0, entry.size)
                 if count > MAX_ENTRIES:
-                    raise ArchiveError(f"the archive has more than {MAX_ENTRIES} entries")
+                    raise UnpackError(f"the archive has more than {MAX_ENTRIES} entries")
                 if total > MAX_BYTES:
-                    raise ArchiveError(f"the archive unpacks to more than {MAX_BYTES >> 20} MiB")
+                    raise UnpackError(f"the archive unpacks to more than {MAX_BYTES >> 20} MiB")
                 if not _unpack_entry(tar, entry, folder):
                     skipped.append(entry.name)
     except (tarfile.TarError, EOFError, ValueError) as problem:
-        raise ArchiveError("the archive is not a readable tar") from problem
+        raise UnpackError("the archive is not a readable tar") from problem
     return skipped
 
 
@@ -68,7 +68,7 @@ def safe_path(name: str) -> PurePosixPath:
     """A relative path that stays inside. Raises ArchiveError."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or "\x00" in name or (path.parts and ":" in path.parts[0]):
-        raise ArchiveError(f"the archive holds a path outside of itself: {name!r}")
+        raise UnpackError(f"the archive holds a path outside of itself: {name!r}")
     return path
 
 

@@ -47,7 +47,7 @@ class _Place:
     controller: Controller
 
 
-class Overlay:
+class DaemonOverlay:
     """One per process. `run` for as long as the daemon runs, `coordinate` with every session."""
 
     def __init__(self, policy: DialPolicy, host: HostWatch, activity: Activity) -> None:

@@ -36,7 +36,7 @@ class CallStream(Generic[Sent, Received]):
     Sending and receiving may happen in different tasks, each in one task at a time.
     """
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream, call: drpc.Call, received: type[Received]) -> None:
+    def __init__(self, stream: trio.abc.HalfCloseableStream, call: drpc.IncomingCall, received: type[Received]) -> None:
         self._stream = stream
         self._call = call
         self._received = received
@@ -68,7 +68,7 @@ class CallStream(Generic[Sent, Received]):
             match event:
                 case drpc.MessageReceived(data):
                     return decode(self._received, data)
-                case drpc.Failed(code, text):
+                case drpc.CallFailed(code, text):
                     raise RpcError(code, text)
                 case drpc.SendingEnded() | drpc.Closed():
                     raise trio.EndOfChannel
@@ -138,7 +138,7 @@ async def open_call(
     The invocation travels with the first message, or with the first wait for one. A cancelled block sends no Close:
     the stream's end alone tells the server, as upstream does.
     """
-    call = drpc.Call()
+    call = drpc.IncomingCall()
     call.invoke(name)
     opened: CallStream[Sent, Received] = CallStream(stream, call, received)
     try:
@@ -158,7 +158,7 @@ async def call_unary(
     stream: trio.abc.HalfCloseableStream, name: str, request: Message, received: type[Received]
 ) -> Received:
     """One request, one answer on a fresh stream. Raises RpcError, RpcClosed."""
-    call = drpc.Call()
+    call = drpc.IncomingCall()
     opened: CallStream[Message, Received] = CallStream(stream, call, received)
     try:
         call.invoke(name)
@@ -247,7 +247,7 @@ Handlers = Mapping[str, Handler]
 
 async def serve_calls(stream: trio.abc.HalfCloseableStream, handlers: Handlers) -> None:
     """Answers the calls on `stream` until the caller ends it. Failures are told to the caller, never raised."""
-    call = drpc.Call()
+    call = drpc.IncomingCall()
     wire: CallStream[Message, Message] = CallStream(stream, call, Message)
     try:
         with single_failure():
@@ -291,7 +291,7 @@ class _Serving:
                             self._inbox = None  # the handler is done and wants no more
                 case drpc.SendingEnded():
                     self._close_inbox()
-                case drpc.Closed() | drpc.Failed():
+                case drpc.Closed() | drpc.CallFailed():
                     await self._stop()
 
     async def _read(self) -> drpc.Event | None:

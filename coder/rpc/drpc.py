@@ -19,7 +19,7 @@ _DONE = 0x01
 _CONTROL = 0x80
 
 
-class Kind(enum.IntEnum):
+class PacketKind(enum.IntEnum):
     INVOKE = 1
     MESSAGE = 2
     ERROR = 3
@@ -34,14 +34,14 @@ class DrpcError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
-    kind: Kind
+class DrpcPacket:
+    kind: PacketKind
     stream: int
     message: int
     data: bytes
 
 
-def encode_packet(packet: Packet) -> bytes:
+def encode_packet(packet: DrpcPacket) -> bytes:
     """One packet as frames of at most 64 KiB, only the last marked done."""
     out = bytearray()
     data = packet.data
@@ -100,7 +100,7 @@ class PacketReader:
         self._control = False
         self._data = bytearray()
 
-    def receive_untrusted(self, data: bytes) -> Iterator[Packet]:
+    def receive_untrusted(self, data: bytes) -> Iterator[DrpcPacket]:
         """The packets completed by `data`. Raises DrpcError when the framing is broken."""
         self._buffer += data
         while (frame := self._next_frame()) is not None:
@@ -130,7 +130,7 @@ class PacketReader:
         del buffer[: offset + size]
         return _Frame(control >> 1 & 0x3F, stream, message, data, bool(control & _DONE), bool(control & _CONTROL))
 
-    def _join(self, frame: _Frame) -> Packet | None:
+    def _join(self, frame: _Frame) -> DrpcPacket | None:
         ids = (frame.stream, frame.message)
         if 0 in ids:
             raise DrpcError("ids start at 1")
@@ -154,12 +154,12 @@ class PacketReader:
         return self._packet(frame.kind, ids, data, control=control)
 
     @staticmethod
-    def _packet(kind: int, ids: tuple[int, int], data: bytes, *, control: bool) -> Packet | None:
-        if control and kind != Kind.CANCEL:
+    def _packet(kind: int, ids: tuple[int, int], data: bytes, *, control: bool) -> DrpcPacket | None:
+        if control and kind != PacketKind.CANCEL:
             return None  # unknown control packets are for later versions of the protocol
-        if not Kind.INVOKE <= kind <= Kind.INVOKE_METADATA:
+        if not PacketKind.INVOKE <= kind <= PacketKind.INVOKE_METADATA:
             raise DrpcError(f"unknown packet kind {kind}")
-        return Packet(Kind(kind), ids[0], ids[1], data)
+        return DrpcPacket(PacketKind(kind), ids[0], ids[1], data)
 
 
 # ---- one call
@@ -188,15 +188,15 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class CallFailed:
     code: int
     text: str
 
 
-Event = Invoked | MessageReceived | SendingEnded | Closed | Failed
+Event = Invoked | MessageReceived | SendingEnded | Closed | CallFailed
 
 
-class Call:
+class IncomingCall:
     """State of the calls on one transport, one after another. Output collects in `take_output`."""
 
     def __init__(self) -> None:
@@ -221,7 +221,7 @@ class Call:
     def invoke(self, name: str) -> None:
         """Begins a call (caller side)."""
         self._begin(self._stream + 1)
-        self._send(Kind.INVOKE, name.encode())
+        self._send(PacketKind.INVOKE, name.encode())
 
     def send_message(self, data: bytes) -> None:
         """Raises ValueError for a message over 4 MiB or after the end of sending."""
@@ -229,28 +229,28 @@ class Call:
             raise ValueError(f"payload was too big: {len(data)} > {MAX_PACKET}")
         if self.sending_ended:
             raise ValueError("the call is closed for sending")
-        self._send(Kind.MESSAGE, data)
+        self._send(PacketKind.MESSAGE, data)
 
     def close_send(self) -> None:
         if not self.sending_ended:
-            self._send(Kind.CLOSE_SEND, b"")
+            self._send(PacketKind.CLOSE_SEND, b"")
             self.sending_ended = True
             self.finished = self.receiving_ended
 
     def close(self) -> None:
         """Ends the call in both directions."""
         if not self.finished:
-            self._send(Kind.CLOSE, b"")
+            self._send(PacketKind.CLOSE, b"")
             self.sending_ended = self.finished = True
 
     def close_answered(self) -> None:
         """The Close a caller sends once it holds its one response, whatever the state (rpc-framing 4.2, step 3)."""
-        self._send(Kind.CLOSE, b"")
+        self._send(PacketKind.CLOSE, b"")
         self.sending_ended = self.finished = True
 
     def fail(self, code: int, text: str) -> None:
         if not self.finished:
-            self._send(Kind.ERROR, code.to_bytes(8, "big") + text.encode())
+            self._send(PacketKind.ERROR, code.to_bytes(8, "big") + text.encode())
             self.sending_ended = self.finished = True
 
     # ---- bytes from the peer
@@ -262,8 +262,8 @@ class Call:
             if event is not None:
                 yield event
 
-    def _receive_packet(self, packet: Packet) -> Event | None:
-        if packet.kind is Kind.INVOKE:
+    def _receive_packet(self, packet: DrpcPacket) -> Event | None:
+        if packet.kind is PacketKind.INVOKE:
             if packet.stream <= self._stream:
                 raise DrpcError("invoke on a stream in use")
             self._begin(packet.stream)
@@ -271,18 +271,18 @@ class Call:
                 return Invoked(packet.data.decode())
             except UnicodeDecodeError:
                 raise DrpcError("the call's name is not UTF-8") from None
-        if packet.stream != self._stream or packet.kind is Kind.INVOKE_METADATA:
+        if packet.stream != self._stream or packet.kind is PacketKind.INVOKE_METADATA:
             return None  # left over from an earlier call, or tracing data nobody here reads
-        if self.receiving_ended and packet.kind not in {Kind.CLOSE, Kind.ERROR, Kind.CANCEL}:
+        if self.receiving_ended and packet.kind not in {PacketKind.CLOSE, PacketKind.ERROR, PacketKind.CANCEL}:
             return None
-        if packet.kind is Kind.MESSAGE:
+        if packet.kind is PacketKind.MESSAGE:
             return MessageReceived(packet.data)
         self.receiving_ended = True
-        if packet.kind is Kind.CLOSE_SEND:
+        if packet.kind is PacketKind.CLOSE_SEND:
             self.finished = self.sending_ended
             return SendingEnded()
         self.sending_ended = self.finished = True
-        if packet.kind is Kind.ERROR:
+        if packet.kind is PacketKind.ERROR:
             return _failure(packet.data)
         return Closed()
 
@@ -292,12 +292,12 @@ class Call:
         self._stream, self._message = stream, 0
         self.sending_ended = self.receiving_ended = self.finished = False
 
-    def _send(self, kind: Kind, data: bytes) -> None:
+    def _send(self, kind: PacketKind, data: bytes) -> None:
         self._message += 1
-        self._output += encode_packet(Packet(kind, self._stream, self._message, data))
+        self._output += encode_packet(DrpcPacket(kind, self._stream, self._message, data))
 
 
-def _failure(data: bytes) -> Failed:
+def _failure(data: bytes) -> CallFailed:
     if len(data) < 8:
-        return Failed(0, data.decode(errors="replace"))
-    return Failed(int.from_bytes(data[:8], "big"), data[8:].decode(errors="replace"))
+        return CallFailed(0, data.decode(errors="replace"))
+    return CallFailed(int.from_bytes(data[:8], "big"), data[8:].decode(errors="replace"))

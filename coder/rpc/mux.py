@@ -285,7 +285,7 @@ class Mux:
             case yamux.WindowOpened(stream):
                 if found := self._streams.get(stream):
                     found._wake()
-            case yamux.SendingEnded(stream):
+            case yamux.YamuxSendingEnded(stream):
                 if found := self._streams.get(stream):
                     found._end()
                 self._forget_if_gone(stream)
@@ -293,7 +293,7 @@ class Mux:
                 if found := self._streams.get(stream):
                     found._break("the peer reset the stream")
                 self._forget_if_gone(stream)
-            case yamux.PingAnswered(number):
+            case yamux.YamuxPingAnswered(number):
                 self.last_pong = trio.current_time()
                 if (waiting := self._pings.get(number)) is not None:
                     waiting.set()

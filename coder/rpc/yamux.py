@@ -52,7 +52,7 @@ class YamuxError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class YamuxFrame:
     type: FrameType
     flags: Flag
     stream: int
@@ -61,17 +61,17 @@ class Frame:
     body: bytes = b""
 
 
-def encode_frame(frame: Frame) -> bytes:
+def encode_frame(frame: YamuxFrame) -> bytes:
     return _HEADER.pack(0, frame.type, frame.flags, frame.stream, frame.length) + frame.body
 
 
-class FrameReader:
+class YamuxFrameReader:
     """Cuts a byte stream into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def receive_untrusted(self, data: bytes) -> Iterator[Frame]:
+    def receive_untrusted(self, data: bytes) -> Iterator[YamuxFrame]:
         """The frames completed by `data`. Raises YamuxError for an unknown version or type or an oversized body."""
         self._buffer += data
         offset = 0
@@ -88,7 +88,7 @@ class FrameReader:
                     break
                 body = bytes(self._buffer[offset + HEADER_SIZE : end])
                 offset = end
-                yield Frame(FrameType(kind), Flag(flags & 0xF), stream, length, body)
+                yield YamuxFrame(FrameType(kind), Flag(flags & 0xF), stream, length, body)
         finally:
             del self._buffer[:offset]
 
@@ -124,7 +124,7 @@ class WindowOpened:
 
 
 @dataclass(frozen=True, slots=True)
-class SendingEnded:
+class YamuxSendingEnded:
     """The peer half-closed the stream."""
 
     stream: int
@@ -136,7 +136,7 @@ class StreamReset:
 
 
 @dataclass(frozen=True, slots=True)
-class PingAnswered:
+class YamuxPingAnswered:
     id: int
 
 
@@ -152,14 +152,14 @@ Event = (
     | StreamAccepted
     | DataReceived
     | WindowOpened
-    | SendingEnded
+    | YamuxSendingEnded
     | StreamReset
-    | PingAnswered
+    | YamuxPingAnswered
     | GoAwayReceived
 )
 
 
-class State(enum.Enum):
+class YamuxState(enum.Enum):
     OPEN = "open"
     LOCAL_CLOSED = "local closed"
     REMOTE_CLOSED = "remote closed"
@@ -171,11 +171,11 @@ class _Fin(enum.Enum):
     RECEIVED = "fin received"
 
 
-_NEXT_STATE: dict[tuple[State, _Fin], State] = {
-    (State.OPEN, _Fin.SENT): State.LOCAL_CLOSED,
-    (State.OPEN, _Fin.RECEIVED): State.REMOTE_CLOSED,
-    (State.LOCAL_CLOSED, _Fin.RECEIVED): State.CLOSED,
-    (State.REMOTE_CLOSED, _Fin.SENT): State.CLOSED,
+_NEXT_STATE: dict[tuple[YamuxState, _Fin], YamuxState] = {
+    (YamuxState.OPEN, _Fin.SENT): YamuxState.LOCAL_CLOSED,
+    (YamuxState.OPEN, _Fin.RECEIVED): YamuxState.REMOTE_CLOSED,
+    (YamuxState.LOCAL_CLOSED, _Fin.RECEIVED): YamuxState.CLOSED,
+    (YamuxState.REMOTE_CLOSED, _Fin.SENT): YamuxState.CLOSED,
 }
 
 
@@ -184,7 +184,7 @@ class _Stream:
     id: int
     ours: bool
     acknowledged: bool = False
-    state: State = State.OPEN
+    state: YamuxState = YamuxState.OPEN
     send_credit: int = INITIAL_WINDOW
     receive_window: int = INITIAL_WINDOW
     unread: int = field(default=0)
@@ -197,7 +197,7 @@ class Yamux:
     def __init__(self, *, client: bool) -> None:
         self._next_id = 1 if client else 2
         self._next_ping = 0
-        self._reader = FrameReader()
+        self._reader = YamuxFrameReader()
         self._streams: dict[int, _Stream] = {}
         self._unaccepted: set[int] = set()
         self._unacknowledged: set[int] = set()
@@ -249,7 +249,7 @@ class Yamux:
         self._next_id += 2
         self._streams[stream.id] = stream
         self._unacknowledged.add(stream.id)
-        self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.SYN, stream.id, 0))
+        self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, stream.id, 0))
         return stream.id
 
     def accept(self, stream: int) -> None:
@@ -258,7 +258,7 @@ class Yamux:
         if found and not found.acknowledged:
             found.acknowledged = True
             self._unaccepted.discard(stream)
-            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.ACK, stream, 0))
+            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.ACK, stream, 0))
 
     def send(self, stream: int, data: memoryview) -> int:
         """Queues as much of `data` as credit allows (one frame at most); returns how much."""
@@ -266,7 +266,7 @@ class Yamux:
         size = min(len(data), found.send_credit, MAX_FRAME_BODY)
         if size:
             found.send_credit -= size
-            self._emit(Frame(FrameType.DATA, Flag(0), stream, size, bytes(data[:size])))
+            self._emit(YamuxFrame(FrameType.DATA, Flag(0), stream, size, bytes(data[:size])))
         return size
 
     def consumed(self, stream: int, size: int) -> None:
@@ -278,29 +278,29 @@ class Yamux:
         delta = (INITIAL_WINDOW - found.unread) - found.receive_window
         if delta >= INITIAL_WINDOW // 2:
             found.receive_window += delta
-            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag(0), stream, delta))
+            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag(0), stream, delta))
 
     def close_sending(self, stream: int) -> None:
         """Half-closes; nothing happens when that was done before."""
         found = self._streams.get(stream)
         if found and (found.state, _Fin.SENT) in _NEXT_STATE:
-            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.FIN, stream, 0))
+            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.FIN, stream, 0))
             self._move(found, _Fin.SENT)
 
     def reset(self, stream: int) -> None:
         """Aborts a stream in both directions."""
         if stream in self._streams:
-            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
+            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
             self._forget(stream)
 
     def ping(self) -> int:
         """Asks for a sign of life; PingAnswered will carry the returned id."""
         self._next_ping = (self._next_ping + 1) & 0xFFFFFFFF
-        self._emit(Frame(FrameType.PING, Flag.SYN, 0, self._next_ping))
+        self._emit(YamuxFrame(FrameType.PING, Flag.SYN, 0, self._next_ping))
         return self._next_ping
 
     def go_away(self, code: GoAwayCode) -> None:
-        self._emit(Frame(FrameType.GO_AWAY, Flag(0), 0, code))
+        self._emit(YamuxFrame(FrameType.GO_AWAY, Flag(0), 0, code))
 
     # ---- bytes from the peer
 
@@ -311,12 +311,12 @@ class Yamux:
             self._receive_frame(frame, events)
         return events
 
-    def _receive_frame(self, frame: Frame, events: list[Event]) -> None:
+    def _receive_frame(self, frame: YamuxFrame, events: list[Event]) -> None:
         if frame.type is FrameType.PING:
             if frame.flags & Flag.SYN:
-                self._emit(Frame(FrameType.PING, Flag.ACK, 0, frame.length))
+                self._emit(YamuxFrame(FrameType.PING, Flag.ACK, 0, frame.length))
             else:
-                events.append(PingAnswered(frame.length))
+                events.append(YamuxPingAnswered(frame.length))
             return
         if frame.type is FrameType.GO_AWAY:
             self._peer_gone_away = True
@@ -339,7 +339,7 @@ class Yamux:
                 events.append(WindowOpened(stream.id))
         if frame.flags & Flag.FIN:
             self._move(stream, _Fin.RECEIVED)
-            events.append(SendingEnded(stream.id))
+            events.append(YamuxSendingEnded(stream.id))
         if frame.flags & Flag.RST:
             self._forget(stream.id)
             events.append(StreamReset(stream.id))
@@ -348,7 +348,7 @@ class Yamux:
         if stream == 0 or stream in self._streams:
             raise YamuxError(f"stream {stream} was opened twice")
         if len(self._unaccepted) >= BACKLOG:
-            self._emit(Frame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
+            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
             return False
         self._streams[stream] = _Stream(stream, ours=False)
         self._unaccepted.add(stream)
@@ -373,7 +373,7 @@ class Yamux:
 
     def _sendable(self, stream: int) -> _Stream:
         found = self._streams.get(stream)
-        if found is None or found.state not in {State.OPEN, State.REMOTE_CLOSED}:
+        if found is None or found.state not in {YamuxState.OPEN, YamuxState.REMOTE_CLOSED}:
             raise ValueError(f"stream {stream} is closed for sending")
         return found
 
@@ -382,7 +382,7 @@ class Yamux:
         if following is None:
             raise YamuxError(f"{fin.value} on stream {stream.id} which is {stream.state.value}")
         stream.state = following
-        if following is State.CLOSED:
+        if following is YamuxState.CLOSED:
             self._forget(stream.id)
 
     def _forget(self, stream: int) -> None:
@@ -390,7 +390,7 @@ class Yamux:
         self._unaccepted.discard(stream)
         self._unacknowledged.discard(stream)
 
-    def _emit(self, frame: Frame) -> None:
+    def _emit(self, frame: YamuxFrame) -> None:
         data = encode_frame(frame)
         self._output.append(data)
         self._output_size += len(data)

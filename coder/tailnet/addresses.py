@@ -1,11 +1,12 @@
-"""Overlay addresses for those who run a node: the laws of domain/overlay.py and a random address for clients."""
+"""Overlay addresses for those who run a node: the laws of domain/network/overlay.py and a random address for
+clients."""
 
 from __future__ import annotations
 
 import uuid
 from ipaddress import IPv6Address
 
-from coder.domain.overlay import (
+from coder.domain.network.overlay import (
     CODER_SERVICE_PREFIX,
     LEGACY_AGENT_ADDRESS,
     TAILSCALE_SERVICE_PREFIX,

@@ -10,10 +10,10 @@ from uuid import UUID
 
 import trio
 
-from coder.domain.overlay import agent_address
+from coder.domain.network.overlay import agent_address
 from coder.mesh.errors import MeshError
 from coder.mesh.node import Node
-from coder.net.passing import PassingStream
+from coder.net.stream_wrapper import StreamWrapper
 from coder.tailnet.controller import Controller
 
 IDLE_TIMEOUT = 1800.0
@@ -68,7 +68,7 @@ class AgentDialer:
                 self.controller.remove_tunnel(agent_id)
 
 
-class _CountedStream(PassingStream):
+class _CountedStream(StreamWrapper):
     """Tells when it is closed."""
 
     def __init__(self, stream: trio.abc.HalfCloseableStream, on_close: Callable[[], None]) -> None:

@@ -7,6 +7,8 @@ to reconnect is `keep_coordinated` below (clients) or the agent's own loop.
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from ipaddress import IPv6Address
@@ -19,11 +21,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
-from coder.domain.coordination import HANDSHAKE_ERROR, Kind
-from coder.mesh.core.crypto.keys import PublicKey
-from coder.mesh.core.errors import CryptoError
-from coder.mesh.core.paths.derpmap import DerpMap
-from coder.mesh.errors import UnknownPeerError, UnreachableError
+from coder.domain.network.coordination import HANDSHAKE_ERROR, NodeKind
+from coder.mesh.derp_map import DerpMap
+from coder.mesh.errors import CryptoError, UnknownPeerError, UnreachableError
+from coder.mesh.keys import PublicKey
 from coder.rpc.calls import CallStream
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
@@ -36,6 +37,9 @@ COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
 STREAM_DERP_MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
 REFRESH_RESUME_TOKEN = "/coder.tailnet.v2.Tailnet/RefreshResumeToken"  # noqa: S105 - a call's name
 POST_TELEMETRY = "/coder.tailnet.v2.Tailnet/PostTelemetry"
+
+RESUME_HEADER = "Coder-Resume-Token"
+"""Ours: where a resume token is shown to a server that gave one bound to our session. Others read the address."""
 
 GRACEFUL_TIMEOUT = 1.0
 "Seconds to wait for the coordinator to end the stream after Disconnect."
@@ -51,7 +55,7 @@ _Request = tailnet_pb2.CoordinateRequest
 _CoordinateStream = CallStream[_Request, tailnet_pb2.CoordinateResponse]
 
 
-class MeshNode(Protocol):
+class ControlledNode(Protocol):
     """The part of coder.mesh.node that is driven from here."""
 
     @property
@@ -69,7 +73,7 @@ class Controller:
 
     def __init__(
         self,
-        node: MeshNode,
+        node: ControlledNode,
         role: Literal["source", "destination"],
         *,
         number: int,
@@ -244,14 +248,14 @@ class Controller:
             return []
         peer = UUID(bytes=update.id)
         match update.kind:
-            case Kind.NODE:
+            case NodeKind.NODE:
                 node = node_from_proto_untrusted(update.node)
                 return self._peers.receive_node(peer, node, now) if node is not None else []
-            case Kind.READY_FOR_HANDSHAKE:
+            case NodeKind.READY_FOR_HANDSHAKE:
                 return self._peers.receive_ready(peer)
-            case Kind.DISCONNECTED:
+            case NodeKind.DISCONNECTED:
                 return self._peers.receive_disconnected(peer)
-            case Kind.LOST:
+            case NodeKind.LOST:
                 self._peers.receive_lost(peer, now)
         return []
 
@@ -330,7 +334,7 @@ class Controller:
 
 @asynccontextmanager
 async def open_controller(
-    node: MeshNode,
+    node: ControlledNode,
     role: Literal["source", "destination"],
     *,
     number: int,
@@ -360,9 +364,13 @@ async def keep_coordinated(
     *,
     is_final: Callable[[Exception], bool] = lambda _error: False,
     is_bad_token: Callable[[Exception], bool] = lambda _error: False,
+    is_lost: Callable[[Exception], bool] = lambda _error: False,
     on_session: Callable[[Session], None] = lambda _session: None,
 ) -> None:
-    """Connects again and again, 50 ms to 10 s apart. Raises what `is_final` says before the first success."""
+    """Connects again and again, 50 ms to 10 s apart.
+
+    Raises what `is_final` says before the first success and what `is_lost` says at any time.
+    """
     from coder.base.errors import CoderError
 
     backoff = Backoff(0.05, 10.0)
@@ -378,10 +386,29 @@ async def keep_coordinated(
             if is_bad_token(error) and controller.resume_token:
                 controller.resume_token = ""
                 continue
-            if not connected_once and is_final(error):
+            if is_lost(error) or (not connected_once and is_final(error)):
                 raise
             _log.debug("coordination ended, connecting again", error=str(error))
         await trio.sleep(backoff.next_delay())
+
+
+def show_resume_token(path: str, token: str) -> tuple[str, list[tuple[str, str]]]:
+    """The path and headers to dial with. A token that any bearer may use is read from the address alone (upstream)."""
+    if not token:
+        return path, []
+    if _is_bound(token):
+        return path, [(RESUME_HEADER, token)]
+    return f"{path}&resume_token={token}", []
+
+
+def _is_bound(token: str) -> bool:
+    """Whether its claims (RFC 7515, unverified: we only pass it on) name a session."""
+    payload = token.split(".")[1] if token.count(".") == 2 else ""
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(claims, dict) and "session" in claims
 
 
 def _add_tunnel(peer: UUID) -> tailnet_pb2.CoordinateRequest:
@@ -436,4 +463,4 @@ def random_number() -> int:
     return secrets.randbits(62) + 1
 
 
-__all__ = ["Connect", "Controller", "MeshNode", "keep_coordinated", "open_controller", "random_number"]
+__all__ = ["Connect", "Controller", "ControlledNode", "keep_coordinated", "open_controller", "random_number"]

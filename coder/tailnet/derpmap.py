@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.rpc.proto import tailnet_pb2
 
 _NODE_FIELDS = {

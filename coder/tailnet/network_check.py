@@ -1,4 +1,4 @@
-"""Trying every rung from this machine to a deployment, one by one: what `coder netcheck` reports.
+"""Trying every transport from this machine to a deployment, one by one: what `coder netcheck` reports.
 
 Lives here: the measurements and upstream's JSON of them (`derp`, `interfaces`). The words are `verdicts.py`'s.
 """
@@ -14,21 +14,25 @@ from typing import Any
 import trio
 
 from coder.base.errors import CoderError
-from coder.mesh.core.errors import WireError
-from coder.mesh.core.paths.candidates import Address
-from coder.mesh.core.paths.derpmap import DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
-from coder.mesh.core.paths.netcheck import HomeChooser, Mappings
-from coder.mesh.drivers.interfaces import Interface, list_interfaces
-from coder.mesh.drivers.portmap import PortMapper
-from coder.mesh.drivers.stun import StunRound, resolve
-from coder.mesh.errors import RelayError
+from coder.mesh.derp_map import DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
+from coder.mesh.errors import RelayError, WireError
+from coder.mesh.netcheck import (
+    Address,
+    HomeChooser,
+    Interface,
+    Mappings,
+    PortMapper,
+    StunRound,
+    list_interfaces,
+    resolve,
+)
+from coder.mesh.relay import exchange
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy, proxy_for
 from coder.net.websocket import connect_websocket
 from coder.tailnet import derpmap, verdicts
-from coder.tailnet.relay import RUNGS, RelayDialer, shown_proxy
-from coder.tailnet.relay_exchange import exchange
+from coder.tailnet.relay import TRANSPORTS, RelayDialer, shown_proxy
 from coder.tailnet.verdicts import Verdict
 
 SAFE_MTU = 1378
@@ -45,8 +49,8 @@ class NodeResult:
 
     node: DerpNode
     latency_s: float | None = None
-    rungs: dict[str, str] = field(default_factory=lambda: dict.fromkeys(RUNGS, "not tried"))
-    rung: str = ""
+    transports: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TRANSPORTS, "not tried"))
+    transport: str = ""
     "The first that works."
     round_trip_s: float | None = None
     "Of a message between two clients of the relay."
@@ -82,7 +86,7 @@ class Findings:
     home: int = 0
     is_blocked: bool = False
     "The deployment forbids direct paths."
-    rungs: list[Verdict] = field(default_factory=list)
+    transports: list[Verdict] = field(default_factory=list)
 
 
 async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
@@ -97,7 +101,7 @@ async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
     found = Findings(derpmap.with_embedded(derpmap.from_json(info["derp_map"]), policy.url))
     found.is_blocked = bool(info["disable_direct_connections"])
     found.interfaces = list_interfaces()
-    found.rungs = [verdicts.api(url=policy.url, proxy=proxy, latency_s=took), await _try_link(policy)]
+    found.transports = [verdicts.api(url=policy.url, proxy=proxy, latency_s=took), await _try_link(policy)]
     dialer = RelayDialer(policy)
     async with trio.open_nursery() as nursery:
         for region in found.derp_map.regions.values():
@@ -107,7 +111,7 @@ async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
                     nursery.start_soon(_try_relay, dialer, region, result, found)
         nursery.start_soon(_try_udp, found)
     found.home = HomeChooser().on_report(found.derp_map, found.latencies, trio.current_time(), 0)
-    found.rungs += _relay_verdicts(found) + _udp_verdicts(found, direct=direct)
+    found.transports += _relay_verdicts(found) + _udp_verdicts(found, direct=direct)
     return found
 
 
@@ -117,7 +121,7 @@ async def _try_link(policy: DialPolicy) -> Verdict:
     except (HttpError, NetError) as error:
         return verdicts.links("", error.message, error.hint)
     await socket_.aclose()
-    return verdicts.links(socket_.rung)
+    return verdicts.links(socket_.transport)
 
 
 async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult, found: Findings) -> None:
@@ -127,25 +131,25 @@ async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult
         found.latencies[region.region_id] = min(result.latency_s, known or result.latency_s)
     except (RelayError, trio.BrokenResourceError, OSError) as error:
         result.errors.append(str(error))
-    for rung in RUNGS:
-        if rung == "stream" and not region.embedded_relay:
+    for transport in TRANSPORTS:
+        if transport == "stream" and not region.embedded_relay:
             continue  # ours alone
-        result.log.append(f"trying the relay by {rung}")
+        result.log.append(f"trying the relay by {transport}")
         try:
             with trio.fail_after(RUNG_TIMEOUT):
-                one = await dialer.try_rung(region, result.node, rung)
-                two = await dialer.try_rung(region, result.node, rung)
+                one = await dialer.try_transport(region, result.node, transport)
+                two = await dialer.try_transport(region, result.node, transport)
                 took = await exchange(one, two)
         except trio.TooSlowError:
-            result.rungs[rung] = f"nothing came back within {RUNG_TIMEOUT:g} s"
+            result.transports[transport] = f"nothing came back within {RUNG_TIMEOUT:g} s"
         except (CoderError, RelayError, WireError, trio.BrokenResourceError, OSError) as error:
-            result.rungs[rung] = str(error)
+            result.transports[transport] = str(error)
         else:
-            result.rungs[rung] = "works"
-            if not result.rung:
-                result.rung, result.round_trip_s = rung, took
+            result.transports[transport] = "works"
+            if not result.transport:
+                result.transport, result.round_trip_s = transport, took
             continue
-        result.errors.append(f"{rung}: {result.rungs[rung]}")
+        result.errors.append(f"{transport}: {result.transports[transport]}")
 
 
 async def _try_udp(found: Findings) -> None:
@@ -229,10 +233,10 @@ def _relay_verdicts(found: Findings) -> list[Verdict]:
         return [Verdict("relay", "Relay", "error", "the deployment has no relay", "Ask its administrator.")]
     result = next((one for one in relays if one.is_healthy), relays[0])
     listed, works = [], False
-    for rung in RUNGS:
-        took = result.round_trip_s if rung == result.rung else None
-        listed.append(verdicts.relay(rung, result.rungs[rung], is_needed=not works, latency_s=took))
-        works = works or result.rungs[rung] == "works"
+    for transport in TRANSPORTS:
+        took = result.round_trip_s if transport == result.transport else None
+        listed.append(verdicts.relay(transport, result.transports[transport], is_needed=not works, latency_s=took))
+        works = works or result.transports[transport] == "works"
     return listed
 
 
@@ -270,7 +274,7 @@ def to_json(found: Findings) -> dict[str, Any]:
     return {
         "derp": _derp_json(found),
         "interfaces": _interfaces_json(found.interfaces),
-        "rungs": [verdict.to_json() for verdict in found.rungs],
+        "rungs": [verdict.to_json() for verdict in found.transports],
     }
 
 
@@ -293,7 +297,7 @@ def _derp_json(found: Findings) -> dict[str, Any]:
         "healthy": healthy,
         "regions": regions,
         "netcheck": _netcheck_json(found),
-        "netcheck_logs": [f"{v.name}: {v.state}: {v.text}" for v in found.rungs],
+        "netcheck_logs": [f"{v.name}: {v.state}: {v.text}" for v in found.transports],
     }
 
 
@@ -313,8 +317,8 @@ def _region_json(region: Mapping[str, Any], results: list[NodeResult]) -> dict[s
 
 def _node_json(described: Mapping[str, Any], result: NodeResult) -> dict[str, Any]:
     warnings = []
-    if not result.node.stun_only and result.rung not in {"", "upgrade"}:
-        warnings.append({"code": "EDERP01", "message": f"The relay is reached by {result.rung} only."})
+    if not result.node.stun_only and result.transport not in {"", "upgrade"}:
+        warnings.append({"code": "EDERP01", "message": f"The relay is reached by {result.transport} only."})
     took = result.round_trip_s or 0.0
     severity = "error" if not result.is_healthy else "warning" if warnings else "ok"
     return {
@@ -326,7 +330,7 @@ def _node_json(described: Mapping[str, Any], result: NodeResult) -> dict[str, An
         "can_exchange_messages": result.round_trip_s is not None,
         "round_trip_ping": f"{took * 1000:.6f}ms".replace("0.000000ms", "0s"),
         "round_trip_ping_ms": int(took * 1000),
-        "uses_websocket": result.rung == "websocket",
+        "uses_websocket": result.transport == "websocket",
         "client_logs": [result.log],
         "client_errs": [result.errors],
         "stun": {"Enabled": result.stun is not None, "CanSTUN": result.stun == "", "Error": result.stun or None},

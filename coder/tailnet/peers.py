@@ -3,6 +3,10 @@
 `Peers` digests peer updates and the clock and answers with actions for the mesh node. An agent (destination) installs
 a peer at once and answers that it is ready; a client (source) waits for that word, or five seconds. A peer that was
 lost stays, its tunnel keeps working, and goes only after fifteen minutes without a handshake.
+
+The node knows peers by their keys, so two peers with one key are one to it. The coordinator lets nobody announce a
+foreign key; should it, the second is ignored for as long as the first is there. One that was lost gives way: a client
+that had to begin under a new id has the key of the old one.
 """
 
 from __future__ import annotations
@@ -89,9 +93,11 @@ class Peers:
     def receive_node(self, peer_id: UUID, node: PeerNode, now: float) -> list[Action]:
         if node.preferred_derp == 0:
             return []
+        actions = self._make_way(peer_id, node)
+        if actions is None:
+            return []
         peer = self._peers.setdefault(peer_id, _Peer(peer_id))
         peer.lost_at = None
-        actions: list[Action] = []
         if peer.node is not None and peer.node.public_key != node.public_key:
             # The peer's process began anew: its old session is worthless.
             if peer.installed:
@@ -105,6 +111,22 @@ class Peers:
         if peer.installed or peer.ready:
             return [*actions, *self._install(peer)]
         peer.install_at = now + HANDSHAKE_WAIT
+        return actions
+
+    def _make_way(self, peer_id: UUID, node: PeerNode) -> list[Action] | None:
+        """Forgets lost peers with one of the node's keys; None when a present one has it."""
+        actions: list[Action] = []
+        for other in list(self._peers.values()):
+            known = other.node
+            if known is None or other.id == peer_id:
+                continue
+            if known.public_key != node.public_key and known.disco_key != node.disco_key:
+                continue
+            if other.lost_at is None:
+                return None
+            del self._peers[other.id]
+            if other.installed and known.public_key != node.public_key:
+                actions.append(Remove(known.public_key))  # with the same key its session goes on
         return actions
 
     def receive_ready(self, peer_id: UUID) -> list[Action]:

@@ -1,8 +1,8 @@
-"""How the mesh reaches relays: a ladder of three rungs, each for networks that refuse the one before.
+"""How the mesh reaches relays: a ladder of three transports, each for networks that refuse the one before.
 
 `GET /derp` upgraded to DERP; a WebSocket, where proxies know no other upgrade; a stream carried by plain HTTPS
 requests, where every upgrade is stripped (our own relays only). One `RelayDialer` per node; it is the mesh's
-DerpDialer and LatencyProbe. A node stays on the rung that worked (derp-disco-stun section 2) until that one fails
+DerpDialer and LatencyProbe. A node stays on the transport that worked (derp-disco-stun section 2) until that one fails
 too; then the ladder is climbed from its foot again.
 """
 
@@ -13,23 +13,23 @@ from dataclasses import dataclass, field, replace
 
 import trio
 
-from coder.mesh.core.paths.derpmap import DEFAULT_DERP_PORT, DerpNode, DerpRegion
-from coder.mesh.drivers.transport import DerpTransport
+from coder.mesh.derp_map import DEFAULT_DERP_PORT, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError
+from coder.mesh.relay import DerpTransport
 from coder.net.errors import HttpError, NetError
 from coder.net.policy import DialPolicy, proxy_for
 from coder.net.websocket import is_stripped
 
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
-RUNGS = (UPGRADE, WEBSOCKET, STREAM)
+TRANSPORTS = (UPGRADE, WEBSOCKET, STREAM)
 RUNG_TIMEOUT = 4.0
-"""Seconds a rung has for its answer, and after that for the relay's first bytes: some proxies agree to an upgrade and
-then pass nothing. Two rungs fit into the ten seconds a connection may take."""
+"""Seconds a transport has for its answer, and after that for the relay's first bytes: some proxies agree to an
+upgrade and then pass nothing. Two transports fit into the ten seconds a connection may take."""
 
 
 @dataclass(slots=True)
-class Rung:
-    """One rung of one node, as far as it was tried."""
+class RelayTransport:
+    """One transport of one node, as far as it was tried."""
 
     name: str
     verdict: str = "not tried"
@@ -39,12 +39,14 @@ class Rung:
 @dataclass(slots=True)
 class _Ladder:
     at: str = UPGRADE
-    "The rung to begin at."
+    "The transport to begin at."
     reason: str = ""
     "Why it is not the first one."
     is_proven: bool = False
     "It has worked."
-    rungs: dict[str, Rung] = field(default_factory=lambda: {name: Rung(name) for name in RUNGS})
+    transports: dict[str, RelayTransport] = field(
+        default_factory=lambda: {name: RelayTransport(name) for name in TRANSPORTS}
+    )
 
 
 class RelayDialer:
@@ -59,13 +61,13 @@ class RelayDialer:
         self._ladders: dict[int, dict[str, _Ladder]] = {}
         "By region and node, the one that worked last at the end: nodes may be dialled side by side."
 
-    def rungs(self, region: int) -> list[Rung]:
-        """What is known of each rung to a region's node in use, from the first to the last."""
+    def transports(self, region: int) -> list[RelayTransport]:
+        """What is known of each transport to a region's node in use, from the first to the last."""
         ladders = list(self._ladders.get(region, {}).values())
         ladder = next(
             (ladder for ladder in reversed(ladders) if ladder.is_proven), ladders[0] if ladders else _Ladder()
         )
-        return list(ladder.rungs.values())
+        return list(ladder.transports.values())
 
     def via_proxy(self, region: DerpRegion, node: DerpNode) -> str:
         """The proxy connections to this node go through, without its password; empty for none."""
@@ -73,7 +75,7 @@ class RelayDialer:
         return shown_proxy(proxy_for(self._policy, origin.hostname or "", origin.scheme))
 
     def force_websockets(self, on: bool) -> None:
-        """The server's wish (manifest), for connections made from now on."""
+        """The server's spec (manifest), for connections made from now on."""
         self._force_websockets = on
 
     async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
@@ -87,9 +89,9 @@ class RelayDialer:
             ladder.at, ladder.reason = WEBSOCKET, "forced by configuration"
         try:
             transport = await self._climb_from(ladder, policy)
-        except (NetError, HttpError, _RungRefused) as error:
-            what = error.reason if isinstance(error, _RungRefused) else error.message
-            ladder.rungs[ladder.at].verdict = what
+        except (NetError, HttpError, _RelayTransportRefused) as error:
+            what = error.reason if isinstance(error, _RelayTransportRefused) else error.message
+            ladder.transports[ladder.at].verdict = what
             if ladder.at == STREAM or not ladder.is_proven:
                 ladder.at, ladder.reason, ladder.is_proven = UPGRADE, "", False
             raise RelayError(f"relay {region.region_code}: {what}") from error
@@ -97,36 +99,36 @@ class RelayDialer:
         return transport
 
     async def _climb_from(self, ladder: _Ladder, policy: DialPolicy) -> DerpTransport:
-        for rung in RUNGS[RUNGS.index(ladder.at) :]:
-            ladder.at = rung  # remembered even when we are cancelled here: the next attempt goes on from this rung
+        for kind in TRANSPORTS[TRANSPORTS.index(ladder.at) :]:
+            ladder.at = kind  # remembered even when we are cancelled here: the next attempt goes on from this transport
             try:
-                transport = await self._climb(rung, policy, ladder.reason)
-            except _RungRefused as error:
-                ladder.rungs[rung].verdict = ladder.reason = error.reason
-                if rung == STREAM:
+                transport = await self._climb(kind, policy, ladder.reason)
+            except _RelayTransportRefused as error:
+                ladder.transports[kind].verdict = ladder.reason = error.reason
+                if kind == STREAM:
                     raise
                 continue
-            ladder.rungs[rung].verdict, ladder.is_proven = "works", True
+            ladder.transports[kind].verdict, ladder.is_proven = "works", True
             return transport
-        raise AssertionError("the last rung returns or raises")
+        raise AssertionError("the last kind returns or raises")
 
-    async def _climb(self, rung: str, policy: DialPolicy, reason: str) -> DerpTransport:
+    async def _climb(self, kind: str, policy: DialPolicy, reason: str) -> DerpTransport:
         try:
-            if rung == UPGRADE:
+            if kind == UPGRADE:
                 return await self._upgrade(policy)
-            if rung == WEBSOCKET:
+            if kind == WEBSOCKET:
                 return await self._websocket(policy, reason)
             return await self._stream(policy, reason)
         except (HttpError, NetError) as error:
-            if rung != STREAM and is_stripped(error):
-                raise _RungRefused(_what_happened(rung, error)) from error
+            if kind != STREAM and is_stripped(error):
+                raise _RelayTransportRefused(_what_happened(kind, error)) from error
             raise
 
-    async def try_rung(self, region: DerpRegion, node: DerpNode, rung: str) -> DerpTransport:
-        """One rung by itself, whatever is known of the others. Raises RelayError with what is wrong with it."""
+    async def try_transport(self, region: DerpRegion, node: DerpNode, kind: str) -> DerpTransport:
+        """One transport by itself, whatever is known of the others. Raises RelayError with what is wrong with it."""
         try:
-            return await self._climb(rung, self._policy_of(region, node), "tried by itself")
-        except _RungRefused as error:
+            return await self._climb(kind, self._policy_of(region, node), "tried by itself")
+        except _RelayTransportRefused as error:
             raise RelayError(error.reason) from error
         except (NetError, HttpError) as error:
             raise RelayError(error.message) from error
@@ -165,7 +167,7 @@ class RelayDialer:
         stream, headers, leftover = await connect_upgrade(policy, "/derp", "DERP", timeout=RUNG_TIMEOUT)
         if headers.get("upgrade", "").lower() != "derp":
             await trio.aclose_forcefully(stream)
-            raise _RungRefused(f"the upgrade was answered as {headers.get('upgrade', 'nothing')!r}")
+            raise _RelayTransportRefused(f"the upgrade was answered as {headers.get('upgrade', 'nothing')!r}")
         return DerpTransport(stream, leftover or await _first_bytes(stream, UPGRADE))
 
     async def _websocket(self, policy: DialPolicy, reason: str) -> DerpTransport:
@@ -175,11 +177,11 @@ class RelayDialer:
         with trio.move_on_after(RUNG_TIMEOUT):
             socket = await connect_websocket(policy, "/derp", subprotocols=("derp",), carry=False)
         if socket is None:
-            raise _RungRefused(f"a WebSocket was not answered within {RUNG_TIMEOUT:g} s")
+            raise _RelayTransportRefused(f"a WebSocket was not answered within {RUNG_TIMEOUT:g} s")
         return DerpTransport(socket, await _first_bytes(socket, WEBSOCKET), reason, WEBSOCKET)
 
     async def _stream(self, policy: DialPolicy, reason: str) -> DerpTransport:
-        from coder.net.carrier import connect_carried
+        from coder.net.http_tunnel import connect_carried
 
         stream, _ = await connect_carried(policy, "/derp", "DERP")
         policy.learned.on_stripped(policy.origin.netloc, trio.current_time())
@@ -194,7 +196,7 @@ def _place(address: str, version: int) -> str:
         return "none"
 
 
-async def _first_bytes(stream: trio.abc.Stream, rung: str) -> bytes:
+async def _first_bytes(stream: trio.abc.Stream, kind: str) -> bytes:
     """What the relay says first. A relay always speaks first, so silence means that something swallows it."""
     data: bytes | bytearray = b""
     try:
@@ -209,16 +211,16 @@ async def _first_bytes(stream: trio.abc.Stream, rung: str) -> bytes:
     if data:
         return bytes(data)
     await trio.aclose_forcefully(stream)
-    raise _RungRefused(f"the {_TITLES[rung]} was accepted, but nothing came through it")
+    raise _RelayTransportRefused(f"the {_TITLES[kind]} was accepted, but nothing came through it")
 
 
 _TITLES = {UPGRADE: "upgrade to DERP", WEBSOCKET: "WebSocket", STREAM: "carried stream"}
 
 
-def _what_happened(rung: str, error: HttpError | NetError) -> str:
+def _what_happened(kind: str, error: HttpError | NetError) -> str:
     if isinstance(error, HttpError):
-        return f"the {_TITLES[rung]} was answered with status {error.status}"
-    return f"the {_TITLES[rung]} was not answered ({error.message})"
+        return f"the {_TITLES[kind]} was answered with status {error.status}"
+    return f"the {_TITLES[kind]} was not answered ({error.message})"
 
 
 def shown_proxy(proxy: str) -> str:
@@ -227,7 +229,7 @@ def shown_proxy(proxy: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}" if found else ""
 
 
-class _RungRefused(Exception):  # noqa: N818 - never leaves this file
+class _RelayTransportRefused(Exception):  # noqa: N818 - never leaves this file
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason

@@ -12,10 +12,8 @@ import trio
 
 from coder.base.log import get_logger
 from coder.base.secret import Secret
-from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
-from coder.mesh.drivers.derp_mesh import keep_meshed
-from coder.mesh.drivers.derp_server import DerpServer
-from coder.mesh.drivers.transport import DerpTransport
+from coder.mesh.derp_map import DerpNode, DerpRegion
+from coder.mesh.relay import DerpServer, DerpTransport, keep_meshed
 from coder.net.policy import DialPolicy
 from coder.tailnet.relay import RelayDialer
 

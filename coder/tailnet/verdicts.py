@@ -1,7 +1,7 @@
 """What is known of each way to a workspace, in words a person can act on. Pure: measuring is `network_check.py`'s.
 
-The rungs, best first: a direct UDP path, the relay by an upgrade, by a WebSocket, by plain requests; below them the
-API and its links, without which there is nothing.
+The transports, best first: a direct UDP path, the relay by an upgrade, by a WebSocket, by plain requests; below them
+the API and its links, without which there is nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MARKS: dict[State, str] = {"ok": "✔", "warning": "❗", "error": "✘", "skipp
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One rung."""
+    """One transport."""
 
     name: str
     "For programs: `api`, `links`, `relay-upgrade`, `relay-websocket`, `relay-stream`, `udp`, `direct`."
@@ -61,11 +61,11 @@ def api(*, url: str, proxy: str, latency_s: float | None, problem: str = "", hin
     return Verdict("api", "API", "ok", f"{url} answers, {through(proxy)}", latency_ms=took)
 
 
-def links(rung: str, problem: str = "", hint: str = "") -> Verdict:
-    """`rung`: how a link of ours got through (`websocket`, `stream`); empty when it did not."""
-    if rung == "websocket":
+def links(transport: str, problem: str = "", hint: str = "") -> Verdict:
+    """`transport`: how a link of ours got through (`websocket`, `stream`); empty when it did not."""
+    if transport == "websocket":
         return Verdict("links", "Links", "ok", "WebSockets get through")
-    if rung:
+    if transport:
         return Verdict(
             "links", "Links", "warning", "WebSockets do not get through; plain requests carry the links instead",
             "Let the reverse proxy or firewall in front of the server pass `Upgrade: websocket` on: it is faster.",
@@ -85,15 +85,17 @@ _RELAY_HINTS = {
 }
 
 
-def relay(rung: str, verdict: str, *, is_needed: bool, latency_s: float | None = None) -> Verdict:
-    """One rung of a relay; `verdict` as `RelayDialer` words it. `is_needed`: no rung above it works."""
-    title = _RELAY_TITLES[rung]
+def relay(transport: str, verdict: str, *, is_needed: bool, latency_s: float | None = None) -> Verdict:
+    """One transport of a relay; `verdict` as `RelayDialer` words it. `is_needed`: no transport above it works."""
+    title = _RELAY_TITLES[transport]
     if verdict == "works":
         took = None if latency_s is None else latency_s * 1000
-        return Verdict(f"relay-{rung}", title, "ok", "works", latency_ms=took)
+        return Verdict(f"relay-{transport}", title, "ok", "works", latency_ms=took)
     if verdict == "not tried":
-        return Verdict(f"relay-{rung}", title, "skipped", "not tried" if is_needed else "not needed")
-    return Verdict(f"relay-{rung}", title, "error" if rung == "stream" else "warning", verdict, _RELAY_HINTS[rung])
+        return Verdict(f"relay-{transport}", title, "skipped", "not tried" if is_needed else "not needed")
+    return Verdict(
+        f"relay-{transport}", title, "error" if transport == "stream" else "warning", verdict, _RELAY_HINTS[transport]
+    )
 
 
 def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping: str = "") -> Verdict:

@@ -10,8 +10,9 @@ from uuid import UUID
 from coder.base.config import Inputs, Option, Resolved, resolve
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.coderd.config import ServerConfig, check_config
-from coder.coderd.options import OPTIONS
+from coder.coderd.config.checks import check_config
+from coder.coderd.config.options import OPTIONS
+from coder.coderd.config.settings import ServerConfig
 
 _GROUP = "Workspace Proxy"
 OWN_OPTIONS = (
@@ -57,7 +58,7 @@ PROXY_OPTIONS = (*OWN_OPTIONS, *(option for option in OPTIONS if option.name in 
 
 _WITHOUT_EFFECT = frozenset(
     {
-        "disable_owner_workspace_access", "host_prefix_cookie", "log_stackdriver", "prometheus_enable", "trace",
+        "disable_owner_workspace_access", "host_prefix_cookie", "prometheus_enable", "trace",
         "trace_logs", "trace_honeycomb_api_key", "pprof_enable", "experiments",
     }
 )  # fmt: skip
@@ -85,12 +86,6 @@ def proxy_config(inputs: Inputs) -> ProxyConfig:
     values: dict[str, Any] = {name: resolved[name] for name in (_SHARED & known) - _WITHOUT_EFFECT}
     server = ServerConfig(**values)
     check_config(server)
-    if not server.access_url:
-        raise CoderError(
-            "bad_option",
-            "a workspace proxy needs to know under which address people reach it",
-            "Give it by --access-url or CODER_ACCESS_URL, such as https://sydney.example.com.",
-        )
     if resolved["derp_only"] and not server.derp_server_enable:
         raise CoderError("bad_option", "--derp-only with --derp-server-enable=false leaves nothing to do")
     return ProxyConfig(

@@ -13,9 +13,9 @@ import trio
 from coder.api.proxies import CryptoKey
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.services.app_tickets import KEY_FEATURE, TICKET_FEATURE
-from coder.coderd.services.signed_tokens import SigningKey, TokenRefused
-from coder.domain.zero import ZERO_TIME
+from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE
+from coder.coderd.services.foundation.signed_tokens import SigningKey, TokenRefused
+from coder.domain.foundation.zero import ZERO_TIME
 
 REFRESH = 600.0
 """Seconds between two looks at the server's keys, as its own processes look."""

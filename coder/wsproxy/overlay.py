@@ -11,9 +11,9 @@ from coder.api.proxies import RegisterWorkspaceProxyResponse
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.secret import Secret
-from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
-from coder.mesh.drivers.transport import DerpDialer, DerpTransport
+from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.mesh.node import NodeConfig, open_node
+from coder.mesh.relay import DerpDialer, DerpTransport
 from coder.net.errors import NetError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket

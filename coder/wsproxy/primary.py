@@ -1,4 +1,5 @@
-"""The server a proxy belongs to, and what the proxy may ask it (the server's half is `services/proxy_calls.py`)."""
+"""The server a proxy belongs to, and what the proxy may ask it (the server's half is
+`services/proxies/proxy_calls.py`)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from coder.api.proxies import (
 )
 from coder.api.struct import ApiStruct
 from coder.base.secret import Secret
-from coder.coderd.services.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
+from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy

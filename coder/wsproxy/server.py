@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,24 +20,25 @@ from coder.api.proxies import RegisterWorkspaceProxyResponse
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
-from coder.coderd.apps.door import AppDoor
-from coder.coderd.apps.keeper import DoorSettings
+from coder.coderd.apps.app_proxy import AppProxy
+from coder.coderd.apps.authorizer import AppProxySettings
 from coder.coderd.apps.upstream import keep_tidy
-from coder.coderd.http.errors import envelope_of
-from coder.coderd.http.listener import FrontDoor, open_listeners
-from coder.coderd.links.door import LinkTable, Upgrade, link_request, path_of, serve_link
-from coder.coderd.services.client_address import TrustedProxies
-from coder.mesh.core.crypto.keys import PrivateKey
-from coder.mesh.drivers.derp_server import DerpServer
+from coder.coderd.http.server.errors import envelope_of
+from coder.coderd.http.server.listener import HttpServer, open_listeners
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, path_of, serve_endpoint, upgrade_request
+from coder.coderd.services.foundation.client_address import TrustedProxies
+from coder.domain.access.route_scopes import PUBLIC
+from coder.mesh.keys import PrivateKey
+from coder.mesh.relay import DerpServer
 from coder.tailnet.relay_mesh import RelayMesh
+from coder.wsproxy.authorizer import RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig
-from coder.wsproxy.keeper import ProxyKeeper
+from coder.wsproxy.endpoints import handlers
 from coder.wsproxy.keys import KeyRing
-from coder.wsproxy.links import handlers
 from coder.wsproxy.overlay import run_node
 from coder.wsproxy.primary import Primary
 from coder.wsproxy.registration import Registration
-from coder.wsproxy.site import Site, response_headers
+from coder.wsproxy.site import ProxySite, response_headers
 from coder.wsproxy.world import ProxyWorld
 
 GOODBYE = 2.0
@@ -51,7 +52,7 @@ class RunningProxy:
     urls: tuple[str, ...]
     "Of its listeners."
     world: ProxyWorld
-    keeper: ProxyKeeper
+    authorizer: RemoteAppAuthorizer
 
 
 async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = print) -> None:
@@ -77,10 +78,11 @@ async def _tell_when_registered(world: ProxyWorld, announce: Callable[[str], Non
 async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> AsyncIterator[RunningProxy]:
     """A running proxy for the length of the block. Raises what `Registration.keep` does, whenever that happens."""
     async with Primary(config.primary_access_url, config.token) as primary:
-        world = _new_world(config, primary, clock or SystemClock())
-        keeper = ProxyKeeper(world)
-        door = _front_door(world, keeper)
         listeners = await open_listeners(config.server)
+        config = with_address(config, [url for url, _ in listeners])
+        world = _new_world(config, primary, clock or SystemClock())
+        authorizer = RemoteAppAuthorizer(world)
+        door = _front_door(world, authorizer)
         with single_failure():
             async with trio.open_nursery() as nursery:
                 await nursery.start(door.serve, [listener for _, listener in listeners], world.stopping)
@@ -88,13 +90,20 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
                 if not config.derp_only:
                     nursery.start_soon(world.keys.keep_fresh)
                     nursery.start_soon(keep_tidy, world.pool, world.stopping)
-                    nursery.start_soon(keeper.keep_judging)
-                    nursery.start_soon(keeper.keep_reporting)
+                    nursery.start_soon(authorizer.keep_judging)
+                    nursery.start_soon(authorizer.keep_reporting)
                 try:
-                    yield RunningProxy(tuple(url for url, _ in listeners), world, keeper)
+                    yield RunningProxy(tuple(url for url, _ in listeners), world, authorizer)
                 finally:
-                    await _close(world, keeper, door)
+                    await _close(world, authorizer, door)
                     nursery.cancel_scope.cancel()
+
+
+def with_address(config: ProxyConfig, listening: Sequence[str]) -> ProxyConfig:
+    """A proxy that was not told under which address people reach it is reached where it listens."""
+    if config.server.access_url or not listening:
+        return config
+    return replace(config, server=replace(config.server, access_url=listening[0]))
 
 
 def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorld:
@@ -104,12 +113,12 @@ def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorl
         primary=primary,
         registration=Registration(primary, config),
         keys=KeyRing(primary.crypto_keys, clock.now),
-        settings=DoorSettings.of(config.server, dashboard_url=primary.url, own_url=own_url),
+        settings=AppProxySettings.of(config.server, dashboard_url=primary.url, own_url=own_url),
         clock=clock,
     )
 
 
-async def _close(world: ProxyWorld, keeper: ProxyKeeper, door: FrontDoor) -> None:
+async def _close(world: ProxyWorld, authorizer: RemoteAppAuthorizer, door: HttpServer) -> None:
     world.stopping.set()
     with trio.CancelScope(shield=True):
         with trio.move_on_after(GOODBYE):
@@ -118,7 +127,7 @@ async def _close(world: ProxyWorld, keeper: ProxyKeeper, door: FrontDoor) -> Non
             world.relay.disconnect_all()
         await door.drained()
         with trio.move_on_after(GOODBYE):
-            await keeper.report()
+            await authorizer.report()
 
 
 async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
@@ -138,18 +147,18 @@ async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
     await world.registration.keep(on_answer)
 
 
-def _front_door(world: ProxyWorld, keeper: ProxyKeeper) -> FrontDoor:
-    table = LinkTable()
-    for pattern, handler in handlers(world, keeper):
-        table.add(pattern, handler)
+def _front_door(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServer:
+    table = EndpointTable()
+    for pattern, handler in handlers(world, authorizer):
+        table.add(pattern, handler, scope=PUBLIC)  # tickets are looked at inside
     proxies = TrustedProxies(world.config.server)
-    apps = None if world.config.derp_only else AppDoor(keeper)
+    apps = None if world.config.derp_only else AppProxy(authorizer)
 
     def claims(head: h11.Request) -> bool:
         return apps is not None and apps.claims(head)
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
-        request = link_request(head, remote_ip, secure)
+        request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, lambda name: request.headers.get(name, "")))
         ours = response_headers(world)
         if apps is not None and claims(head):
@@ -158,10 +167,10 @@ def _front_door(world: ProxyWorld, keeper: ProxyKeeper) -> FrontDoor:
         if found is None:  # the door asked the same table a moment ago
             raise LookupError(request.path)
         handler, params = found
-        await serve_link(world, handler, Upgrade(request, params, stream, trailing, ours), stream, envelope_of)
+        await serve_endpoint(world, handler, Upgrade(request, params, stream, trailing, ours), stream, envelope_of)
         return None
 
-    def is_link(head: h11.Request) -> bool:
+    def is_upgrade(head: h11.Request) -> bool:
         return claims(head) or table.find(path_of(head)) is not None
 
-    return FrontDoor(Site(world), is_link, open_link)
+    return HttpServer(ProxySite(world), is_upgrade, open_link)

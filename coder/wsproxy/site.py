@@ -14,7 +14,7 @@ from coder.api.builds import BuildInfoResponse
 from coder.api.errors import Response as Envelope
 from coder.api.health import ProxyHealthReport
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
-from coder.domain.policy import NIL
+from coder.domain.access.policy import NIL
 from coder.wsproxy.world import ProxyWorld
 
 Message = dict[str, Any]
@@ -46,7 +46,7 @@ def response_headers(world: ProxyWorld) -> list[tuple[str, str]]:
     return found
 
 
-class Site:
+class ProxySite:
     """The ASGI application."""
 
     def __init__(self, world: ProxyWorld) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import trio
 
 from coder.base.clock import Clock
-from coder.coderd.apps.keeper import DoorSettings
+from coder.coderd.apps.authorizer import AppProxySettings
 from coder.coderd.apps.upstream import AppPool
-from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.relay import DerpServer
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.keys import KeyRing
@@ -25,7 +25,7 @@ class ProxyWorld:
     primary: Primary
     registration: Registration
     keys: KeyRing
-    settings: DoorSettings
+    settings: AppProxySettings
     clock: Clock
     stopping: trio.Event = field(default_factory=trio.Event)
     agent_dialer: AgentDialer | None = None

@@ -75,3 +75,13 @@ def test_every_decision_is_in_the_index() -> None:
     folder = ROOT / "docs/decisions"
     listed = set(LINK.findall((folder / "README.md").read_text()))
     assert {path.name for path in folder.glob("*.md")} - {"README.md"} <= listed
+
+
+DECISIONS = sorted(path for path in (ROOT / "docs/decisions").glob("*.md") if path.name != "README.md")
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda path: path.stem)
+def test_decisions_say_since_when_they_hold_and_are_in_the_index(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    assert re.fullmatch(r"Status: (in force|replaced by \[[\w-]+\]\([\w-]+\.md\))\. Taken \d{4}-\d\d-\d\d\.", lines[2])
+    assert f"]({page.name})" in (page.parent / "README.md").read_text()

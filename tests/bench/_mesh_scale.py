@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.endpoint import Endpoint, PeerConfig
+from coder.mesh.core.endpoint import Endpoint, PeerParameters
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.wire.wireguard import RESPONSE_SIZE
@@ -60,7 +60,7 @@ class Hub:
 
     def add(self, key: PublicKey, number: int, now: float) -> None:
         address = b"\xfe" + bytes(7) + number.to_bytes(8, "big")
-        self.endpoint.set_peer(PeerConfig(key, NO_DISCO, (address,), 1, (), keepalive=True), now)
+        self.endpoint.set_peer(PeerParameters(key, NO_DISCO, (address,), 1, (), keepalive=True), now)
 
 
 class Spoke:

@@ -22,8 +22,8 @@ from uuid import UUID
 
 import trio
 
-from coder.coderd.store import postgres
-from coder.coderd.store.database import Database, open_database
+from coder.coderd.store.engine import postgres
+from coder.coderd.store.engine.database import Database, open_database
 from tests.bench._population import Population, connect_agents, populate, rename
 from tests.bench._requests import Client, cpu, family, resident
 from tests.bench._workspace import program

@@ -26,7 +26,7 @@ import trio
 
 from coder.provisionerd.executors.terraform import agent_scripts
 from coder.provisionerd.terraform import environment as env_of
-from coder.provisionerd.terraform.serving import serve_provider
+from coder.provisionerd.terraform.provider.serving import serve_provider
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.bench.first import ROOT, Place, build, end, note, prepare, row, rss, wait
 from tests.kit.provisioner_server import echo_archive

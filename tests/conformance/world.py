@@ -23,8 +23,8 @@ import trio
 
 from coder.base.config import Inputs
 from coder.base.secret import Secret
-from coder.coderd.config import server_config
-from coder.coderd.store.agents import get_agent
+from coder.coderd.config.reading import server_config
+from coder.coderd.store.agents.agents import get_agent
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.conformance.bodies import BODIES, PREPARATIONS
@@ -425,12 +425,12 @@ class Populated:
         agent_id, token = UUID(await self.thing(who, "workspaceagent")), await self.agent_token(who)
         workspace = {"id": await self.thing(who, "workspace")}
         with tempfile.TemporaryDirectory() as folder:
-            scene = AgentWorld(self.world, workspace, agent_id, token)
-            async with running_agent(scene, DialPolicy(self.world.url), Path(folder)):
+            view_context = AgentWorld(self.world, workspace, agent_id, token)
+            async with running_agent(view_context, DialPolicy(self.world.url), Path(folder)):
                 yield
 
             async def gone() -> bool:
-                return bool((await scene.agent())["status"] != "connected")
+                return bool((await view_context.agent())["status"] != "connected")
 
             await eventually(gone)  # later calls must find it away, not dial it
 

@@ -19,17 +19,17 @@ def parsers() -> set[str]:
     """`path:name` of every function whose name says that it takes bytes from strangers."""
     found = set()
 
-    def visit(node: ast.AST, inside: list[str], place: str) -> None:
+    def proxy_request(node: ast.AST, inside: list[str], place: str) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ClassDef):
-                visit(child, [*inside, child.name], place)
+                proxy_request(child, [*inside, child.name], place)
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and child.name.endswith(MARK):
                 found.add(f"{place}:{'.'.join([*inside, child.name])}")
 
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
         if MARK in text:
-            visit(ast.parse(text), [], path.relative_to(SOURCE).as_posix())
+            proxy_request(ast.parse(text), [], path.relative_to(SOURCE).as_posix())
     return found
 
 

@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 from coder.rpc import drpc, yamux
 
 frames = st.builds(
-    lambda kind, flags, stream, body: yamux.encode_frame(yamux.Frame(kind, flags, stream, len(body), body)),
+    lambda kind, flags, stream, body: yamux.encode_frame(yamux.YamuxFrame(kind, flags, stream, len(body), body)),
     st.just(yamux.FrameType.DATA),
     st.integers(0, 15).map(yamux.Flag),
     st.integers(0, 9),
     st.binary(max_size=40),
 ) | st.builds(
-    lambda kind, flags, stream, length: yamux.encode_frame(yamux.Frame(kind, flags, stream, length)),
+    lambda kind, flags, stream, length: yamux.encode_frame(yamux.YamuxFrame(kind, flags, stream, length)),
     st.sampled_from([yamux.FrameType.WINDOW_UPDATE, yamux.FrameType.PING, yamux.FrameType.GO_AWAY]),
     st.integers(0, 15).map(yamux.Flag),
     st.integers(0, 9),
     st.integers(0, 2**32 - 1),
 )
 packets = st.builds(
-    drpc.Packet, st.sampled_from(drpc.Kind), st.integers(1, 4), st.integers(1, 9), st.binary(max_size=30)
+    drpc.DrpcPacket, st.sampled_from(drpc.PacketKind), st.integers(1, 4), st.integers(1, 9), st.binary(max_size=30)
 )
 
 
@@ -53,7 +53,7 @@ def test_yamux_raises_its_own_error_only(parts, sizes):
 @given(st.lists(packets.map(drpc.encode_packet) | st.binary(max_size=30)), st.lists(st.integers(0, 20)))
 @settings(max_examples=300, deadline=None)
 def test_drpc_raises_its_own_error_only(parts, sizes):
-    call = drpc.Call()
+    call = drpc.IncomingCall()
     try:
         for chunk in cut(b"".join(parts), sizes):
             list(call.receive_untrusted(chunk))
@@ -64,7 +64,7 @@ def test_drpc_raises_its_own_error_only(parts, sizes):
 @given(st.lists(st.binary(max_size=200_000), max_size=4), st.lists(st.integers(0, 70_000)))
 @settings(max_examples=60, deadline=None)
 def test_packets_survive_any_cutting(bodies, sizes):
-    sent = [drpc.Packet(drpc.Kind.MESSAGE, 1, number + 1, body) for number, body in enumerate(bodies)]
+    sent = [drpc.DrpcPacket(drpc.PacketKind.MESSAGE, 1, number + 1, body) for number, body in enumerate(bodies)]
     reader = drpc.PacketReader()
     received = []
     for chunk in cut(b"".join(map(drpc.encode_packet, sent)), sizes):

@@ -35,7 +35,7 @@ OPTIONS = st.builds(
     sack_permitted=st.booleans(),
     timestamps=st.none() | st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)),
     sack=st.just(()),
-    neighbour=st.none() | st.integers(0, 0xFFFF),
+    same_stack=st.none() | st.integers(0, 0xFFFF),
 )
 
 
@@ -91,10 +91,10 @@ def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -
             options=options,
         )
         puppet.advance(0.3)
-        flight = socket.flight
+        flight = socket.recovery.scoreboard
         assert flight.sacked == sum(run.end - run.start for run in flight.runs if run.sacked)
         assert flight.lost == sum(run.end - run.start for run in flight.runs if run.lost)
-        assert socket.rx.unread + socket.rx.waiting <= socket.host.settings.receive_buffer
+        assert socket.receiver.rx.unread + socket.receiver.rx.waiting <= socket.host.settings.receive_buffer
         if socket.closed:
             break
 

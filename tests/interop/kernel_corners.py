@@ -16,8 +16,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from coder.mesh.core.stack.connection import MASK
 from coder.mesh.core.stack.interface import TcpSocket
+from coder.mesh.core.stack.tcp.sequence import MASK
 from coder.mesh.core.wire import ip, tcp
 from tests.interop.kernel_peer import KERNEL, OURS, Driver, Pump, kernel_side
 
@@ -138,9 +138,9 @@ def zero_windows(driver: Corners) -> dict[str, bool]:
     kernel, ours = meet(driver, 7301, receive_buffer=8192)
     pump = Pump(ours, data)
     driver.do(lambda: pump.step(ours))
-    until(lambda: ours.snd_wnd == 0, "the kernel's window closed")
+    until(lambda: ours.sender.snd_wnd == 0, "the kernel's window closed")
     time.sleep(0.6)
-    waited = ours.snd_wnd == 0 and ours.error is None
+    waited = ours.sender.snd_wnd == 0 and ours.error is None
     got = kernel_side(kernel, b"")
     answers = {"their zero window": waited and got == hashlib.sha256(data).hexdigest()}
 
@@ -189,14 +189,14 @@ def challenges(driver: Corners) -> dict[str, bool]:
     """RFC 5961: a reset and a SYN that only lie in the window are answered by an acknowledgement, and nothing ends."""
     kernel, ours = meet(driver, 7501)
     their_port = kernel.getsockname()[1]
-    reset = tcp.Segment(their_port, 7501, (ours.rx.next + 10) & MASK, 0, tcp.RST, 0)
+    reset = tcp.Segment(their_port, 7501, (ours.receiver.rx.next + 10) & MASK, 0, tcp.RST, 0)
     packet = whole(KERNEL.packed, OURS.packed, reset)
     before = len(driver.seen_out)
     driver.do(lambda: (driver.seen_out.clear(), driver.stack.input_batch([packet], time.monotonic())))
     until(lambda: driver.seen_out, f"our challenge ({before})")
     flags = tcp.parse_untrusted(driver.seen_out[-1], 40).flags
     answers = {"our challenge": flags == tcp.ACK and converse(driver, kernel, ours)}
-    syn = tcp.Segment(7501, their_port, (ours.snd_nxt + 10) & MASK, 0, tcp.SYN, 1000)
+    syn = tcp.Segment(7501, their_port, (ours.sender.snd_nxt + 10) & MASK, 0, tcp.SYN, 1000)
     driver.do(lambda: (driver.seen_in.clear(), Driver.put(driver, whole(OURS.packed, KERNEL.packed, syn))))
     until(lambda: driver.seen_in, "the kernel's challenge")
     flags = tcp.parse_untrusted(driver.seen_in[0], 40).flags

@@ -281,7 +281,7 @@ def datagrams(driver: Driver) -> dict[str, object]:
         answers["unreachable"] = True
     replies: list[object] = []
     got = threading.Event()
-    driver.stack.on_notice = lambda notice: (replies.append(notice), got.set())[0]
+    driver.stack.set_event_hook(lambda event: (replies.append(event), got.set())[0])
     driver.call(lambda: driver.stack.icmp_echo(KERNEL.packed, 7, 1, b"abc"))
     answers["kernel_answers_ping"] = got.wait(5) and type(replies[0]).__name__ == "EchoReply"
     return answers

@@ -104,9 +104,9 @@ async def dial_link(world: World, path: str, *, token: str) -> WebSocketStream:
 
 
 @contextlib.asynccontextmanager
-async def connected_agent(scene: AgentWorld, *, version: str = "2.10") -> AsyncIterator[FakeAgent]:
+async def connected_agent(view_context: AgentWorld, *, version: str = "2.10") -> AsyncIterator[FakeAgent]:
     """An agent on the wire."""
     path = f"/api/v2/workspaceagents/me/rpc?version={version}&role=agent"
-    websocket = await dial_link(scene.world, path, token=scene.token)
+    websocket = await dial_link(view_context.world, path, token=view_context.token)
     async with open_session(websocket, role="client") as session:
         yield FakeAgent(session, websocket)

@@ -30,11 +30,11 @@ import trio
 from coder.base.clock import Clock
 from coder.base.secret import Secret
 from coder.coderd.app import RunningServer, open_server
-from coder.coderd.config import ServerConfig
-from coder.coderd.services.context import Context
-from coder.coderd.store import postgres
-from coder.coderd.store.database import LoopThread, open_database
-from coder.coderd.store.migrate import migrate
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.foundation.context import Context
+from coder.coderd.store.engine import postgres
+from coder.coderd.store.engine.database import LoopThread, open_database
+from coder.coderd.store.engine.migrate import migrate
 
 FIRST_USER = {"email": "a@b.c", "username": "admin", "name": "", "password": "SomeSecure123!", "trial": False}
 _counter = itertools.count()
@@ -172,14 +172,16 @@ class World:
         self.client.cookies.clear()
         return str(answer.json()["session_token"])
 
-    async def member(self, name: str = "", roles: list[str] | None = None) -> tuple[str, str]:
-        """A new user in the default organization: (user id, session token)."""
+    async def member(
+        self, name: str = "", roles: list[str] | None = None, organizations: list[str] | None = None
+    ) -> tuple[str, str]:
+        """A new user, in the default organization unless others are named: (user id, session token)."""
         name = name or f"member{uuid4().hex[:8]}"
         body = {
             "email": f"{name}@b.c",
             "username": name,
             "password": FIRST_USER["password"],
-            "organization_ids": [self.organization_id],
+            "organization_ids": organizations or [self.organization_id],
         }
         created = await self.post("/api/v2/users", body)
         assert created.status_code == 201, created.text

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.endpoint import Endpoint, PeerConfig
+from coder.mesh.core.endpoint import Endpoint, PeerParameters
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.probing import PingAnswered
-from coder.mesh.core.paths.selector import State
+from coder.mesh.core.paths.selector import PathState
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.wire import ip
 from coder.mesh.core.wire.batch import Batch, TxBuf
@@ -101,14 +101,14 @@ class Machine:
         self.answers: list[tuple[PingAnswered, int]] = []
         self.wanted = 0
         self.alive: list[PublicKey] = []
-        self.paths: list[tuple[State, Address | None]] = []
+        self.paths: list[tuple[PathState, Address | None]] = []
         self.sent_udp = 0
         self.sent_relay = 0
         self.relay_is_long = False
         self.refuses_beyond = 1 << 16
         "Bytes of the largest datagram its operating system sends."
 
-    def config(self, **changes: Any) -> PeerConfig:
+    def config(self, **changes: Any) -> PeerParameters:
         values: dict[str, Any] = {
             "public_key": self.key,
             "disco_key": self.endpoint.disco_key,
@@ -116,7 +116,7 @@ class Machine:
             "home_derp": REGION,
             "endpoints": (self.udp_address,),
         }
-        return PeerConfig(**(values | changes))
+        return PeerParameters(**(values | changes))
 
     def packet(self, to: Machine, text: bytes) -> bytes:
         return ip.header(59, self.overlay, to.overlay, len(text)) + text
@@ -157,7 +157,7 @@ class Machine:
     def peer_alive(self, peer: PublicKey) -> None:
         self.alive.append(peer)
 
-    def path_changed(self, peer: PublicKey, state: State, address: Address | None) -> None:
+    def path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
         self.paths.append((state, address))
 
 
@@ -227,5 +227,5 @@ def acquainted(world: World, *, real: bool = False, **changes: Any) -> tuple[Mac
     return one, two
 
 
-def state(machine: Machine, of: Machine) -> State:
+def state(machine: Machine, of: Machine) -> PathState:
     return machine.endpoint.peers[of.key].paths.selector.state

@@ -83,8 +83,8 @@ JAR = CookieJar(THEIRS.public)
 JAR.sign(b"message", 0.0)
 
 
-def _response(data: bytes) -> wireguard.Response:
-    return wireguard.Response(1, HANDSHAKER.pending_index or 0, *_cut(data, 32, 16))
+def _response(data: bytes) -> wireguard.HandshakeResponse:
+    return wireguard.HandshakeResponse(1, HANDSHAKER.pending_index or 0, *_cut(data, 32, 16))
 
 
 def _initiation(data: bytes) -> wireguard.Initiation:
@@ -122,19 +122,19 @@ def _device(data: bytes) -> object:
 
 
 def _signed_message(data: bytes) -> object:
-    from coder.coderd.services.signed_message import open_untrusted
+    from coder.coderd.services.agents.signed_message import open_untrusted
 
     return open_untrusted(data)
 
 
 def _certificate(data: bytes) -> object:
-    from coder.coderd.services.signed_message import certificate_untrusted
+    from coder.coderd.services.agents.signed_message import certificate_untrusted
 
     return certificate_untrusted(data)
 
 
 def _message_refused() -> type[Exception]:
-    from coder.coderd.services.signed_message import MessageRefused
+    from coder.coderd.services.agents.signed_message import MessageRefused
 
     return MessageRefused
 
@@ -228,7 +228,7 @@ def _port_mapping(data: bytes) -> object:
 
 PORT_WANTED = portmap.PcpMap(TX, "192.0.2.1", 9, 60).encode()
 PORT_MAPPED = portmap.PcpMapped(0, 60, 1, TX, 9, ("192.0.2.1", 9)).encode()
-RESPONSE = stun.BindingResponse(TX, address.Endpoint("192.0.2.1", 9)).encode()
+RESPONSE = stun.BindingResponse(TX, address.UdpAddress("192.0.2.1", 9)).encode()
 SEGMENT = tcp.Segment(1, 2, 3, 4, tcp.ACK, 5, tcp.Options(1220, 7, True, (1, 2), ((3, 4),)), b"data").encode()
 PACKET = ip.header(6, A, B, len(SEGMENT)) + SEGMENT
 DATAGRAM = udp.Datagram(1, 2, b"data").encode(A, B)[ip.HEADER_SIZE :]
@@ -236,7 +236,7 @@ ECHO = icmp.Message(icmp.ECHO_REQUEST, 0, 1, b"data").body_bytes()
 QUOTE = (
     ip4._header(1, b"\x0a\0\0\1", b"\x0a\0\0\2", 56, 0, 0) + icmp.Message(3, 4, 1280, b"\x45" + bytes(47)).body_bytes()
 )
-PING = disco.Ping(TX, OURS.public, 44)
+PING = disco.DiscoPing(TX, OURS.public, 44)
 
 MESH = {
     "core/crypto/box.py:SharedBox.open_untrusted": Harness(
@@ -285,7 +285,7 @@ MESH = {
         _text(address.parse_endpoint_untrusted), (WireError,), [b"192.0.2.1:80", b"[2001:db8::1]:80"]
     ),
     "core/wire/derp.py:FrameReader.feed_untrusted": Harness(
-        _frames, (WireError,), [derp.encode_send_packet(OURS.public, b"data"), derp.Pong(bytes(8)).encode()]
+        _frames, (WireError,), [derp.encode_send_packet(OURS.public, b"data"), derp.DerpPong(bytes(8)).encode()]
     ),
     "core/wire/derp.py:parse_untrusted": Harness(
         lambda d: derp.parse_untrusted(d[0] if d else 0, d[1:]), (WireError,), [b"\x08" + bytes(33)]
@@ -307,7 +307,9 @@ MESH = {
         lambda d: disco.open_untrusted(BOX, d), (WireError,), [disco.seal(BOX, OURS.public, NONCE, PING)]
     ),
     "core/wire/disco.py:parse_untrusted": Harness(
-        disco.parse_untrusted, (WireError,), [PING.encode(), disco.CallMeMaybe((address.Endpoint("::1", 1),)).encode()]
+        disco.parse_untrusted,
+        (WireError,),
+        [PING.encode(), disco.CallMeMaybe((address.UdpAddress("::1", 1),)).encode()],
     ),
     "core/wire/icmp.py:parse_untrusted": Harness(icmp.parse_untrusted, (WireError,), [ECHO]),
     "core/wire/ip.py:parse_untrusted": Harness(ip.parse_untrusted, (WireError,), [PACKET]),
@@ -323,7 +325,7 @@ MESH = {
         stun.parse_request_untrusted, (WireError,), [stun.BindingRequest(TX).encode()]
     ),
     "core/wire/stun.py:answer_anybody_untrusted": Harness(
-        lambda data: stun.answer_anybody_untrusted(data, address.Endpoint("192.0.2.1", 9)),
+        lambda data: stun.answer_anybody_untrusted(data, address.UdpAddress("192.0.2.1", 9)),
         (WireError,),
         [stun.BindingRequest(TX).encode()],
     ),
@@ -350,7 +352,7 @@ def _yamux(data: bytes) -> None:
 
 
 def _drpc(data: bytes) -> None:
-    list(drpc.Call().receive_untrusted(data))
+    list(drpc.IncomingCall().receive_untrusted(data))
 
 
 def _node(data: bytes) -> object:
@@ -362,7 +364,7 @@ def _node(data: bytes) -> object:
 
 
 def _coordinate(data: bytes) -> object:
-    from coder.coderd.services.coordinator import request_from_proto_untrusted
+    from coder.coderd.services.network.coordinator import request_from_proto_untrusted
     from coder.rpc.proto import tailnet_pb2
 
     request = tailnet_pb2.CoordinateRequest()
@@ -371,47 +373,49 @@ def _coordinate(data: bytes) -> object:
 
 
 def _raw_uuid(data: bytes) -> object:
-    from coder.coderd.services.coordinator import _uuid_untrusted
+    from coder.coderd.services.network.coordinator import _uuid_untrusted
 
     return _uuid_untrusted(data)
 
 
-FRAME = yamux.encode_frame(yamux.Frame(yamux.FrameType.DATA, yamux.Flag(1), 1, 4, b"data"))
-CALL = drpc.encode_packet(drpc.Packet(drpc.Kind.INVOKE, 1, 1, b"/name"))
+FRAME = yamux.encode_frame(yamux.YamuxFrame(yamux.FrameType.DATA, yamux.Flag(1), 1, 4, b"data"))
+CALL = drpc.encode_packet(drpc.DrpcPacket(drpc.PacketKind.INVOKE, 1, 1, b"/name"))
 
 LINKS = {
     "rpc/drpc.py:PacketReader.receive_untrusted": Harness(
         lambda d: list(drpc.PacketReader().receive_untrusted(d)), (drpc.DrpcError,), [CALL]
     ),
-    "rpc/drpc.py:Call.receive_untrusted": Harness(_drpc, (drpc.DrpcError,), [CALL]),
-    "rpc/yamux.py:FrameReader.receive_untrusted": Harness(
-        lambda d: list(yamux.FrameReader().receive_untrusted(d)), (yamux.YamuxError,), [FRAME]
+    "rpc/drpc.py:IncomingCall.receive_untrusted": Harness(_drpc, (drpc.DrpcError,), [CALL]),
+    "rpc/yamux.py:YamuxFrameReader.receive_untrusted": Harness(
+        lambda d: list(yamux.YamuxFrameReader().receive_untrusted(d)), (yamux.YamuxError,), [FRAME]
     ),
     "rpc/yamux.py:Yamux.receive_untrusted": Harness(_yamux, (yamux.YamuxError,), [FRAME]),
     "tailnet/controller.py:node_from_proto_untrusted": Harness(
         _node, (), [OURS.public.binary + b"discokey:" + bytes(OURS.public).hex().encode()]
     ),
-    "coderd/services/coordinator.py:request_from_proto_untrusted": Harness(_coordinate, (ValueError,), [bytes(16)]),
-    "coderd/services/coordinator.py:_uuid_untrusted": Harness(_raw_uuid, (ValueError,), [bytes(16)]),
+    "coderd/services/network/coordinator.py:request_from_proto_untrusted": Harness(
+        _coordinate, (ValueError,), [bytes(16)]
+    ),
+    "coderd/services/network/coordinator.py:_uuid_untrusted": Harness(_raw_uuid, (ValueError,), [bytes(16)]),
 }
 
 # -- the server and the provisioner ----------------------------------------------------------------------------------
 
 
 def _agent_uuid(data: bytes) -> object:
-    from coder.coderd.services.agent_reports import uuid_untrusted
+    from coder.coderd.services.agents.agent_reports import uuid_untrusted
 
     return uuid_untrusted(data)
 
 
 def _agent_address(text: str) -> object:
-    from coder.coderd.services.agent_reports import address_untrusted
+    from coder.coderd.services.agents.agent_reports import address_untrusted
 
     return address_untrusted(text)
 
 
 def _safe_name(text: str) -> object:
-    from coder.coderd.services import archives
+    from coder.coderd.services.templates import archives
 
     try:
         return archives.safe_name_untrusted(text)
@@ -421,7 +425,7 @@ def _safe_name(text: str) -> object:
 
 def _token(name: str) -> Call:
     def call(text: str) -> object:
-        from coder.coderd.services import signed_tokens
+        from coder.coderd.services.foundation import signed_tokens
 
         try:
             return getattr(signed_tokens, name)(text)
@@ -433,7 +437,7 @@ def _token(name: str) -> Call:
 
 def _without_waiting(read: Callable[[Any], Any], *refusals: type[Exception]) -> object:
     """Without a database: the key is the part's answer, and the coroutine of `read(context)` never waits."""
-    from coder.coderd.services.signed_tokens import SigningKey
+    from coder.coderd.services.foundation.signed_tokens import SigningKey
 
     class Keys:
         async def find(self, _feature: str, _id: str) -> SigningKey:
@@ -455,22 +459,31 @@ def _without_waiting(read: Callable[[Any], Any], *refusals: type[Exception]) -> 
     raise AssertionError("it waited")
 
 
-def _resume(text: str) -> object:
-    from coder.coderd.services import resume_tokens
-    from coder.coderd.services.errors import Unauthenticated
+def _node_keys(data: bytes) -> object:
+    from coder.coderd.services.network.node_keys import keys_of_untrusted
 
-    return _without_waiting(lambda ctx: resume_tokens.read_untrusted(ctx, text), Unauthenticated)
+    return keys_of_untrusted(data)
+
+
+def _resume(text: str) -> object:
+    from uuid import UUID
+
+    from coder.coderd.services.foundation.errors import Unauthenticated
+    from coder.coderd.services.network import resume_tokens
+
+    caller = resume_tokens.ResumeBinding(UUID(int=1), "session")
+    return _without_waiting(lambda ctx: resume_tokens.read_untrusted(ctx, text, caller), Unauthenticated)
 
 
 def _ticket(text: str) -> object:
-    from coder.coderd.services import app_tokens
-    from coder.coderd.services.signed_tokens import TokenRefused
+    from coder.coderd.services.apps import app_tokens
+    from coder.coderd.services.foundation.signed_tokens import TokenRefused
 
     return _without_waiting(lambda ctx: app_tokens.read_ticket_untrusted(ctx, text), TokenRefused)
 
 
 def _tickets(text: str) -> object:
-    from coder.coderd.services import app_tokens
+    from coder.coderd.services.apps import app_tokens
 
     wanted: Any = None
     return _without_waiting(lambda ctx: app_tokens.find_ticket_untrusted(ctx, text.split(" "), wanted))
@@ -479,20 +492,20 @@ def _tickets(text: str) -> object:
 def _terminal_ticket(text: str) -> object:
     from uuid import UUID
 
-    from coder.coderd.services import applications
+    from coder.coderd.services.apps import applications
 
     return _without_waiting(lambda ctx: applications.opens_terminal(ctx, text, UUID(int=1)))
 
 
 def _sealed_key(text: str) -> object:
-    from coder.coderd.services import app_tokens
-    from coder.coderd.services.signed_tokens import TokenRefused
+    from coder.coderd.services.apps import app_tokens
+    from coder.coderd.services.foundation.signed_tokens import TokenRefused
 
     return _without_waiting(lambda ctx: app_tokens.open_key_untrusted(ctx, text), TokenRefused)
 
 
 def _daemon_report(data: bytes) -> object:
-    from coder.coderd.services import daemon_health
+    from coder.coderd.services.provisioning import daemon_health
 
     return daemon_health._read_report_untrusted(data)
 
@@ -519,13 +532,13 @@ def _template_file(data: bytes) -> object:
 
 
 def _push_key(text: str) -> object:
-    from coder.domain import web_push
+    from coder.domain.events import web_push
 
     return web_push.decode_key_untrusted(text, 16)
 
 
 def _push_point(data: bytes) -> None:
-    from coder.domain import web_push
+    from coder.domain.events import web_push
 
     web_push.check_point_untrusted(data)
 
@@ -546,7 +559,7 @@ def _hcl(name: str) -> Call:
 
 
 def _grpc(data: bytes) -> None:
-    from coder.provisionerd.terraform.grpc import GrpcServer
+    from coder.provisionerd.terraform.provider.grpc import GrpcServer
 
     server = GrpcServer(lambda _path, _body: b"")
     server.take_output()
@@ -562,7 +575,7 @@ def _unpack(data: bytes) -> object:
 
 
 def _template_files(data: bytes) -> object:
-    from coder.coderd.services.template_files import unpack_untrusted
+    from coder.coderd.services.templates.template_sources import unpack_untrusted
 
     return unpack_untrusted(data)
 
@@ -612,27 +625,32 @@ REST = {
     "agent/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
     ),
-    "coderd/services/signed_message.py:certificate_untrusted": Harness(
+    "coderd/services/agents/signed_message.py:certificate_untrusted": Harness(
         _certificate, (_message_refused(),), [_sample_certificate()]
     ),
-    "coderd/services/signed_message.py:open_untrusted": Harness(
+    "coderd/services/agents/signed_message.py:open_untrusted": Harness(
         _signed_message, (_message_refused(),), [_signed_sample()]
     ),
-    "coderd/services/agent_reports.py:uuid_untrusted": Harness(_agent_uuid, (CoderError,), [bytes(16)]),
-    "coderd/services/agent_reports.py:address_untrusted": Harness(_text(_agent_address), (), [b"192.0.2.1", b"::1"]),
-    "coderd/services/archives.py:safe_name_untrusted": Harness(_text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]),
-    "coderd/services/template_files.py:unpack_untrusted": Harness(_template_files, (), [_tar()]),
-    "coderd/services/signed_tokens.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
-    "coderd/services/signed_tokens.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
-    "coderd/services/resume_tokens.py:read_untrusted": Harness(_text(_resume), (), [TOKEN]),
-    "coderd/services/app_tickets.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
-    "coderd/services/app_tickets.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
-    "coderd/services/app_tickets.py:opens_terminal_untrusted": Harness(_text(_terminal_ticket), (), [TOKEN]),
-    "coderd/services/app_tickets.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
-    "coderd/services/app_tokens.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
-    "coderd/services/app_tokens.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
-    "coderd/services/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
-    "coderd/services/daemon_health.py:_read_report_untrusted": Harness(
+    "coderd/services/agents/agent_reports.py:uuid_untrusted": Harness(_agent_uuid, (CoderError,), [bytes(16)]),
+    "coderd/services/agents/agent_reports.py:address_untrusted": Harness(
+        _text(_agent_address), (), [b"192.0.2.1", b"::1"]
+    ),
+    "coderd/services/templates/archives.py:safe_name_untrusted": Harness(
+        _text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]
+    ),
+    "coderd/services/templates/template_sources.py:unpack_untrusted": Harness(_template_files, (), [_tar()]),
+    "coderd/services/foundation/signed_tokens.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
+    "coderd/services/foundation/signed_tokens.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
+    "coderd/services/network/node_keys.py:keys_of_untrusted": Harness(_node_keys, (), [b"\x0a\x02ab"]),
+    "coderd/services/network/resume_tokens.py:read_untrusted": Harness(_text(_resume), (), [TOKEN]),
+    "coderd/services/apps/app_tickets.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
+    "coderd/services/apps/app_tickets.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
+    "coderd/services/apps/app_tickets.py:opens_terminal_untrusted": Harness(_text(_terminal_ticket), (), [TOKEN]),
+    "coderd/services/apps/app_tickets.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
+    "coderd/services/apps/app_tokens.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
+    "coderd/services/apps/app_tokens.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
+    "coderd/services/apps/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
+    "coderd/services/provisioning/daemon_health.py:_read_report_untrusted": Harness(
         _daemon_report, (ValueError,), [b'{"version":"1"}']
     ),
     "domain/hcl/json_syntax.py:native_syntax_untrusted": Harness(
@@ -645,14 +663,16 @@ REST = {
         _text(_yaml), (CoderError,), [b"a: &x [1, yes, 0x1f, 2020-01-01]\nb: {<<: {c: *x}, d: !!str 5}\n"]
     ),
     "domain/rendering/sources.py:_parse_untrusted": Harness(_template_file, (CoderError,), [JSON_HCL]),
-    "domain/web_push.py:decode_key_untrusted": Harness(_text(_push_key), (ValueError,), [b"AAECAwQFBgcICQoLDA0ODw"]),
-    "domain/web_push.py:check_point_untrusted": Harness(_push_point, (ValueError,), [b"\x04" + bytes(64)]),
+    "domain/events/web_push.py:decode_key_untrusted": Harness(
+        _text(_push_key), (ValueError,), [b"AAECAwQFBgcICQoLDA0ODw"]
+    ),
+    "domain/events/web_push.py:check_point_untrusted": Harness(_push_point, (ValueError,), [b"\x04" + bytes(64)]),
     "agent/ssh/negotiation.py:encryption_untrusted": Harness(_ciphers, (), [KEXINIT]),
     "domain/hcl/parser.py:parse_file_untrusted": Harness(_hcl("parse_file_untrusted"), (CoderError,), [HCL]),
     "domain/hcl/parser.py:parse_expression_untrusted": Harness(
         _hcl("parse_expression_untrusted"), (CoderError,), [b'[for x in y : upper("${x}")]', b"a ? b : c[*].d"]
     ),
-    "provisionerd/terraform/grpc.py:GrpcServer.receive_untrusted": Harness(_grpc, (CoderError,), [HTTP2]),
+    "provisionerd/terraform/provider/grpc.py:GrpcServer.receive_untrusted": Harness(_grpc, (CoderError,), [HTTP2]),
     "provisionerd/archive.py:unpack_untrusted": Harness(_unpack, (CoderError,), [_tar()]),
 }
 

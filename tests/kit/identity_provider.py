@@ -42,6 +42,9 @@ class IdentityProvider:
     user_code: str = "ABCD-EFGH"
     device_code: str = "dc"
     interval: int = 1
+    key_id: str = KEY_ID
+    conforms: bool = False
+    "Names what OpenID Discovery requires of a provider, whereupon clients bind id tokens to their conversations."
     granted: int = 0
     github: dict[str, Any] = field(default_factory=dict)
     "Answers of GitHub's API by path, for a server whose enterprise URL is this one."
@@ -53,7 +56,7 @@ class IdentityProvider:
     def id_token(self) -> str:
         now = int(time.time())
         claims = {"iss": self.url, "aud": self.audience, "iat": now, "exp": now + 3600, **self.claims}
-        return jwt.encode(claims, self.signing_key or self.key, algorithm="RS256", headers={"kid": KEY_ID})
+        return jwt.encode(claims, self.signing_key or self.key, algorithm="RS256", headers={"kid": self.key_id})
 
     def answer(self, path: str, form: dict[str, str]) -> tuple[int, Any]:
         """(status, JSON) of one request."""
@@ -64,10 +67,11 @@ class IdentityProvider:
                 "token_endpoint": f"{self.url}/token",
                 "jwks_uri": f"{self.url}/jwks",
                 "userinfo_endpoint": f"{self.url}/userinfo",
+                **({"id_token_signing_alg_values_supported": ["RS256"]} if self.conforms else {}),
             }
         if path == "/jwks":
             key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
-            return 200, {"keys": [{**key, "kid": KEY_ID, "use": "sig", "alg": "RS256"}]}
+            return 200, {"keys": [{**key, "kid": self.key_id, "use": "sig", "alg": "RS256"}]}
         if path == "/userinfo":
             return 200, {"sub": self.claims.get("sub"), **self.info}
         if path == "/validate":

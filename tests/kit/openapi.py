@@ -10,9 +10,9 @@ from uuid import UUID
 
 from coder.api import codec
 from coder.coderd.app import describe_api
-from coder.coderd.config import ServerConfig
-from coder.coderd.http.application import make_application
-from coder.coderd.services.context import Context
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.application import make_application
+from coder.coderd.services.foundation.context import Context
 
 METHODS = ("get", "post", "put", "patch", "delete")
 

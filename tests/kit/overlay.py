@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from coder.base.secret import Secret
-from coder.coderd.services.derp_map import current_map
+from coder.coderd.services.network.derp_map import current_map
 from coder.mesh.node import NodeConfig, open_node
 from coder.net.dial import DialPolicy
 from coder.rpc.errors import RpcClosed
@@ -21,13 +21,13 @@ from tests.kit.agents import AgentWorld, connected_agent
 
 
 @contextlib.asynccontextmanager
-async def running_agent(scene: AgentWorld, *, direct: bool = False) -> AsyncIterator[Any]:
+async def running_agent(view_context: AgentWorld, *, direct: bool = False) -> AsyncIterator[Any]:
     """An agent with a real node: echoes on port 7, coordinates for as long as the block lasts."""
-    policy = DialPolicy(scene.world.url, token=Secret(scene.token))
+    policy = DialPolicy(view_context.world.url, token=Secret(view_context.token))
     relay = RelayDialer(policy)
     config = NodeConfig(
-        addresses=agent_addresses(scene.agent_id),
-        derp_map=derpmap.with_embedded(current_map(scene.world.ctx), scene.world.url),
+        addresses=agent_addresses(view_context.agent_id),
+        derp_map=derpmap.with_embedded(current_map(view_context.world.ctx), view_context.world.url),
         derp_dialer=relay,
         direct=direct,
     )
@@ -41,14 +41,16 @@ async def running_agent(scene: AgentWorld, *, direct: bool = False) -> AsyncIter
         with contextlib.suppress(RpcClosed):
             await controller.run(session)
 
-    number = node_id(scene.agent_id)
+    number = node_id(view_context.agent_id)
     async with (
         open_node(config) as node,
-        open_controller(node, "destination", number=number, server_url=scene.world.url, direct=direct) as controller,
+        open_controller(
+            node, "destination", number=number, server_url=view_context.world.url, direct=direct
+        ) as controller,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(trio.serve_listeners, echo, [node.tcp_listen(7)])
-        async with connected_agent(scene) as agent:
+        async with connected_agent(view_context) as agent:
             nursery.start_soon(coordinate, controller, agent.session)
             yield controller
             nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""A phone with plain WireGuard: a bare device on a loopback socket, with the hub as its only peer."""
+"""A phone with plain WireGuard: a bare device on a loopback socket, with the gateway as its only peer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trio
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.wire import icmp, rewrite
-from coder.mesh.drivers.hub import Hub, HubClient
+from coder.mesh.drivers.wireguard_gateway import GatewayClient, WireguardGateway
 from tests.kit.mesh import address
 
 PHONE, ALIAS, STABLE = (address(number).packed for number in (0x50, 0x51, 0x99))
@@ -22,13 +22,13 @@ ELSEWHERE = address(0x77).packed
 class Phone:
     """Plain WireGuard with one peer; `packets` is what came out of the tunnel."""
 
-    def __init__(self, hub: Hub, own: bytes = PHONE) -> None:
+    def __init__(self, gateway: WireguardGateway, own: bytes = PHONE) -> None:
         self.key = PrivateKey.generate(os.urandom)
         self.own = own
-        self._hub = hub
+        self._hub = gateway
         self._device = Device(self.key, os.urandom, wall_offset=time.time() - trio.current_time())
         everywhere = (address(2).packed, STABLE, ELSEWHERE)
-        self._tunnel = self._device.add_peer(hub.public_key, trio.current_time(), allowed=everywhere)
+        self._tunnel = self._device.add_peer(gateway.public_key, trio.current_time(), allowed=everywhere)
         self._send, self.packets = trio.open_memory_channel[bytes](256)
         self._sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
@@ -54,8 +54,8 @@ class Phone:
     async def send(self, *packets: bytes) -> None:
         await self._out(self._tunnel.seal(list(packets), trio.current_time()))
 
-    def config(self, hub_peers: frozenset[bytes] = frozenset({address(2).packed})) -> HubClient:
-        return HubClient(self.key.public, self.own, ALIAS, hub_peers, {STABLE: address(2).packed})
+    def config(self, hub_peers: frozenset[bytes] = frozenset({address(2).packed})) -> GatewayClient:
+        return GatewayClient(self.key.public, self.own, ALIAS, hub_peers, {STABLE: address(2).packed})
 
 
 def echo(destination: bytes, text: bytes, source: bytes = PHONE) -> bytes:

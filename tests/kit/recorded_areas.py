@@ -29,7 +29,7 @@ import trio
 
 from coder.base.child_env import child_env
 from coder.base.clock import FakeClock
-from coder.cli.provisioners import builtin_daemons
+from coder.cli.provisioning.provisioners import builtin_daemons
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
 from tests.kit.identity_provider import IdentityProvider, identity_provider
@@ -76,6 +76,11 @@ async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
         if area == "deployment":
             # The health report is of a quiet machine.
             settings["health_check_threshold_database"] = timedelta(minutes=1)
+        # A program to hand out, whatever this machine has built before.
+        programs = folder / "cache" / "bin"
+        programs.mkdir(parents=True)
+        (programs / "coder-linux-amd64").write_bytes(b"#!/bin/sh\nexit 0\n" * 500)
+        settings["cache_dir"] = programs.parent
         # Limits are counted by the minute: a replay must not run from one into the next.
         clock = FakeClock(datetime.now(UTC)) if area == "ratelimit" else None
         async with running_coderd(clock=clock, **settings) as world:

@@ -37,8 +37,9 @@ from wsproto.events import (
 
 from coder.base.config import Inputs
 from coder.base.secret import Secret
-from coder.coderd.config import SECRETS, server_config
-from coder.coderd.options import OPTIONS
+from coder.coderd.config.options import OPTIONS
+from coder.coderd.config.reading import server_config
+from coder.coderd.config.settings import SECRETS
 from tests.kit.equality import Names, differences, pick
 
 EXCHANGES = Path(__file__).resolve().parent.parent / "data" / "api" / "recorded" / "exchanges"
@@ -49,7 +50,7 @@ OFFERED = {
     "deployment": {41, 43},
     "provisioners": {53},
     # Settings upstream takes and ignores without a licence; here they work, and later lines show them.
-    "templates": {72, 73, 74, 79, 80, 81, 117, 129, 130, 131, 133, 134, 135, 137, 138, 140},
+    "templates": {58, 72, 73, 74, 79, 80, 81, 117, 129, 130, 131, 133, 134, 135, 137, 138, 140},
 }
 """Lines treated as if they said `licence`: only that the route answers is compared."""
 _ALWAYS = {"x-content-type-options": "nosniff", "x-coder-build-version": "v2.34.0"}

@@ -17,9 +17,9 @@ from typing import Any
 
 import trio
 
-from coder.provisionerd.terraform import serving
-from coder.provisionerd.terraform.proto import tfplugin5_pb2 as wire
-from coder.provisionerd.terraform.provider import Provider
+from coder.provisionerd.terraform.provider import serving
+from coder.provisionerd.terraform.provider.proto import tfplugin5_pb2 as wire
+from coder.provisionerd.terraform.provider.provider import TerraformProvider
 
 DATA = Path(__file__).parents[1] / "data" / "terraform"
 TERRAFORM = shutil.which("terraform") or "terraform"
@@ -71,9 +71,9 @@ _RESPONSES = {
 
 def record_diagnostics(monkeypatch: Any, sent: set[Sent]) -> None:
     """Notes every diagnostic a provider sends, with its path, which Terraform's output leaves out."""
-    original = Provider.call
+    original = TerraformProvider.call
 
-    def call(self: Provider, method: str, body: bytes) -> bytes:
+    def call(self: TerraformProvider, method: str, body: bytes) -> bytes:
         answer = original(self, method, body)
         response_type = _RESPONSES.get(method) or getattr(wire, method)
         for one in getattr(response_type.Response.FromString(answer), "diagnostics", ()):
@@ -81,7 +81,7 @@ def record_diagnostics(monkeypatch: Any, sent: set[Sent]) -> None:
             sent.add((method, one.severity, one.summary, one.detail, path))
         return answer
 
-    monkeypatch.setattr(Provider, "call", call)
+    monkeypatch.setattr(TerraformProvider, "call", call)
 
 
 def spoken(output: bytes) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.agent import Agent
+from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig
 from coder.base.secret import Secret
 from coder.net.policy import DialPolicy
@@ -16,16 +16,16 @@ from tests.kit.agents import AgentWorld, eventually
 
 
 @asynccontextmanager
-async def running_agent(scene: AgentWorld, policy: DialPolicy, folder: Path) -> AsyncIterator[None]:
+async def running_agent(view_context: AgentWorld, policy: DialPolicy, folder: Path) -> AsyncIterator[None]:
     """A whole agent in this process."""
     folder.mkdir(exist_ok=True)
-    token = Secret(scene.token)
-    agent = Agent(AgentConfig(policy.with_token(token), token, folder, folder, "coder"))
+    token = Secret(view_context.token)
+    agent = AgentRole(AgentConfig(policy.with_token(token), token, folder, folder, "coder"))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(agent.run)
 
         async def connected() -> bool:
-            return bool((await scene.agent())["status"] == "connected")
+            return bool((await view_context.agent())["status"] == "connected")
 
         await eventually(connected)
         yield

@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from coder.base.secret import Secret
-from coder.coderd.config import ServerConfig
+from coder.coderd.config.settings import ServerConfig
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.coderd import World

@@ -12,7 +12,7 @@ from typing import Any
 
 import trio
 
-from coder.coderd.services.job_queue import JobQueue
+from coder.coderd.services.provisioning.job_queue import JobQueue
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import Answers, agent, ended, new_template, resource, working_daemon

@@ -8,7 +8,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from coder.domain.coordination import Coordination, Delivery, FullAccess, Kind, Node, Request
+from coder.domain.network.coordination import (
+    CoordinatedNode,
+    Coordination,
+    CoordinationRequest,
+    Delivery,
+    FullAccess,
+    NodeKind,
+)
 
 PEERS = [UUID(int=number) for number in range(1, 5)]
 peers = st.sampled_from(PEERS)
@@ -21,9 +28,9 @@ class CoordinatorMachine(RuleBasedStateMachine):
         super().__init__()
         self.core = Coordination()
         self.connection: dict[UUID, int] = {}
-        self.node: dict[UUID, Node] = {}
+        self.node: dict[UUID, CoordinatedNode] = {}
         self.tunnels: set[tuple[UUID, UUID]] = set()
-        self.view: dict[int, dict[UUID, Node]] = {}
+        self.view: dict[int, dict[UUID, CoordinatedNode]] = {}
         self.ended: set[int] = set()
 
     def take(self, deliveries: list[Delivery]) -> None:
@@ -31,11 +38,11 @@ class CoordinatorMachine(RuleBasedStateMachine):
             assert delivery.connection not in self.ended, "nothing is sent after the end"
             view = self.view.setdefault(delivery.connection, {})
             for update in delivery.updates:
-                if update.kind is Kind.NODE:
+                if update.kind is NodeKind.NODE:
                     assert update.node is not None
                     assert view.get(update.peer) != update.node, "nothing is told twice"
                     view[update.peer] = update.node
-                elif update.kind is not Kind.READY_FOR_HANDSHAKE:
+                elif update.kind is not NodeKind.READY_FOR_HANDSHAKE:
                     assert update.peer in view, "nothing is taken back that was not told"
                     del view[update.peer]
             if delivery.end:
@@ -57,19 +64,19 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @rule(peer=peers, body=st.binary(min_size=1, max_size=1))
     def update(self, peer: UUID, body: bytes) -> None:
         if peer in self.connection:
-            self.node[peer] = Node(body)
-            self.take(self.core.handle(self.connection[peer], Request(node=Node(body))))
+            self.node[peer] = CoordinatedNode(body)
+            self.take(self.core.handle(self.connection[peer], CoordinationRequest(node=CoordinatedNode(body))))
 
     @rule(peer=peers, other=peers)
     def add_tunnel(self, peer: UUID, other: UUID) -> None:
         if peer in self.connection and peer != other:
             self.tunnels.add((peer, other))
-            self.take(self.core.handle(self.connection[peer], Request(add_tunnel=other)))
+            self.take(self.core.handle(self.connection[peer], CoordinationRequest(add_tunnel=other)))
 
     @rule(peer=peers)
     def leave(self, peer: UUID) -> None:
         if peer in self.connection:
-            self.take(self.core.handle(self.connection[peer], Request(disconnect=True)))
+            self.take(self.core.handle(self.connection[peer], CoordinationRequest(disconnect=True)))
             self.gone(peer)
 
     @rule(peer=peers)
@@ -83,7 +90,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @rule(peer=peers, other=peers)
     def ready(self, peer: UUID, other: UUID) -> None:
         if peer in self.connection:
-            self.take(self.core.handle(self.connection[peer], Request(ready_for_handshake=(other,))))
+            self.take(self.core.handle(self.connection[peer], CoordinationRequest(ready_for_handshake=(other,))))
 
     @invariant()
     def everyone_knows_its_neighbours(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from coder.cli.provisioners import builtin_daemons
+from coder.cli.provisioning.provisioners import builtin_daemons
 from tests.kit.cli import Result, run_cli
 from tests.kit.coderd import World, running_coderd
 from tests.kit.replay import load_area

@@ -1,6 +1,6 @@
 """The recorded exchanges that need Terraform: templates and provisioners, replayed with the built-in daemons.
 
-As in `tests/unit/coderd/test_recorded.py`, what does not match yet is listed and the list may only shrink.
+As in `tests/unit/coderd/app/test_recorded.py`, what does not match yet is listed and the list may only shrink.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.netcheck import own_endpoints
-from coder.mesh.core.paths.selector import State
+from coder.mesh.core.paths.selector import PathState
 from tests.kit.endpoints import Machine, World
 
 STUN: tuple[Address, ...] = (("192.0.2.1", 3478), ("192.0.2.2", 3478))
@@ -134,7 +134,7 @@ def talk(world: NatWorld, one: Machine, two: Machine, until: float) -> int:
     return said
 
 
-def path(machine: Machine, other: Machine) -> State:
+def path(machine: Machine, other: Machine) -> PathState:
     return machine.endpoint.peers[other.key].paths.selector.state
 
 
@@ -164,7 +164,7 @@ def test_who_meets_whom(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> None:
     world.run(0.3)
     assert b.heard()[0] == b"first", "the relay carries the first word at once"
     said = talk(world, a, b, 3.0)
-    expected = State.DIRECT if meets(one, two) else State.RELAYED
+    expected = PathState.DIRECT if meets(one, two) else PathState.RELAYED
     assert (path(a, b), path(b, a)) == (expected, expected)
     assert len(b.heard()) == len(set(b.heard())), "nothing twice"
     assert len(b.heard()) == len(a.heard()) + 1 == said + 1, "nothing lost while paths change"
@@ -177,7 +177,7 @@ def test_two_behind_one_router(hairpin: bool) -> None:
     a, b = world.place(1, nat), world.place(2, nat)
     introduce(world, a, b)
     talk(world, a, b, 3.0)
-    assert path(a, b) is (State.DIRECT if hairpin else State.RELAYED)
+    assert path(a, b) is (PathState.DIRECT if hairpin else PathState.RELAYED)
 
 
 @pytest.mark.parametrize("blocked", [(True, False), (False, True), (True, True)])
@@ -187,7 +187,7 @@ def test_where_udp_is_blocked_the_relay_carries_everything(blocked: tuple[bool, 
     b = world.place(2, Nat("198.51.100.2", EI, EI, blocks_udp=blocked[1]))
     introduce(world, a, b)
     said = talk(world, a, b, 20.0)
-    assert path(a, b) is path(b, a) is State.RELAYED
+    assert path(a, b) is path(b, a) is PathState.RELAYED
     assert len(b.heard()) == len(set(b.heard())) == said
 
 
@@ -198,7 +198,7 @@ def test_a_path_that_works_one_way_only_is_not_taken() -> None:
     b = world.place(2, Nat("198.51.100.2", EI, EI))
     introduce(world, a, b)
     said = talk(world, a, b, 20.0)
-    assert path(a, b) is path(b, a) is State.RELAYED
+    assert path(a, b) is path(b, a) is PathState.RELAYED
     assert len(b.heard()) == len(set(b.heard())) == said
 
 
@@ -209,7 +209,7 @@ def test_back_on_the_relay_when_the_path_dies_and_direct_again_when_it_lives(dea
     a, b = world.place(1, nat), world.place(2, Nat("198.51.100.2", EI, PD))
     introduce(world, a, b)
     talk(world, a, b, 3.0)
-    assert path(a, b) is State.DIRECT
+    assert path(a, b) is PathState.DIRECT
     nat.blocks_udp, world.one_way = death == "blocked", death == "one way"
     if death == "router restarted":
         nat.forget()  # new ports from now on; a's own address is another
@@ -223,6 +223,6 @@ def test_back_on_the_relay_when_the_path_dies_and_direct_again_when_it_lives(dea
     nat.blocks_udp = world.one_way = False
     world.measure(a)
     began = world.now
-    while (path(a, b), path(b, a)) != (State.DIRECT, State.DIRECT):
+    while (path(a, b), path(b, a)) != (PathState.DIRECT, PathState.DIRECT):
         talk(world, a, b, world.now + 0.5)
         assert world.now < began + 10

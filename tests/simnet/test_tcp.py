@@ -38,13 +38,13 @@ def random_settings(random: Random) -> TcpSettings:
 def check_bounds(socket: TcpSocket, settings: TcpSettings, peer: TcpSettings) -> None:
     """No buffer grows beyond what was allowed."""
     largest = max(settings.send_buffer, settings.send_buffer_start)
-    assert len(socket.queue) <= largest + settings.max_write
-    assert socket.rx.unread + socket.rx.waiting <= settings.receive_buffer + 65_536
-    assert socket.snd_nxt - socket.snd_una <= max(peer.receive_buffer, 65_536) + 1
-    flight = socket.flight
+    assert len(socket.sender.queue) <= largest + settings.max_write
+    assert socket.receiver.rx.unread + socket.receiver.rx.waiting <= settings.receive_buffer + 65_536
+    assert socket.sender.snd_nxt - socket.sender.snd_una <= max(peer.receive_buffer, 65_536) + 1
+    flight = socket.recovery.scoreboard
     assert flight.sacked == sum(run.end - run.start for run in flight.runs if run.sacked)
     assert flight.lost == sum(run.end - run.start for run in flight.runs if run.lost)
-    assert len(flight.runs) <= 4 + (socket.snd_nxt - socket.snd_una) // 8
+    assert len(flight.runs) <= 4 + (socket.sender.snd_nxt - socket.sender.snd_una) // 8
 
 
 def converse(seed: int) -> None:
@@ -91,8 +91,8 @@ def converse(seed: int) -> None:
     world.run(lambda: mine.closed and theirs.closed)
     assert mine.error is None
     assert theirs.error is None
-    assert not world.a.sockets
-    assert not world.b.sockets
+    assert not world.a.connections
+    assert not world.b.connections
 
 
 def test_a_reader_may_be_the_last_to_wake() -> None:
@@ -110,8 +110,8 @@ def test_a_reader_may_be_the_last_to_wake() -> None:
     world.wake_at = [reads_at]
     world.run(lambda: all(transfer.done for transfer in transfers))
     assert world.now == reads_at
-    assert not world.a.sockets
-    assert not world.b.sockets
+    assert not world.a.connections
+    assert not world.b.connections
 
 
 def test_silence_before_the_end_is_a_failure() -> None:

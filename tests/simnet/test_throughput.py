@@ -75,8 +75,8 @@ def measure(case: Case) -> tuple[float, float, int, int, int]:
     world.on_step = step
     while world.now < begin + SECONDS:
         assert world.step()
-        assert len(mine.queue) <= mine.host.settings.send_buffer + mine.host.settings.max_write
-        assert theirs.rx.unread + theirs.rx.waiting <= theirs.host.settings.receive_buffer
+        assert len(mine.sender.queue) <= mine.host.settings.send_buffer + mine.host.settings.max_write
+        assert theirs.receiver.rx.unread + theirs.receiver.rx.waiting <= theirs.host.settings.receive_buffer
     stats = mine.stats
     return (
         round(100 * transfer.read / (RATE * SECONDS), 1),

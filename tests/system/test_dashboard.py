@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.kit.loopback import ROOT, Loopback, end, open_loopback
 
@@ -96,8 +96,24 @@ def test_first_account_is_made_on_the_page(page: Page) -> None:
     expect(page.get_by_text("ana-admin", exact=True)).to_be_visible()
 
 
+def test_a_lost_session_loses_no_typing(page: Page, context: BrowserContext) -> None:
+    search = page.get_by_role("searchbox", name="Search workspaces")
+    kept = context.cookies()
+    context.clear_cookies(name="coder_session_token")
+    search.fill("name:typed-before")
+    dialog = page.get_by_role("dialog", name="Your session has ended")
+    expect(dialog).to_be_visible()
+    dialog.get_by_label("Password").fill(PASSWORD)
+    dialog.get_by_role("button", name="Sign in", exact=True).click()
+    expect(dialog).to_have_count(0)
+    expect(search).to_have_value("name:typed-before")
+    assert context.cookies() != kept
+    search.fill("owner:me")
+
+
 def test_sign_out_and_in_again(page: Page) -> None:
-    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Open user menu").click()
+    page.get_by_role("menuitem", name="Sign out").click()
     expect(page).to_have_url(re.compile(r"/login"))
     page.goto("/templates")
     expect(page).to_have_url(re.compile(r"/login\?redirect=%2Ftemplates$"))
@@ -176,7 +192,7 @@ def test_state_and_log_follow_the_agent(page: Page, server: Loopback) -> None:
     server.write_agent_log(agent_token(server), "and something went wrong", level="error")
     lines = page.get_by_test_id("agent-log")
     expect(lines).to_contain_text("hello from the machine")
-    expect(lines.locator(".log-line.error")).to_contain_text("and something went wrong")
+    expect(lines.locator("[data-level=error]")).to_contain_text("and something went wrong")
     end(agent, signal.SIGKILL)
     expect(state).to_have_attribute("data-status", "disconnected")
     server.start_agent(agent_token(server))
@@ -197,6 +213,19 @@ def test_page_outlives_a_restart_of_the_server(page: Page, server: Loopback) -> 
     expect(page.get_by_test_id("agent-log").get_by_text("hello from the machine")).to_have_count(1)
 
 
+def test_an_empty_log_holds_no_connection_back(page: Page) -> None:
+    """A browser opens one WebSocket at a time: a handshake that waits for a first line blocks those after it."""
+    agent = page.get_by_role("article").get_attribute("data-agent")
+    page.evaluate(
+        """path => new Promise((done, failed) => {
+            const socket = new WebSocket(location.origin.replace("http", "ws") + path);
+            socket.onopen = () => { socket.close(); done(); };
+            socket.onerror = failed;
+        })""",
+        f"/api/v2/workspaceagents/{agent}/logs?follow&after=999999",
+    )
+
+
 @pytest.fixture
 def ordinary(server: Loopback) -> Iterator[str]:
     """A workspace that the server itself starts and stops; its process ends with the test."""
@@ -208,9 +237,9 @@ def ordinary(server: Loopback) -> Iterator[str]:
 
 
 def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: Loopback, ordinary: str) -> None:
-    page.get_by_role("link", name="Workspaces", exact=True).first.click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Workspaces").click()
     page.get_by_role("link", name=ordinary, exact=True).click()
-    state, status = page.get_by_test_id("agent-status"), page.locator("main .head .badge")
+    state, status = page.get_by_test_id("agent-status"), page.get_by_test_id("workspace-status")
     expect(state).to_have_attribute("data-status", "connected")
     expect(page.get_by_role("button", name="Start", exact=True)).to_be_disabled()
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -221,11 +250,89 @@ def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: 
     # A build may be over before a browser can show its log or its passing state: only what stays is looked for.
     before = page.get_by_role("article").get_attribute("data-agent")
     page.get_by_role("button", name="Restart").click()
+    page.get_by_test_id("confirm-button").click()
     expect(page.get_by_role("article")).not_to_have_attribute("data-agent", before or "")
     expect(status).to_contain_text("Workspace status: Running")
     expect(state).to_have_attribute("data-status", "connected")
     server.coder("delete", ordinary, "-y")
     expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+
+
+def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserContext) -> None:
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Workspaces").click()
+    page.get_by_role("button", name="New workspace").click()
+    page.get_by_role("list", name="Templates").get_by_role("link", name="local-process").click()
+    expect(page).to_have_title(re.compile("^Create workspace - "))
+    page.get_by_label("Workspace name").fill("made-here")
+    page.get_by_test_id("create").click()
+    expect(page).to_have_url(re.compile(r"/@ana-admin/made-here$"))
+    expect(page.get_by_test_id("agent-status")).to_have_attribute("data-status", "connected")
+    with context.expect_page() as opened:
+        page.get_by_role("link", name="Terminal").click()
+    terminal = opened.value
+    expect(terminal.get_by_test_id("terminal-status")).to_have_attribute("data-status", "connected")
+    terminal.keyboard.type("echo $((6*7))-from-here\n")
+    expect(terminal.get_by_test_id("terminal")).to_contain_text("42-from-here")
+    terminal.reload()  # the same terminal: what was on the screen is there again
+    expect(terminal.get_by_test_id("terminal")).to_contain_text("42-from-here")
+    terminal.close()
+    page.get_by_test_id("workspace-options-button").click()
+    page.get_by_test_id("delete-button").click()
+    expect(page.get_by_test_id("confirm-button")).to_be_disabled()
+    page.get_by_test_id("delete-dialog-name-confirmation").fill("made-here")
+    page.get_by_test_id("confirm-button").click()
+    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+
+
+AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
+OWN = f"/@ana-admin/{MACHINE}"
+TEMPLATE = "/templates/local-process"
+PAGES = (
+    "/workspaces", OWN, f"{OWN}/builds/1", f"{OWN}/settings", f"{OWN}/settings/parameters", f"{OWN}/settings/schedule",
+    f"{OWN}/settings/sharing", "/templates", "/templates/new", "/starter-templates/docker", f"{TEMPLATE}/docs",
+    f"{TEMPLATE}/files", f"{TEMPLATE}/resources", f"{TEMPLATE}/versions", f"{TEMPLATE}/embed", f"{TEMPLATE}/insights",
+    f"{TEMPLATE}/prebuilds", f"{TEMPLATE}/settings", f"{TEMPLATE}/settings/permissions",
+    f"{TEMPLATE}/settings/variables", f"{TEMPLATE}/settings/schedule", f"{TEMPLATE}/workspace", "/cli-auth",
+)  # fmt: skip
+
+
+def is_error(said: ConsoleMessage) -> bool:
+    """What a page says went wrong; not that a template names a picture this deployment does not have."""
+    picture = any(part in said.location.get("url", "") for part in ("/icon/", "/emojis/"))
+    return said.type == "error" and not picture
+
+
+# The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
+SWITCH = """async theme => {
+    document.documentElement.dataset.theme = theme;
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const running = document.getAnimations().filter(one => one instanceof CSSTransition);
+    await Promise.allSettled(running.map(one => one.finished));
+}"""
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: scripts/dashboard --check")
+def test_pages_can_be_used_by_everybody(page: Page) -> None:
+    """Every page has a heading, says no error, and axe-core finds nothing serious in either theme."""
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(f"{page.url}: {said}") if is_error(said) else None)
+    page.emulate_media(reduced_motion="reduce")  # a colour on its way to another would be measured between them
+    found = []
+    for path in PAGES:
+        page.goto(path)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator("[aria-label=Loading]")).to_have_count(0)
+        page.evaluate(AXE.read_text())
+        for theme in ("light", "dark"):
+            page.evaluate(SWITCH, theme)
+            said = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+            found += [
+                f"{path} {theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
+                for one in said["violations"]
+                if one["impact"] in {"serious", "critical"}
+            ]
+    assert found == [], "\n".join(found)
+    assert errors == [], "\n".join(errors)
 
 
 def test_pages_that_are_not_there(page: Page) -> None:

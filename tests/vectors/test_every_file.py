@@ -23,7 +23,7 @@ REPLAYS: dict[str, tuple[Replay, ...]] = {
     "derp.json": (("vectors/test_mesh_wire.py", "derp.json"), ("unit/mesh/drivers/test_derp.py", "derp.json")),
     "derp_ssh_session.jsonl": (("vectors/test_recorded_streams.py", "derp_ssh_session.jsonl"),),
     "disco.json": (("vectors/test_mesh_wire.py", "disco.json"),),
-    "http_examples.json": (("unit/coderd/test_recorded_links.py", "http_examples.json"),),
+    "http_examples.json": (("unit/coderd/rpc_endpoints/test_recorded_endpoints.py", "http_examples.json"),),
     "keys.json": (("vectors/test_mesh_wire.py", "keys.json"),),
     "proto_filled.jsonl": (("vectors/test_proto_messages.py", "proto_filled.jsonl"),),
     "proto_messages_agent_tailnet.jsonl": (("vectors/test_proto_messages.py", "proto_messages_agent_tailnet.jsonl"),),

@@ -47,9 +47,9 @@ DISCO = load_json("disco.json")
 
 def disco_message(fields: dict[str, Any]) -> disco.Message:
     if fields["type"] == disco.TYPE_PING:
-        return disco.Ping(h(fields["tx_id"]), PublicKey(h(fields["node_key"])))
+        return disco.DiscoPing(h(fields["tx_id"]), PublicKey(h(fields["node_key"])))
     if fields["type"] == disco.TYPE_PONG:
-        return disco.Pong(h(fields["tx_id"]), parse_endpoint_untrusted(fields["src"]))
+        return disco.DiscoPong(h(fields["tx_id"]), parse_endpoint_untrusted(fields["src"]))
     return disco.CallMeMaybe(tuple(parse_endpoint_untrusted(e) for e in fields["endpoints"]))
 
 
@@ -74,10 +74,10 @@ def test_odd_disco_cleartexts_are_read_as_upstream_reads_them(case: dict[str, An
         assert refused.value.message == case["error"]
         return
     message, result = disco.parse_untrusted(h(case["cleartext"])), case["result"]
-    if isinstance(message, disco.Ping):
+    if isinstance(message, disco.DiscoPing):
         assert (result["type"], h(result["tx_id"])) == ("ping", message.tx_id)
         assert message.node_key == h(result["node_key"]) and message.node_key.is_zero == result["node_key_zero"]
-    elif isinstance(message, disco.Pong):
+    elif isinstance(message, disco.DiscoPong):
         assert result == {"type": "pong", "tx_id": message.tx_id.hex(), "src": str(message.source)}
     else:
         assert result == {"type": "call_me_maybe", "n": len(message.endpoints)}
@@ -130,8 +130,8 @@ FRAME_NAMES = {
     derp.ForwardPacket: "forward_packet",
     derp.WatchConns: "watch_conns",
     derp.ClosePeer: "close_peer",
-    derp.Ping: "ping",
-    derp.Pong: "pong",
+    derp.DerpPing: "ping",
+    derp.DerpPong: "pong",
 }
 
 
@@ -206,7 +206,7 @@ def test_odd_derp_frames_are_read_as_upstream_reads_them() -> None:
         "peer gone without reason byte": derp.PeerGone(nobody, derp.GONE_DISCONNECTED),
         "peer gone, reason 1": derp.PeerGone(nobody, derp.GONE_NOT_HERE),
         "peer present, key only": derp.PeerPresent(nobody),
-        "ping from server": derp.Ping(h("0908070605040302")),
+        "ping from server": derp.DerpPing(h("0908070605040302")),
         "unknown type then keepalive": derp.KeepAlive(),
     }
     for case in DERP["client_parser_cases"]:
@@ -241,7 +241,7 @@ class Sides:
 def test_wireguard_messages_decode_and_encode_to_the_same_bytes(scenario: dict[str, Any]) -> None:
     names = {
         wireguard.Initiation: ("initiation",),
-        wireguard.Response: ("response",),
+        wireguard.HandshakeResponse: ("response",),
         wireguard.Transport: ("transport", "keepalive"),
         wireguard.CookieReply: ("cookie reply",),
     }

@@ -17,7 +17,7 @@ from tests.kit.recordings import both_directions, load_lines, message_type
 def unary_calls(prefix: str) -> list[dict[str, Any]]:
     """Recorded calls with one request and one answer, with the raw bytes of both directions."""
     raw: dict[int, dict[str, bytes]] = defaultdict(lambda: {"c2s": b"", "s2c": b""})
-    readers = {"c2s": yamux.FrameReader(), "s2c": yamux.FrameReader()}
+    readers = {"c2s": yamux.YamuxFrameReader(), "s2c": yamux.YamuxFrameReader()}
     for direction, data in both_directions(load_lines(f"{prefix}.jsonl")):
         for frame in readers[direction].receive_untrusted(data):
             raw[frame.stream][direction] += frame.body
@@ -38,13 +38,15 @@ CALLS = [
 ]
 
 
-def packets(data: bytes) -> list[tuple[drpc.Kind, int, int, int]]:
+def packets(data: bytes) -> list[tuple[drpc.PacketKind, int, int, int]]:
     return [(p.kind, p.stream, p.message, len(p.data)) for p in drpc.PacketReader().receive_untrusted(data)]
 
 
 def message_of(call: dict[str, Any], direction: str) -> Any:
     packet = next(p for p in call["packets"] if p["dir"] == direction and p["kind"] == "Message")
-    data = next(p.data for p in drpc.PacketReader().receive_untrusted(call[direction]) if p.kind is drpc.Kind.MESSAGE)
+    data = next(
+        p.data for p in drpc.PacketReader().receive_untrusted(call[direction]) if p.kind is drpc.PacketKind.MESSAGE
+    )
     return message_type(packet["type"]).FromString(data)
 
 

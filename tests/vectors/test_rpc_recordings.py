@@ -14,11 +14,11 @@ from tests.kit.recordings import both_directions, load_lines, message_type, same
 PREFIXES = ["rpc_agent", "rpc_client_ping", "rpc_client_ssh", "rpc_tailnet"]
 RAW_JOBS = ["import", "build_start", "import_plan_error", "import_missing_variable", "build_start_canceled"]
 KINDS = {
-    drpc.Kind.INVOKE: "Invoke",
-    drpc.Kind.MESSAGE: "Message",
-    drpc.Kind.ERROR: "Error",
-    drpc.Kind.CLOSE: "Close",
-    drpc.Kind.CLOSE_SEND: "CloseSend",
+    drpc.PacketKind.INVOKE: "Invoke",
+    drpc.PacketKind.MESSAGE: "Message",
+    drpc.PacketKind.ERROR: "Error",
+    drpc.PacketKind.CLOSE: "Close",
+    drpc.PacketKind.CLOSE_SEND: "CloseSend",
 }
 FRAME_NAMES = {
     yamux.FrameType.DATA: "data",
@@ -28,8 +28,8 @@ FRAME_NAMES = {
 }
 
 
-def yamux_frames(name: str) -> list[tuple[str, yamux.Frame]]:
-    readers = {"c2s": yamux.FrameReader(), "s2c": yamux.FrameReader()}
+def yamux_frames(name: str) -> list[tuple[str, yamux.YamuxFrame]]:
+    readers = {"c2s": yamux.YamuxFrameReader(), "s2c": yamux.YamuxFrameReader()}
     return [
         (direction, frame)
         for direction, data in both_directions(load_lines(name))
@@ -37,12 +37,12 @@ def yamux_frames(name: str) -> list[tuple[str, yamux.Frame]]:
     ]
 
 
-def packets_of(chunks: list[tuple[str, bytes]]) -> list[tuple[str, drpc.Packet]]:
+def packets_of(chunks: list[tuple[str, bytes]]) -> list[tuple[str, drpc.DrpcPacket]]:
     readers = {"c2s": drpc.PacketReader(), "s2c": drpc.PacketReader()}
     return [(d, packet) for d, data in chunks for packet in readers[d].receive_untrusted(data)]
 
 
-def check_packets(found: list[tuple[str, drpc.Packet]], expected: list[dict[str, Any]]) -> None:
+def check_packets(found: list[tuple[str, drpc.DrpcPacket]], expected: list[dict[str, Any]]) -> None:
     for direction in ("c2s", "s2c"):
         ours = [p for d, p in found if d == direction]
         theirs = [p for p in expected if p["dir"] == direction]
@@ -53,12 +53,12 @@ def check_packets(found: list[tuple[str, drpc.Packet]], expected: list[dict[str,
             check_body(packet, want)
 
 
-def check_body(packet: drpc.Packet, want: dict[str, Any]) -> None:
-    if packet.kind is drpc.Kind.INVOKE:
+def check_body(packet: drpc.DrpcPacket, want: dict[str, Any]) -> None:
+    if packet.kind is drpc.PacketKind.INVOKE:
         assert packet.data.decode() == want["text"]
-    elif packet.kind is drpc.Kind.ERROR:
+    elif packet.kind is drpc.PacketKind.ERROR:
         assert (int.from_bytes(packet.data[:8], "big"), packet.data[8:].decode()) == (want["code"], want["text"])
-    elif packet.kind is drpc.Kind.MESSAGE:
+    elif packet.kind is drpc.PacketKind.MESSAGE:
         kind = message_type(want["type"])
         assert same_message(kind.FromString(packet.data), json_format.ParseDict(want["json"], kind()))
 

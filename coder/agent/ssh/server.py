@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 from trio_asyncio import aio_as_trio
 
-from coder.agent.ssh.negotiation import prefer_fast_ciphers
+from coder.agent.ssh.negotiation import prefer_fast_ciphers, take_any_user
 from coder.agent.ssh.sessions import SessionRunner
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
@@ -85,6 +85,7 @@ class _Policy(asyncssh.SSHServer):
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         prefer_fast_ciphers(conn)
+        take_any_user(conn)
 
     def begin_auth(self, username: str) -> bool:
         return False

@@ -168,7 +168,14 @@ class SessionRunner:
                 self._children.discard(child.pid)
 
     def _outlive(self, child: asyncio.subprocess.Process, outputs: asyncio.Future[Any]) -> None:
-        """Lets a command without a peer run to its end, its output going nowhere."""
+        """Lets a command without a peer run on; what it still writes meets a closed pipe (EPIPE, SIGPIPE).
+
+        Reading on instead would keep a command that writes without end (`yes`) for ever.
+        """
+        for number in (1, 2):
+            pipe = child._transport.get_pipe_transport(number)  # type: ignore[attr-defined]
+            if pipe is not None:
+                pipe.close()
 
         async def finish() -> None:
             await outputs
@@ -268,16 +275,13 @@ async def _next_input(process: Process, pid: int, master: int | None) -> bytes |
 
 
 async def _pipe_output(pipe: asyncio.StreamReader, channel: Any) -> None:
-    """Copies to the peer; when it is gone, reads on all the same, so that the command does not stall."""
-    heard = True
+    """Copies to the peer until either is gone; then the session ends and closes the pipe."""
     while data := await pipe.read(CHUNK):
-        if not heard:
-            continue
         try:
             channel.write(data)
             await channel.drain()
         except (asyncssh.Error, BrokenPipeError, ConnectionError):
-            heard = False
+            return
 
 
 class _Readiness:

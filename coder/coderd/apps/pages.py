@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from coder.coderd.services.app_refusals import AppRefusedError
+from coder.coderd.services.apps.app_refusals import AppRefusedError
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;background:#09090b;color:#fafafa;display:grid;place-items:center;"
@@ -21,7 +21,7 @@ _RETRY_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ErrorPage:
     """One answer to a person."""
 
     status: int
@@ -54,14 +54,14 @@ HEADERS = (
 """Of every page here."""
 
 
-def refused(error: AppRefusedError, dashboard: str) -> Page:
+def refused(error: AppRefusedError, dashboard: str) -> ErrorPage:
     """The page of a refusal other than `sign_in`. `dashboard` is the access URL."""
     home = (dashboard + "/", "Back to the dashboard")
     spot = error.spot
     workspace = (dashboard + spot.workspace_path, "Open the workspace") if spot else home
     match error.reason:
         case "path_apps_off":
-            return Page(
+            return ErrorPage(
                 403,
                 "Forbidden",
                 "Path-based applications are disabled.",
@@ -69,7 +69,7 @@ def refused(error: AppRefusedError, dashboard: str) -> Page:
                 (home,),
             )
         case "port_by_path":
-            return Page(
+            return ErrorPage(
                 500,
                 "Internal Server Error",
                 "Ports cannot be opened under a path.",
@@ -79,26 +79,16 @@ def refused(error: AppRefusedError, dashboard: str) -> Page:
             )
         case "reserved_port":
             what = "This port belongs to the agent."
-            return Page(400, "Bad Request", what, "Ports below 9 are never proxied.", (home,))
+            return ErrorPage(400, "Bad Request", what, "Ports below 9 are never proxied.", (home,))
         case "not_web":
             return _not_web(error, workspace)
         case "workspace_offline" | "workspace_dormant":
             return _offline(error, dashboard, home)
         case "agent_offline":
             return _agent_offline(error, workspace)
-        case "app_unhealthy":
-            return Page(
-                502,
-                "Application Unavailable",
-                "The application does not answer its health check.",
-                f"The agent asks {error.detail} inside the workspace and gets no good answer. Look at the "
-                "application's logs in a terminal, or at the health check in the template.",
-                (workspace,),
-                retry=True,
-            )
         case "primary_away":
             return _primary_away(error, home)
-    return Page(
+    return ErrorPage(
         404,
         "Application Not Found",
         "The application or workspace you are trying to access does not exist or you do not have permission to "
@@ -108,8 +98,8 @@ def refused(error: AppRefusedError, dashboard: str) -> Page:
     )
 
 
-def _primary_away(error: AppRefusedError, home: tuple[str, str]) -> Page:
-    return Page(
+def _primary_away(error: AppRefusedError, home: tuple[str, str]) -> ErrorPage:
+    return ErrorPage(
         502,
         "Bad Gateway",
         "This workspace proxy could not ask its server whether you may open the application.",
@@ -119,16 +109,16 @@ def _primary_away(error: AppRefusedError, home: tuple[str, str]) -> Page:
     )
 
 
-def _not_web(error: AppRefusedError, workspace: tuple[str, str]) -> Page:
+def _not_web(error: AppRefusedError, workspace: tuple[str, str]) -> ErrorPage:
     if error.detail == "external" and error.spot:
-        return Page(
+        return ErrorPage(
             400,
             "Bad Request",
             "This application is a link to a place outside of the workspace.",
             f"It leads to {error.spot.external_url}. Open it from the workspace's page.",
             (workspace,),
         )
-    return Page(
+    return ErrorPage(
         400,
         "Bad Request",
         "This application is a command, not a page.",
@@ -137,19 +127,19 @@ def _not_web(error: AppRefusedError, workspace: tuple[str, str]) -> Page:
     )
 
 
-def _offline(error: AppRefusedError, dashboard: str, home: tuple[str, str]) -> Page:
+def _offline(error: AppRefusedError, dashboard: str, home: tuple[str, str]) -> ErrorPage:
     spot = error.spot
     if spot is None:
-        return Page(400, "Workspace Offline", "The workspace is not running.", "", (home,))
+        return ErrorPage(400, "Workspace Offline", "The workspace is not running.", "", (home,))
     name = spot.workspace
     start = (dashboard + spot.workspace_path, "Start the workspace")
     if error.reason == "workspace_dormant":
         why = "It was not used for a long time and sleeps. Activate it on its page, then start it."
-        return Page(400, "Workspace Offline", f"The workspace {name} is dormant.", why, (start, home))
+        return ErrorPage(400, "Workspace Offline", f"The workspace {name} is dormant.", why, (start, home))
     if error.detail in {"pending", "running", "starting"}:
-        return Page(400, "Workspace Offline", f"The workspace {name} is starting.", "", (start, home), retry=True)
+        return ErrorPage(400, "Workspace Offline", f"The workspace {name} is starting.", "", (start, home), retry=True)
     why = f"Its last build left it {error.detail}. Start it on its page, or by `coder start {name}`."
-    return Page(400, "Workspace Offline", f"The workspace {name} is not running.", why, (start, home))
+    return ErrorPage(400, "Workspace Offline", f"The workspace {name} is not running.", why, (start, home))
 
 
 _AGENT_STATES = {
@@ -159,15 +149,15 @@ _AGENT_STATES = {
 }
 
 
-def _agent_offline(error: AppRefusedError, workspace: tuple[str, str]) -> Page:
+def _agent_offline(error: AppRefusedError, workspace: tuple[str, str]) -> ErrorPage:
     name = error.spot.agent if error.spot else ""
     what = f'The agent {name} of this workspace is not connected (its state is "{error.detail}").'
-    return Page(502, "Bad Gateway", what, _AGENT_STATES.get(error.detail, ""), (workspace,), retry=True)
+    return ErrorPage(502, "Bad Gateway", what, _AGENT_STATES.get(error.detail, ""), (workspace,), retry=True)
 
 
-def unreachable(port: int, dashboard: str) -> Page:
+def unreachable(port: int, dashboard: str) -> ErrorPage:
     """The agent is there, but nobody behind it."""
-    return Page(
+    return ErrorPage(
         502,
         "Bad Gateway",
         "Failed to proxy request to application: it does not answer.",
@@ -178,8 +168,8 @@ def unreachable(port: int, dashboard: str) -> Page:
     )
 
 
-def broken_answer(dashboard: str) -> Page:
-    return Page(
+def broken_answer(dashboard: str) -> ErrorPage:
+    return ErrorPage(
         502,
         "Bad Gateway",
         "Failed to proxy request to application: its answer is no HTTP.",
@@ -189,8 +179,8 @@ def broken_answer(dashboard: str) -> Page:
     )
 
 
-def bad_host(dashboard: str) -> Page:
-    return Page(
+def bad_host(dashboard: str) -> ErrorPage:
+    return ErrorPage(
         400,
         "Invalid Application URL",
         "This host names no application.",
@@ -199,8 +189,8 @@ def bad_host(dashboard: str) -> Page:
     )
 
 
-def foreign_origin(dashboard: str) -> Page:
-    return Page(
+def foreign_origin(dashboard: str) -> ErrorPage:
+    return ErrorPage(
         403,
         "Forbidden",
         "A page of another site asked for this with your session.",
@@ -210,8 +200,8 @@ def foreign_origin(dashboard: str) -> Page:
     )
 
 
-def internal(dashboard: str) -> Page:
-    return Page(
+def internal(dashboard: str) -> ErrorPage:
+    return ErrorPage(
         500,
         "Internal Server Error",
         "This server failed while opening the application.",
@@ -220,6 +210,8 @@ def internal(dashboard: str) -> Page:
     )
 
 
-def signed_out() -> Page:
+def signed_out() -> ErrorPage:
     """For what cannot follow a redirect: a WebSocket of a page whose session ended."""
-    return Page(401, "Unauthorized", "You are signed out or your session has expired.", "Reload the page to sign in.")
+    return ErrorPage(
+        401, "Unauthorized", "You are signed out or your session has expired.", "Reload the page to sign in."
+    )

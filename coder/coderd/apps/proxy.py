@@ -1,7 +1,7 @@
 """From a visit to an application and back: bodies stream in both directions, upgrades become two pipes.
 
 Nothing is collected: each side is read no faster than the other takes it, in pieces of 64 KiB. What a visit may see
-of an answer is `domain/app_headers.py`.
+of an answer is `domain/apps/app_headers.py`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import h11
 import trio
 
 from coder.base.groups import single_failure
-from coder.coderd.apps.upstream import READ_SIZE, AppConnection, AppPool, Place, Sent
-from coder.domain import app_headers
+from coder.coderd.apps.upstream import READ_SIZE, AppConnection, AppPool, Sent, Target
+from coder.domain.apps import app_headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coder.coderd.apps.visit import Visit
-    from coder.domain.app_headers import Headers
+    from coder.coderd.apps.proxy_request import ProxyRequest
+    from coder.domain.apps.app_headers import Headers
 
 _RETRIED = frozenset({"GET", "HEAD", "OPTIONS"})
 """Requests that may be sent twice when a kept connection turns out dead (RFC 9110 section 9.2.2)."""
@@ -31,10 +31,10 @@ class BadAnswerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class UpstreamRequest:
     """What to ask an application, and what to tell the browser besides its answer."""
 
-    place: Place
+    place: Target
     target: str
     headers: Headers
     base_path: str
@@ -44,25 +44,25 @@ class Errand:
     "Added to the answer: the ticket's cookie."
 
 
-async def forward(pool: AppPool, visit: Visit, errand: Errand, stopping: trio.Event) -> None:
+async def forward(pool: AppPool, visit: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event) -> None:
     """One exchange. Raises BadGateway (nobody there) and BadAnswerError while the visit is unanswered."""
     with trio.CancelScope() as scope:
         pool.exchanges.add(scope)
         try:
-            await _forward(pool, visit, errand, stopping)
+            await _forward(pool, visit, upstream_request, stopping)
         finally:
             pool.exchanges.discard(scope)
     if scope.cancelled_caught:
         visit.gone = True
 
 
-async def _forward(pool: AppPool, visit: Visit, errand: Errand, stopping: trio.Event) -> None:
+async def _forward(pool: AppPool, visit: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event) -> None:
     repeatable = visit.method in _RETRIED and not visit.has_body and not visit.is_upgrade
     fresh = not repeatable
     while True:
-        connection = await pool.connect(errand.place, fresh=fresh)
+        connection = await pool.connect(upstream_request.place, fresh=fresh)
         try:
-            await _exchange(visit, errand, connection, stopping)
+            await _exchange(visit, upstream_request, connection, stopping)
         except BadAnswerError:
             await connection.aclose()
             if connection.reused:
@@ -72,12 +72,14 @@ async def _forward(pool: AppPool, visit: Visit, errand: Errand, stopping: trio.E
         except BaseException:
             await connection.aclose()
             raise
-        await pool.put(errand.place, connection)
+        await pool.put(upstream_request.place, connection)
         return
 
 
-async def _exchange(visit: Visit, errand: Errand, connection: AppConnection, stopping: trio.Event) -> None:
-    head = h11.Request(method=visit.method, target=errand.target, headers=list(errand.headers))
+async def _exchange(
+    visit: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, stopping: trio.Event
+) -> None:
+    head = h11.Request(method=visit.method, target=upstream_request.target, headers=list(upstream_request.headers))
     try:
         await connection.send(head)
     except trio.BrokenResourceError as error:
@@ -87,16 +89,16 @@ async def _exchange(visit: Visit, errand: Errand, connection: AppConnection, sto
         async with trio.open_nursery() as nursery:
             upload = _Upload(visit, connection, nursery.cancel_scope)
             nursery.start_soon(upload.run)
-            switched = await _answer(visit, errand, connection)
+            switched = await _answer(visit, upstream_request, connection)
             nursery.cancel_scope.cancel()
     if switched is not None and not visit.gone:
-        await _switch(visit, errand, connection, switched, stopping)
+        await _switch(visit, upstream_request, connection, switched, stopping)
 
 
 class _Upload:
     """The request's body on its way, and afterwards a look-out for the browser leaving."""
 
-    def __init__(self, visit: Visit, connection: AppConnection, both: trio.CancelScope) -> None:
+    def __init__(self, visit: ProxyRequest, connection: AppConnection, both: trio.CancelScope) -> None:
         self._visit = visit
         self._connection = connection
         self._both = both
@@ -139,7 +141,9 @@ class _Upload:
         return True
 
 
-async def _answer(visit: Visit, errand: Errand, connection: AppConnection) -> h11.InformationalResponse | None:
+async def _answer(
+    visit: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection
+) -> h11.InformationalResponse | None:
     """Passes the answer on; returns the application's 101 if it is one."""
     pending = bytearray()
     while True:
@@ -161,7 +165,7 @@ async def _answer(visit: Visit, errand: Errand, connection: AppConnection) -> h1
             continue
         if isinstance(event, h11.Response):
             visit.answered = True
-            pending += _head_bytes(visit, errand, event)
+            pending += _head_bytes(visit, upstream_request, event)
         elif isinstance(event, h11.Data):
             pending += visit.connection.send(h11.Data(data=event.data)) or b""
             if len(pending) >= READ_SIZE:
@@ -178,8 +182,8 @@ async def _answer(visit: Visit, errand: Errand, connection: AppConnection) -> h1
             raise trio.BrokenResourceError("the application ended in the middle of its answer")
 
 
-def _head_bytes(visit: Visit, errand: Errand, event: h11.Response) -> bytes:
-    fields = _fields(visit, errand, event.headers)
+def _head_bytes(visit: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:
+    fields = _fields(visit, upstream_request, event.headers)
     if visit.connection.their_state is h11.SEND_BODY and visit.has_body:
         # Answered before the request was whole: what is left of it must not be taken for the next one.
         fields.append((b"connection", b"close"))
@@ -187,23 +191,25 @@ def _head_bytes(visit: Visit, errand: Errand, event: h11.Response) -> bytes:
     return visit.connection.send(response) or b""
 
 
-def _fields(visit: Visit, errand: Errand, headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    found = app_headers.from_app(headers, base_path=errand.base_path, cors=errand.cors)
+def _fields(
+    visit: ProxyRequest, upstream_request: UpstreamRequest, headers: Sequence[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    found = app_headers.from_app(headers, base_path=upstream_request.base_path, cors=upstream_request.cors)
     # Whose page this is depends on who asks, which the application does not know.
     found.append((b"vary", b"Cookie"))
     given = {name for name, _ in found}
-    return [*found, *((name, value) for name, value in visit.ours if name not in given), *errand.extra]
+    return [*found, *((name, value) for name, value in visit.ours if name not in given), *upstream_request.extra]
 
 
 async def _switch(
-    visit: Visit,
-    errand: Errand,
+    visit: ProxyRequest,
+    upstream_request: UpstreamRequest,
     connection: AppConnection,
     answer: h11.InformationalResponse,
     stopping: trio.Event,
 ) -> None:
     protocol = app_headers.joined(answer.headers, b"upgrade").encode("latin-1")
-    fields = _fields(visit, errand, answer.headers)
+    fields = _fields(visit, upstream_request, answer.headers)
     fields += [(b"Connection", b"Upgrade"), (b"Upgrade", protocol)]
     visit.answered = True
     await visit.send(h11.InformationalResponse(status_code=101, headers=fields, reason=b"Switching Protocols"))

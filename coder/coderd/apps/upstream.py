@@ -15,11 +15,11 @@ from uuid import UUID
 import h11
 import trio
 
-from coder.coderd.services import dialing
-from coder.coderd.services.dialing import Dials
+from coder.coderd.services.network import dialing
+from coder.coderd.services.network.dialing import Dials
 
 if TYPE_CHECKING:
-    from coder.coderd.services.context import Context
+    from coder.coderd.services.foundation.context import Context
 
 MAX_HEAD = 256 << 10
 """Bytes of a response head. Some frameworks put whole sessions into cookies."""
@@ -39,7 +39,7 @@ LAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Target:
     """Where an application listens."""
 
     agent_id: UUID
@@ -75,11 +75,11 @@ class AppPool:
 
     def __init__(self, world: Dials) -> None:
         self._world = world
-        self._idle: dict[Place, list[AppConnection]] = {}
+        self._idle: dict[Target, list[AppConnection]] = {}
         self.exchanges: set[trio.CancelScope] = set()
         "Those under way: they end with the server, however long they would go on."
 
-    async def connect(self, place: Place, *, fresh: bool) -> AppConnection:
+    async def connect(self, place: Target, *, fresh: bool) -> AppConnection:
         """A connection; a kept one unless `fresh`. Raises BadGateway."""
         while not fresh and (kept := self._idle.get(place)):
             connection = kept.pop()
@@ -89,7 +89,7 @@ class AppPool:
             await connection.aclose()
         return AppConnection(await self._dial(place))
 
-    async def _dial(self, place: Place) -> trio.abc.Stream:
+    async def _dial(self, place: Target) -> trio.abc.Stream:
         stream = await dialing.dial(self._world, place.agent_id, place.port)
         if not place.tls:
             return stream
@@ -105,7 +105,7 @@ class AppPool:
             raise
         return secure
 
-    async def put(self, place: Place, connection: AppConnection) -> None:
+    async def put(self, place: Target, connection: AppConnection) -> None:
         """Keeps a connection whose last exchange is whole; closes any other."""
         if connection.h11.our_state is h11.DONE and connection.h11.their_state is h11.DONE:
             kept = self._idle.setdefault(place, [])

@@ -1,34 +1,26 @@
-"""Replaces signing keys that are a month old. How is `services/signing_keys.py`, and how long old ones still count."""
+"""Replaces signing keys that are a month old, by `services/foundation/signing_keys.py`."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import trio
-
-from coder.coderd.services import signing_keys
-from coder.coderd.services.sealing import Sealer
+from coder.base.log import Logger
+from coder.coderd.loops.skeleton import run_loop
+from coder.coderd.services.foundation.signing_keys import rotate_due
 
 if TYPE_CHECKING:
-    from coder.coderd.services.context import Context
+    from coder.coderd.services.foundation.context import Context
 
 EVERY = timedelta(minutes=10)
 
 
 async def run(ctx: Context) -> None:
     """Runs until cancelled."""
-    log = ctx.log.bind(loop="key_rotation")
-    while True:
-        try:
-            for feature in await turn(ctx):
-                log.info("a signing key was replaced", feature=feature)
-        except Exception as error:
-            # The database may be away for a moment; keys grow old slowly.
-            log.error("a turn failed", error=error)
-        await trio.sleep(EVERY.total_seconds())
+    await run_loop(ctx, "key_rotation", turn, failed_rest=EVERY.total_seconds())
 
 
-async def turn(ctx: Context) -> list[str]:
-    """Returns the features whose key was replaced."""
-    return await ctx.db.run(signing_keys.rotate, ctx.clock.now(), ctx.part(Sealer))
+async def turn(ctx: Context, log: Logger) -> float:
+    for feature in await rotate_due(ctx):
+        log.info("a signing key was replaced", feature=feature)
+    return EVERY.total_seconds()

@@ -1,34 +1,23 @@
-"""Looks at workspace proxies once a minute, and forgets processes of theirs that fell silent."""
+"""Looks at workspace proxies every minute, by `services/proxies/proxy_health.py`."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import trio
-
-from coder.coderd.services.proxy_health import ProxyHealth
-from coder.coderd.store import workspace_proxies as store
+from coder.base.log import Logger
+from coder.coderd.loops.skeleton import run_loop
+from coder.coderd.services.proxies.proxy_health import look_at_proxies
 
 if TYPE_CHECKING:
-    from coder.coderd.services.context import Context
-
-SILENT = timedelta(hours=1)
-"""A process registers every half minute; after this it is forgotten."""
+    from coder.coderd.services.foundation.context import Context
 
 
 async def run(ctx: Context) -> None:
     """Runs until cancelled."""
-    while True:
-        await trio.sleep(ctx.config.proxy_health_interval.total_seconds())
-        try:
-            await turn(ctx)
-        except Exception as error:
-            # The database may be away for a moment; the proxies will be there next time.
-            ctx.log.error("the workspace proxies could not be looked at", error=error)
+    rest = ctx.config.proxy_health_interval.total_seconds()
+    await run_loop(ctx, "proxy_health", turn, first_rest=rest, failed_rest=rest)
 
 
-async def turn(ctx: Context) -> None:
-    health: ProxyHealth = ctx.part(ProxyHealth)
-    await health.look()
-    await ctx.db.run(store.forget_replicas, ctx.clock.now() - SILENT)
+async def turn(ctx: Context, _log: Logger) -> float:
+    await look_at_proxies(ctx)
+    return ctx.config.proxy_health_interval.total_seconds()

@@ -1,70 +1,26 @@
-"""Ends jobs nobody works on any more, and forgets daemons nobody has seen for a week.
-
-A running job without a word for 5 minutes is hung (its daemon sends a heartbeat every 5 s); a job nobody took for
-30 minutes will hardly be taken. Both end with an error that says so, in the job and at the end of its log. Several
-servers may run this at once: rows somebody else is changing are skipped.
+"""Ends jobs nobody works on any more, and forgets daemons nobody has seen for a week, by
+`services/provisioning/reaping.py`.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-import trio
-
-from coder.coderd.services import build_results
-from coder.coderd.services.job_logs import append_logs
-from coder.coderd.services.job_work import end_with_error
-from coder.coderd.store import jobs as job_store
-from coder.coderd.store import provisioners as daemon_store
-from coder.coderd.store.jobs import JobRow
-from coder.domain.jobs import (
-    HUNG_AFTER,
-    PENDING_AFTER,
-    REAPED_PER_RUN,
-    LogLine,
-    reap_error,
-    reap_kind,
-    reap_log_outputs,
-)
-from coder.domain.provisioners import FORGET_AFTER
+from coder.base.log import Logger
+from coder.coderd.loops.skeleton import run_loop
+from coder.coderd.services.provisioning.reaping import reap
 
 if TYPE_CHECKING:
-    from coder.coderd.services.context import Context
-    from coder.coderd.store.database import Tx
+    from coder.coderd.services.foundation.context import Context
 
 
 async def run(ctx: Context) -> None:
     """Runs until cancelled."""
-    log = ctx.log.bind(loop="reaper")
-    while True:
-        try:
-            for job in await reap(ctx):
-                log.warn("a job was given up", job=job.id, type=job.type)
-        except Exception as error:
-            # The database may be away for a moment; the next turn tries again.
-            log.error("a turn failed", error=error)
-        await trio.sleep(ctx.config.job_hang_detector_interval.total_seconds())
+    rest = ctx.config.job_hang_detector_interval.total_seconds()
+    await run_loop(ctx, "reaper", turn, failed_rest=rest)
 
 
-async def reap(ctx: Context) -> list[JobRow]:
-    """One turn; returns the jobs it ended."""
-    now = ctx.clock.now()
-    await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
-    return await ctx.db.run(_reap, now)
-
-
-async def _reap(tx: Tx, now: datetime) -> list[JobRow]:
-    jobs = await job_store.lock_silent_jobs(
-        tx, hung_since=now - HUNG_AFTER, pending_since=now - PENDING_AFTER, limit=REAPED_PER_RUN
-    )
-    for job in jobs:
-        kind = reap_kind(started_at=job.started_at, completed_at=job.completed_at, updated_at=job.updated_at, now=now)
-        if kind is None:
-            continue
-        outputs = reap_log_outputs(kind)
-        await append_logs(tx, job, [LogLine(now, "provisioner_daemon", "error", "", output) for output in outputs])
-        await end_with_error(tx, job, reap_error(kind), "", now)
-        if job.type == "workspace_build":
-            await build_results.build_ended(tx, job.id, now)
-    return jobs
+async def turn(ctx: Context, log: Logger) -> float:
+    for job in await reap(ctx):
+        log.warn("a job was given up", job=job.id, type=job.type)
+    return ctx.config.job_hang_detector_interval.total_seconds()

@@ -11,14 +11,14 @@ from coder.domain.hcl.parser import parse_expression_untrusted
 from coder.domain.hcl.values import UNKNOWN, EvaluationError, SetValue, Value, is_unknown, to_bool, to_text
 
 if TYPE_CHECKING:
-    from coder.domain.hcl.evaluate import Scope
+    from coder.domain.hcl.scope import EvaluationScope
 
 Part = str | tree.Expression
-Evaluate = Callable[[tree.Expression, "Scope"], Value]
+Evaluate = Callable[[tree.Expression, "EvaluationScope"], Value]
 _FOR = re.compile(r"for\s+([\w-]+)(?:\s*,\s*([\w-]+))?\s+in\s+(.+)", re.DOTALL)
 
 
-def render_template(parts: tuple[Part, ...], scope: Scope, evaluate: Evaluate) -> Value:
+def render_template(parts: tuple[Part, ...], scope: EvaluationScope, evaluate: Evaluate) -> Value:
     """The text, or UNKNOWN when any part is. Raises EvaluationError."""
     return _Rendering(parts, evaluate).run(scope)
 
@@ -28,13 +28,13 @@ class _Rendering:
         self._parts = parts
         self._evaluate = evaluate
 
-    def run(self, scope: Scope) -> Value:
+    def run(self, scope: EvaluationScope) -> Value:
         text, stop = self._until(0, scope, frozenset())
         if stop != len(self._parts):
             raise EvaluationError("unexpected directive in template")
         return text
 
-    def _until(self, at: int, scope: Scope, ends: frozenset[str]) -> tuple[Value, int]:
+    def _until(self, at: int, scope: EvaluationScope, ends: frozenset[str]) -> tuple[Value, int]:
         """Text of the parts from `at` up to a directive in `ends`, and where that stands."""
         texts: list[Value] = []
         while at < len(self._parts):
@@ -52,14 +52,14 @@ class _Rendering:
             return UNKNOWN, at
         return "".join(to_text(text) for text in texts), at
 
-    def _directive(self, word: str, part: tree.Directive, at: int, scope: Scope) -> tuple[Value, int]:
+    def _directive(self, word: str, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         if word == "if":
             return self._if(part, at, scope)
         if word == "for":
             return self._for(part, at, scope)
         raise EvaluationError(f"unexpected directive {word!r} in template")
 
-    def _if(self, part: tree.Directive, at: int, scope: Scope) -> tuple[Value, int]:
+    def _if(self, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         condition = self._evaluate(parse_expression_untrusted(part.source[2:]), scope)
         yes, end = self._until(at + 1, scope, frozenset({"else", "endif"}))
         no: Value = ""
@@ -70,7 +70,7 @@ class _Rendering:
             return UNKNOWN, end + 1
         return (yes if to_bool(condition) else no), end + 1
 
-    def _for(self, part: tree.Directive, at: int, scope: Scope) -> tuple[Value, int]:
+    def _for(self, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         match = _FOR.fullmatch(part.source)
         if not match:
             raise EvaluationError("malformed for directive in template")

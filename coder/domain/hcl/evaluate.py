@@ -6,13 +6,13 @@ Unknown values spread instead of failing; a name that does not exist is an Evalu
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Protocol
 
 from coder.domain.hcl import tree
 from coder.domain.hcl.directives import render_template
+from coder.domain.hcl.scope import EvaluationScope
 from coder.domain.hcl.values import (
     UNKNOWN,
     UNTYPED,
@@ -29,8 +29,6 @@ from coder.domain.hcl.values import (
     unify,
 )
 
-Function = Callable[..., Value]
-
 
 class Lazy(Protocol):
     """A namespace that computes its members when asked, such as `var` or `data.x`."""
@@ -40,30 +38,7 @@ class Lazy(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Budget:
-    """What all expressions of one rendering may cost together; templates of strangers must not hold a server up."""
-
-    left: int = 1_000_000
-    "One for each expression evaluated and for each character or element made."
-
-    def spend(self, amount: int) -> None:
-        self.left -= amount
-        if self.left < 0:
-            raise EvaluationError("the template asks for too much computation")
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    names: Mapping[str, Value]
-    functions: Mapping[str, Function] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
-
-    def with_names(self, **names: Value) -> Scope:
-        return Scope({**self.names, **names}, self.functions, self.budget)
-
-
-def evaluate(expression: tree.Expression, scope: Scope) -> Value:
+def evaluate(expression: tree.Expression, scope: EvaluationScope) -> Value:
     """Raises EvaluationError."""
     scope.budget.spend(1)
     handler = _HANDLERS.get(type(expression))
@@ -72,11 +47,11 @@ def evaluate(expression: tree.Expression, scope: Scope) -> Value:
     return handler(expression, scope)
 
 
-def _literal(expression: tree.Literal, _scope: Scope) -> Value:
+def _literal(expression: tree.Literal, _scope: EvaluationScope) -> Value:
     return expression.value
 
 
-def _template(expression: tree.Template, scope: Scope) -> Value:
+def _template(expression: tree.TemplateExpression, scope: EvaluationScope) -> Value:
     parts = expression.parts
     if len(parts) == 1 and isinstance(parts[0], tree.Expression) and not isinstance(parts[0], tree.Directive):
         return evaluate(parts[0], scope)  # "${x}" is x itself, whatever its type
@@ -85,11 +60,11 @@ def _template(expression: tree.Template, scope: Scope) -> Value:
     return text
 
 
-def _tuple(expression: tree.Tuple, scope: Scope) -> Value:
+def _tuple(expression: tree.Tuple, scope: EvaluationScope) -> Value:
     return [evaluate(item, scope) for item in expression.items]
 
 
-def _object(expression: tree.Object, scope: Scope) -> Value:
+def _object(expression: tree.Object, scope: EvaluationScope) -> Value:
     found: dict[str, Value] = {}
     for key, value in expression.items:
         name = key.name if isinstance(key, tree.Variable) else evaluate(key, scope)
@@ -99,13 +74,13 @@ def _object(expression: tree.Object, scope: Scope) -> Value:
     return found
 
 
-def _variable(expression: tree.Variable, scope: Scope) -> Value:
+def _variable(expression: tree.Variable, scope: EvaluationScope) -> Value:
     if expression.name not in scope.names:
         raise EvaluationError(f'There is no variable named "{expression.name}".')
     return scope.names[expression.name]
 
 
-def _attribute(expression: tree.Attribute, scope: Scope) -> Value:
+def _attribute(expression: tree.HclAttribute, scope: EvaluationScope) -> Value:
     return member(evaluate(expression.of, scope), expression.name)
 
 
@@ -122,7 +97,7 @@ def member(of: Value, name: str) -> Value:
     raise EvaluationError(f"{type_name(of)} has no attributes")
 
 
-def _index(expression: tree.Index, scope: Scope) -> Value:
+def _index(expression: tree.Index, scope: EvaluationScope) -> Value:
     of, key = evaluate(expression.of, scope), evaluate(expression.key, scope)
     return index(of, key)
 
@@ -141,7 +116,7 @@ def index(of: Value, key: Value) -> Value:
     return member(of, to_text(key))
 
 
-def _splat(expression: tree.Splat, scope: Scope) -> Value:
+def _splat(expression: tree.Splat, scope: EvaluationScope) -> Value:
     of = evaluate(expression.of, scope)
     if is_unknown(of):
         return UNTYPED
@@ -152,15 +127,15 @@ def _splat(expression: tree.Splat, scope: Scope) -> Value:
 _SPLAT_ITEM = "*"
 
 
-def _splat_item(_expression: tree.SplatItem, scope: Scope) -> Value:
+def _splat_item(_expression: tree.SplatItem, scope: EvaluationScope) -> Value:
     return scope.names[_SPLAT_ITEM]
 
 
-def _parentheses(expression: tree.Parentheses, scope: Scope) -> Value:
+def _parentheses(expression: tree.Parentheses, scope: EvaluationScope) -> Value:
     return evaluate(expression.inner, scope)
 
 
-def _unary(expression: tree.Unary, scope: Scope) -> Value:
+def _unary(expression: tree.UnaryOperation, scope: EvaluationScope) -> Value:
     value = evaluate(expression.operand, scope)
     if is_unknown(value):
         return UNKNOWN
@@ -170,7 +145,7 @@ def _unary(expression: tree.Unary, scope: Scope) -> Value:
 _COMPARISONS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 
 
-def _binary(expression: tree.Binary, scope: Scope) -> Value:
+def _binary(expression: tree.BinaryOperation, scope: EvaluationScope) -> Value:
     sign = expression.operator
     left = evaluate(expression.left, scope)
     right = evaluate(expression.right, scope)
@@ -218,7 +193,7 @@ def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
         raise EvaluationError("the number is out of range") from error
 
 
-def _conditional(expression: tree.Conditional, scope: Scope) -> Value:
+def _conditional(expression: tree.Conditional, scope: EvaluationScope) -> Value:
     condition = evaluate(expression.condition, scope)
     if is_unknown(condition):
         return UNKNOWN
@@ -228,7 +203,7 @@ def _conditional(expression: tree.Conditional, scope: Scope) -> Value:
     return _of_common_type(value, other, scope) if isinstance(value, bool | int | float | list | dict) else value
 
 
-def _of_common_type(value: Value, other: tree.Expression, scope: Scope) -> Value:
+def _of_common_type(value: Value, other: tree.Expression, scope: EvaluationScope) -> Value:
     """Both sides of a conditional have one type: beside text a number is text. A side that fails says nothing."""
     try:
         instead = evaluate(other, scope)
@@ -237,7 +212,7 @@ def _of_common_type(value: Value, other: tree.Expression, scope: Scope) -> Value
     return value if has_unknown(value) or has_unknown(instead) else unify([value, instead])[0]
 
 
-def _call(expression: tree.Call, scope: Scope) -> Value:
+def _call(expression: tree.FunctionCall, scope: EvaluationScope) -> Value:
     name = expression.name.removeprefix("core::")
     if name in {"try", "can"}:
         return _attempt(name, expression, scope)
@@ -252,13 +227,13 @@ def _call(expression: tree.Call, scope: Scope) -> Value:
         arguments.extend(last)
     try:
         result = function(*arguments)
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as problem:
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError) as problem:
         raise EvaluationError(f"Call to function {name!r} failed: {problem}") from problem
     scope.budget.spend(len(result) if isinstance(result, str | list | dict) else 1)
     return result
 
 
-def _attempt(name: str, expression: tree.Call, scope: Scope) -> Value:
+def _attempt(name: str, expression: tree.FunctionCall, scope: EvaluationScope) -> Value:
     for argument in expression.arguments:
         try:
             value = evaluate(argument, scope)
@@ -272,7 +247,7 @@ def _attempt(name: str, expression: tree.Call, scope: Scope) -> Value:
     raise EvaluationError("no expression in try() succeeded")
 
 
-def _for(expression: tree.ForExpression, scope: Scope) -> Value:
+def _for(expression: tree.ForExpression, scope: EvaluationScope) -> Value:
     collection = evaluate(expression.collection, scope)
     if is_unknown(collection):
         return UNTYPED
@@ -323,18 +298,18 @@ def pairs(collection: Value) -> list[tuple[Value, Value]]:
 
 _HANDLERS: dict[type, Callable[..., Value]] = {
     tree.Literal: _literal,
-    tree.Template: _template,
+    tree.TemplateExpression: _template,
     tree.Tuple: _tuple,
     tree.Object: _object,
     tree.ForExpression: _for,
     tree.Variable: _variable,
-    tree.Attribute: _attribute,
+    tree.HclAttribute: _attribute,
     tree.Index: _index,
     tree.Splat: _splat,
     tree.SplatItem: _splat_item,
     tree.Parentheses: _parentheses,
-    tree.Unary: _unary,
-    tree.Binary: _binary,
+    tree.UnaryOperation: _unary,
+    tree.BinaryOperation: _binary,
     tree.Conditional: _conditional,
-    tree.Call: _call,
+    tree.FunctionCall: _call,
 }

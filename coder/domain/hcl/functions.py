@@ -583,8 +583,8 @@ def _file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
     return table
 
 
-def _glob(pattern: str) -> re.Pattern[str]:
-    """`*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`."""
+def _glob(pattern: str) -> Any:
+    """`*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`. Matched in linear time (RE2)."""
     found = ""
     for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]+\]|\\.|[{},]|[^*?\[{},\\]+|.", pattern, re.DOTALL):
         if piece.startswith("[") and len(piece) > 1:
@@ -594,8 +594,8 @@ def _glob(pattern: str) -> re.Pattern[str]:
         else:
             found += _GLOB.get(piece, re.escape(piece))
     try:
-        return re.compile(found)
-    except re.error as problem:
+        return _re2(f"(?s:{found})")
+    except EvaluationError as problem:
         raise EvaluationError("syntax error in pattern") from problem
 
 

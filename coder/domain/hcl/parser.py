@@ -7,16 +7,16 @@ import unicodedata
 
 from coder.domain.hcl.lexer import HclError, Lexer, Token
 from coder.domain.hcl.tree import (
-    Attribute,
-    Binary,
-    Block,
-    Body,
-    Call,
+    BinaryOperation,
     Conditional,
     Directive,
     Expression,
     File,
     ForExpression,
+    FunctionCall,
+    HclAttribute,
+    HclBlock,
+    HclBody,
     Index,
     Literal,
     Object,
@@ -24,9 +24,9 @@ from coder.domain.hcl.tree import (
     Span,
     Splat,
     SplatItem,
-    Template,
+    TemplateExpression,
     Tuple,
-    Unary,
+    UnaryOperation,
     Variable,
 )
 from coder.domain.hcl.values import EvaluationError, read_number
@@ -96,8 +96,8 @@ class _Parser:
         return Span(start.start, end, start.line)
 
     # --- structure
-    def body(self, closing: str) -> Body:
-        body = Body()
+    def body(self, closing: str) -> HclBody:
+        body = HclBody()
         while True:
             self.skip_newlines()
             if self.accept(closing):
@@ -116,7 +116,7 @@ class _Parser:
         if self.peek().kind not in {"newline", "end", closing}:
             raise self.fail("Missing newline after argument or block")
 
-    def _block(self, name: Token) -> Block:
+    def _block(self, name: Token) -> HclBlock:
         labels: list[str] = []
         while self.peek().kind in {"identifier", "string"}:
             token = self.take()
@@ -127,7 +127,7 @@ class _Parser:
         with_depth = self._enter()
         body = self.body("}")
         self._depth = with_depth - 1
-        return Block(name.text, tuple(labels), body, span)
+        return HclBlock(name.text, tuple(labels), body, span)
 
     def _enter(self) -> int:
         self._depth += 1
@@ -170,7 +170,7 @@ class _Parser:
             self.take()
             self.skip_newlines()
             right = self._binary(precedence + 1)
-            left = Binary(self.span(start), operator, left, right)
+            left = BinaryOperation(self.span(start), operator, left, right)
 
     def _unary(self) -> Expression:
         start = self.peek()
@@ -179,7 +179,7 @@ class _Parser:
             self.take()
             operand = self._unary()
             self._depth = depth - 1
-            return Unary(self.span(start), start.kind, operand)
+            return UnaryOperation(self.span(start), start.kind, operand)
         return self._traversals(start, self._term())
 
     def _traversals(self, start: Token, of: Expression) -> Expression:
@@ -205,7 +205,7 @@ class _Parser:
 
     def _dotted(self, start: Token, of: Expression, step: Token) -> Expression:
         if step.kind == "identifier":
-            return Attribute(self.span(start), of, step.text)
+            return HclAttribute(self.span(start), of, step.text)
         # `a.0.1` arrives as one number
         for digits in step.text.split("."):
             key = Literal(Span(step.start, step.end, step.line), int(digits) if digits.isdigit() else 0)
@@ -218,7 +218,7 @@ class _Parser:
         if attributes_only:
             while self.peek().kind == "." and self.peek(1).kind == "identifier":
                 self.take()
-                each = Attribute(self.span(item_start), each, self.take().text)
+                each = HclAttribute(self.span(item_start), each, self.take().text)
             return self._traversals(start, Splat(self.span(start), of, each))
         each = self._traversals(item_start, each)
         return Splat(self.span(start), of, each)
@@ -291,7 +291,7 @@ class _Parser:
             if not self.accept(",") and self.peek().kind != ")":
                 raise self.fail("Missing argument separator")
             self.skip_newlines()
-        return Call(self.span(start), name, tuple(arguments), expand)
+        return FunctionCall(self.span(start), name, tuple(arguments), expand)
 
     def _tuple(self, start: Token) -> Expression:
         self.skip_newlines()
@@ -358,7 +358,7 @@ class _Parser:
         return ForExpression(self.span(start), key_name, names[-1], collection, key, value, grouped, condition)
 
     # --- strings
-    def _template(self, token: Token) -> Template:
+    def _template(self, token: Token) -> TemplateExpression:
         if token.kind == "string":
             start, end, escapes, indent = token.start + 1, token.end - 1, True, False
         else:
@@ -367,7 +367,7 @@ class _Parser:
             indent = token.text.startswith("<<-")
         parts, strips = self._parts(start, end, escapes=escapes)
         laid_out = _laid_out(parts, strips, by_line=not escapes, indented=indent)
-        return Template(Span(token.start, token.end, token.line), tuple(laid_out))
+        return TemplateExpression(Span(token.start, token.end, token.line), tuple(laid_out))
 
     def _parts(self, start: int, end: int, *, escapes: bool) -> tuple[list[str | Expression], list[_Strip]]:
         """The parts of a template, and for each that is no text whether it has strip markers (`~`)."""

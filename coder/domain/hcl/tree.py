@@ -27,7 +27,7 @@ class Literal(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Template(Expression):
+class TemplateExpression(Expression):
     """A string: texts and interpolated expressions. A plain string has one text or none."""
 
     parts: tuple[str | Expression | Directive, ...]
@@ -70,14 +70,14 @@ class Variable(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Expression):
+class FunctionCall(Expression):
     name: str
     arguments: tuple[Expression, ...]
     expand_last: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute(Expression):
+class HclAttribute(Expression):
     """`of.name`."""
 
     of: Expression
@@ -112,13 +112,13 @@ class Parentheses(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(Expression):
+class UnaryOperation(Expression):
     operator: str
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Expression):
+class BinaryOperation(Expression):
     operator: str
     left: Expression
     right: Expression
@@ -132,16 +132,16 @@ class Conditional(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class HclBody:
     attributes: dict[str, Expression] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[HclBlock] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class HclBlock:
     type: str
     labels: tuple[str, ...]
-    body: Body
+    body: HclBody
     span: Span
     "The header, up to the opening brace."
 
@@ -150,7 +150,7 @@ class Block:
 class File:
     name: str
     text: str
-    body: Body
+    body: HclBody
 
     def source(self, span: Span) -> str:
         """The text of a piece as it was written."""

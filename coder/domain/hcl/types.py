@@ -35,11 +35,11 @@ def convert(value: Value, kind: tree.Expression | None, evaluate: Evaluate) -> V
             return _PRIMITIVES[name](value)
         case tree.Variable(name=name) if name in _BARE:
             return _collection(name, value, None, evaluate)
-        case tree.Call(name=name, arguments=(element,)) if name in _BARE:
+        case tree.FunctionCall(name=name, arguments=(element,)) if name in _BARE:
             return _collection(name, value, element, evaluate)
-        case tree.Call(name="object", arguments=(tree.Object() as shape,)):
+        case tree.FunctionCall(name="object", arguments=(tree.Object() as shape,)):
             return _object(value, shape, evaluate)
-        case tree.Call(name="tuple", arguments=(tree.Tuple(items=kinds),)):
+        case tree.FunctionCall(name="tuple", arguments=(tree.Tuple(items=kinds),)):
             if not isinstance(value, list) or len(value) != len(kinds):
                 raise EvaluationError(f"a tuple of {len(kinds)} elements is required")
             return [convert(item, one, evaluate) for item, one in zip(value, kinds, strict=True)]
@@ -64,8 +64,8 @@ def _object(value: Value, shape: tree.Object, evaluate: Evaluate) -> Value:
     found: dict[str, Value] = {}
     for key, kind in shape.items:
         name = key.name if isinstance(key, tree.Variable) else to_text(evaluate(key))
-        optional = isinstance(kind, tree.Call) and kind.name == "optional"
-        inner, default = _optional(kind) if isinstance(kind, tree.Call) and optional else (kind, None)
+        optional = isinstance(kind, tree.FunctionCall) and kind.name == "optional"
+        inner, default = _optional(kind) if isinstance(kind, tree.FunctionCall) and optional else (kind, None)
         given = value.get(name)
         if name not in value and not optional:
             raise EvaluationError(f'attribute "{name}" is required')
@@ -75,6 +75,6 @@ def _object(value: Value, shape: tree.Object, evaluate: Evaluate) -> Value:
     return found
 
 
-def _optional(call: tree.Call) -> tuple[tree.Expression | None, tree.Expression | None]:
+def _optional(call: tree.FunctionCall) -> tuple[tree.Expression | None, tree.Expression | None]:
     kind, default = (*call.arguments, None, None)[:2]
     return kind, default

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from coder.domain import parameter_rules as rules
+from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import Json, Rendered, render, rule_body
 from coder.domain.rendering.presets import refused
 from coder.domain.rendering.sources import Files
-from coder.domain.rendering.world import Request
+from coder.domain.templates import parameter_rules as rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Given:
     first_build: bool = False
 
 
-def build_values(files: Files, request: Request, given: Given) -> tuple[dict[str, str], Json | None]:
+def build_values(files: Files, request: RenderRequest, given: Given) -> tuple[dict[str, str], Json | None]:
     """(values to store, None), or ({}, the refusal)."""
     chosen = {**given.build, **given.preset}
     # An ephemeral value counts for one build only, so those of earlier ones are not carried over.

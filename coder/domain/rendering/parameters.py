@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from coder.domain import parameter_rules as rules
 from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
 from coder.domain.hcl.evaluate import pairs
 from coder.domain.hcl.values import UNTYPED, EvaluationError, Value
+from coder.domain.rendering.module_scope import Instance, ModuleScope, RenderRequest, as_text
 from coder.domain.rendering.sources import Files, Located, read_source
-from coder.domain.rendering.world import Instance, Request, World
+from coder.domain.templates import parameter_rules as rules
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ _STYLES = ("placeholder", "disabled", "label", "mask_input")
 class Rendered:
     parameters: list[Json]
     diagnostics: list[Json]
-    world: World
+    world: ModuleScope
     labels: list[str]
     "References of the parameters, in their order."
 
@@ -40,9 +40,9 @@ def diagnostic(summary: str, detail: str, code: str = "", severity: str = "error
     return {"severity": severity, "summary": summary, "detail": detail, "extra": {"code": code}}
 
 
-def render(files: Files, request: Request) -> Rendered:
+def render(files: Files, request: RenderRequest) -> Rendered:
     """All parameters of a template. Never fails: what cannot be evaluated is told in diagnostics."""
-    world = World(files, read_source(files), request)
+    world = ModuleScope(files, read_source(files), request)
     found: list[tuple[Json, Instance]] = []
     problems: list[Json] = []
     for inner in world.walk():
@@ -63,7 +63,7 @@ def _label(located: Located) -> tuple[str, ...]:
     return located.block.labels
 
 
-def _missing_modules(world: World) -> Iterator[Json]:
+def _missing_modules(world: ModuleScope) -> Iterator[Json]:
     for located in world.source.of("module"):
         name = located.block.labels[0] if located.block.labels else ""
         if world.children(name) is None:
@@ -92,23 +92,6 @@ def _duplicates(found: list[tuple[Json, Instance]]) -> Iterator[Json]:
 
 
 # --- one parameter
-def parameter_value(instance: Instance) -> Value:
-    """What `data.coder_parameter.x.value` is: text, None, or unknown."""
-    name = instance.world.evaluate(instance.attribute("name"), instance.scope)
-    if isinstance(name, str) and name in instance.world.request.inputs:
-        return instance.world.request.inputs[name]
-    default = instance.world.evaluate(instance.attribute("default"), instance.scope)
-    if default is None:
-        # Required and missing: what uses it has no value either.
-        return UNTYPED
-    return default if v.is_unknown(default) else _as_text(default)
-
-
-def _as_text(value: Value) -> Value:
-    try:
-        return v.to_text(value)
-    except EvaluationError:
-        return UNTYPED
 
 
 def _build(instance: Instance) -> Json | list[Json]:
@@ -197,7 +180,7 @@ class _Parameter:
             elif inner.type == "dynamic" and inner.labels == (kind,):
                 yield from self._dynamic(inner, kind)
 
-    def _dynamic(self, block: tree.Block, kind: str) -> Iterator[Instance]:
+    def _dynamic(self, block: tree.HclBlock, kind: str) -> Iterator[Instance]:
         instance = self._instance
         collection = instance.world.evaluate(block.body.attributes.get("for_each"), instance.scope)
         iterator = block.body.attributes.get("iterator")
@@ -220,7 +203,7 @@ class _Parameter:
             yield {
                 "name": _text(option, "name"),
                 "description": _text(option, "description"),
-                "value": value if v.is_unknown(value) or value is None else _as_text(value),
+                "value": value if v.is_unknown(value) or value is None else as_text(value),
                 "icon": _text(option, "icon"),
             }
 
@@ -262,14 +245,14 @@ class _Parameter:
         elif value is None:
             self._check_missing(body, required)
         else:
-            text = _as_text(value)
+            text = as_text(value)
             found = list(rules.check_options(body)) or list(rules.check_value(body, text, None, ()))
             self._problems += [diagnostic(one.summary, one.detail) for one in found]
 
     def _check_unknown(self, value: Value) -> None:
         # Only a value that came with for_each is complained about; any other may still arrive.
         default = self._instance.attribute("default")
-        if isinstance(default, tree.Attribute) and default.of == tree.Variable(default.of.span, "each"):
+        if isinstance(default, tree.HclAttribute) and default.of == tree.Variable(default.of.span, "each"):
             known_type = value is not UNTYPED
             what = "unknown, it likely includes a reference without a value" if known_type else "not valid"
             detail = (
@@ -303,5 +286,5 @@ def rule_body(validation: Json) -> Json:
 
 
 def _wire_value(value: Value, instead: str) -> Json:
-    text = value if value is None or v.is_unknown(value) else _as_text(value)
+    text = value if value is None or v.is_unknown(value) else as_text(value)
     return {"valid": True, "value": text} if isinstance(text, str) else {"valid": False, "value": instead}

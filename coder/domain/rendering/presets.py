@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coder.domain.hcl import values as v
+from coder.domain.rendering.module_scope import Instance, RenderRequest
 from coder.domain.rendering.parameters import Json, Rendered, diagnostic, render
 from coder.domain.rendering.sources import Files
-from coder.domain.rendering.world import Instance, Request
 
 
-def render_presets(files: Files, request: Request, rendered: Rendered) -> list[Json]:
+def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> list[Json]:
     """In the order of their labels. Those with prebuilds are tried out: nobody will be there to correct a value."""
     presets: list[Json] = []
     default_name = ""
@@ -53,7 +53,7 @@ def _preset(instance: Instance) -> Json:
     }
 
 
-def _try_out(files: Files, request: Request, preset: Json) -> list[Json]:
+def _try_out(files: Files, request: RenderRequest, preset: Json) -> list[Json]:
     tried = render(files, replace(request, inputs=preset["parameters"]))
     known = {parameter["name"] for parameter in tried.parameters}
     problems = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from coder.domain.hcl.json_syntax import native_syntax_untrusted, native_values_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
-from coder.domain.hcl.tree import Block, Body, Expression, File
+from coder.domain.hcl.tree import Expression, File, HclBlock, HclBody
 
 Files = Mapping[str, bytes]
 SUFFIXES = (".tf", ".tf.json")
@@ -20,12 +20,12 @@ SUFFIXES = (".tf", ".tf.json")
 class Located:
     """A block and the file it stands in."""
 
-    block: Block
+    block: HclBlock
     file: str
 
 
 @dataclass(slots=True)
-class Source:
+class TemplateSource:
     """One module's blocks. Not changed once read: renderings share it."""
 
     folder: str
@@ -47,9 +47,9 @@ class ParsedFiles(Mapping[str, bytes]):
 
     def __init__(self, files: Files) -> None:
         self._files = dict(files)
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, TemplateSource] = {}
 
-    def source(self, folder: str) -> Source:
+    def source(self, folder: str) -> TemplateSource:
         """The module in a directory, parsed once."""
         if folder not in self._sources:
             self._sources[folder] = _read_source(self._files, folder)
@@ -65,12 +65,12 @@ class ParsedFiles(Mapping[str, bytes]):
         return len(self._files)
 
 
-def read_source(files: Files, folder: str = "") -> Source:
+def read_source(files: Files, folder: str = "") -> TemplateSource:
     """Parses a directory's *.tf and *.tf.json files. A file that does not parse is skipped."""
     return files.source(folder) if isinstance(files, ParsedFiles) else _read_source(files, folder)
 
 
-def _read_source(files: Files, folder: str) -> Source:
+def _read_source(files: Files, folder: str) -> TemplateSource:
     plain: list[Located] = []
     overrides: list[Located] = []
     for name in sorted(files):
@@ -86,7 +86,7 @@ def _read_source(files: Files, folder: str) -> Source:
         target.extend(Located(block, name) for block in body.blocks)
     for override in overrides:
         plain = [_overridden(located, override.block) for located in plain]
-    return Source(folder, plain)
+    return TemplateSource(folder, plain)
 
 
 def _parse_untrusted(data: bytes, name: str) -> File:
@@ -99,14 +99,14 @@ def _parse_untrusted(data: bytes, name: str) -> File:
     return parse_file_untrusted(text, name)
 
 
-def _overridden(located: Located, override: Block) -> Located:
+def _overridden(located: Located, override: HclBlock) -> Located:
     block = located.block
     if (block.type, block.labels) != (override.type, override.labels):
         return located
     replaced = {inner.type for inner in override.body.blocks}
     kept = [inner for inner in block.body.blocks if inner.type not in replaced]
-    body = Body({**block.body.attributes, **override.body.attributes}, [*kept, *override.body.blocks])
-    return Located(Block(block.type, block.labels, body, block.span), located.file)
+    body = HclBody({**block.body.attributes, **override.body.attributes}, [*kept, *override.body.blocks])
+    return Located(HclBlock(block.type, block.labels, body, block.span), located.file)
 
 
 def variable_files(files: Files) -> Iterable[dict[str, Expression]]:

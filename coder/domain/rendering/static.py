@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from coder.domain import parameter_rules as rules
-from coder.domain.parameters import Definition
 from coder.domain.rendering.parameters import Json, diagnostic, rule_body
+from coder.domain.templates import parameter_rules as rules
+from coder.domain.templates.parameters import Definition
 
 _SUMMARY = "This template version is missing required metadata to support dynamic parameters."
 _DETAIL = "To restore full functionality, please re-import the terraform as a new template version."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
+from coder.domain.rendering.module_scope import Instance
 from coder.domain.rendering.parameters import Json, Rendered
 from coder.domain.rendering.presets import refused
-from coder.domain.rendering.world import Instance
 
 _UNKNOWN = "Tag value is not known, it likely refers to a variable that is not set or has no default.; "
 _INVALID = "Tag value is not valid, it must be a non-null string value.; "

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import trio
 
-from coder.provisionerd.archive import ArchiveError, unpack_untrusted
+from coder.provisionerd.archive import UnpackError, unpack_untrusted
 from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, at_least
 from coder.rpc.proto import provisioner_pb2 as pb
 
@@ -44,7 +44,7 @@ class _EchoSession:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
             unpack_untrusted(request.template_source_archive, self._folder)
-        except ArchiveError as problem:
+        except UnpackError as problem:
             return pb.InitComplete(error=problem.message)
         return await self._replay("init", None, pb.InitComplete, emit)
 

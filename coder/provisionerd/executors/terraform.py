@@ -23,13 +23,13 @@ from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.domain.init_scripts import PLATFORMS, init_script
+from coder.domain.agents.init_scripts import PLATFORMS, init_script
 from coder.provisionerd import archive
 from coder.provisionerd.config import TerraformConfig
 from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, at_least, read_state
 from coder.provisionerd.terraform import environment as env_of
 from coder.provisionerd.terraform import template as template_of
-from coder.provisionerd.terraform.binary import Binary, find_binary
+from coder.provisionerd.terraform.binary import TerraformBinary, find_binary
 from coder.provisionerd.terraform.download import download
 from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
@@ -38,7 +38,7 @@ from coder.provisionerd.terraform.graph_cache import GraphCache, template_key
 from coder.provisionerd.terraform.init_lock import PluginCache
 from coder.provisionerd.terraform.log_lines import Timings, log_lines, read_line
 from coder.provisionerd.terraform.process import ProcessError, Runner
-from coder.provisionerd.terraform.serving import PlannedFacts, ServedProvider, serve_provider
+from coder.provisionerd.terraform.provider.serving import PlannedFacts, ServedProvider, serve_provider
 from coder.rpc.proto import provisioner_pb2 as pb
 
 _log = get_logger("provisionerd.terraform")
@@ -61,7 +61,7 @@ class TerraformExecutor:
         self._config = config
         self._cache = PluginCache(config.cache_dir)
         self._environment = env_of.inherited(child_env(base=config.environment))
-        self._binary: Binary | None = None
+        self._binary: TerraformBinary | None = None
         self.graphs = GraphCache()
         self.templates = template_of.TemplateCache()
 
@@ -73,7 +73,7 @@ class TerraformExecutor:
                 yield _TerraformSession(self, settings, provider, nursery)
                 nursery.cancel_scope.cancel()
 
-    async def binary(self) -> Binary:
+    async def binary(self) -> TerraformBinary:
         """Raises TerraformMissing; asked again for each job until there is one."""
         if self._binary is None or not Path(self._binary.path).exists():
             config = self._config
@@ -158,8 +158,8 @@ class _TerraformSession:
         self._nursery = nursery
         self._folder = settings.folder / "template"
         self._runner: Runner | None = None
-        self._binary: Binary | None = None
-        self._template: template_of.TemplateFiles | None = None
+        self._binary: TerraformBinary | None = None
+        self._template: template_of.ReadTemplate | None = None
         self._variables: dict[str, str] = {}
         self._importing = True
         self._plan_json: bytes = b""

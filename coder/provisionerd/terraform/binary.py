@@ -31,7 +31,7 @@ class TerraformMissing(CoderError):  # noqa: N818 - names the situation
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class TerraformBinary:
     path: str
     version: Version
 
@@ -46,7 +46,7 @@ class Binary:
 
 async def find_binary(
     name: str, environment: Mapping[str, str], fetch: Callable[[], Awaitable[Path]] | None = None
-) -> Binary:
+) -> TerraformBinary:
     """Locates terraform (or OpenTofu) and asks for its version. Raises TerraformMissing.
 
     `fetch` brings one when there is none of the plain name.
@@ -81,7 +81,7 @@ async def find_binary(
             f"{path} is version {text}, which is too old. Install Terraform {wanted} or newer on the machine of the "
             "provisioner."
         )
-    return Binary(path, version)
+    return TerraformBinary(path, version)
 
 
 def parse_version(text: str) -> Version:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from coder.provisionerd.terraform.data.parameter import PARAMETER_PREFIX, PREVIOUS_PREFIX, variable_suffix
-from coder.provisionerd.terraform.resources.agent import RUNNING_TOKEN_PREFIX
+from coder.provisionerd.terraform.provider.data.parameter import PARAMETER_PREFIX, PREVIOUS_PREFIX, variable_suffix
+from coder.provisionerd.terraform.provider.resources.agent import RUNNING_TOKEN_PREFIX
 from coder.rpc.proto import provisioner_pb2 as pb
 
 _TRANSITIONS = {

@@ -20,10 +20,10 @@ from google.protobuf.message import Message
 
 from coder.base.errors import CoderError, explain_error
 from coder.domain.rendering.builds import Given, build_values
+from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.domain.rendering.presets import check_presets, render_presets
 from coder.domain.rendering.tags import render_tags
-from coder.domain.rendering.world import Request
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
@@ -91,8 +91,8 @@ def explain_parameters(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
 _RECORDINGS = frozenset({"inputs.json", "expected.json", "websocket.json"})
 
 
-def _request(asked: dict[str, Any], entry: dict[str, Any]) -> Request:
-    return Request(
+def _request(asked: dict[str, Any], entry: dict[str, Any]) -> RenderRequest:
+    return RenderRequest(
         inputs=entry.get("inputs") or {},
         owner=entry.get("owner") or asked.get("owner") or {},
         variables=entry.get("variables") or {},

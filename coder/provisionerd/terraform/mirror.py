@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.provisionerd.terraform.catalog import PROVIDER_VERSION
+from coder.provisionerd.terraform.provider.catalog import PROVIDER_VERSION
 
 _HOSTS = ("registry.terraform.io", "registry.opentofu.org")
 "OpenTofu looks for the same provider under its own registry's name."

@@ -14,16 +14,16 @@ from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
 from coder.domain.hcl.tree import (
-    Attribute,
-    Block,
     Expression,
     File,
+    HclAttribute,
+    HclBlock,
     Literal,
     Object,
     Parentheses,
-    Template,
+    TemplateExpression,
     Tuple,
-    Unary,
+    UnaryOperation,
     Variable,
 )
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -44,21 +44,21 @@ class TemplateError(CoderError):
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateFiles:
+class ReadTemplate:
     """The parsed *.tf and *.tf.json files of a directory, by name; the latter as if they had been written natively."""
 
     files: tuple[File, ...]
     has_json: bool
     "There are *.tf.json files."
 
-    def blocks(self, kind: str) -> Iterable[tuple[File, Block]]:
+    def blocks(self, kind: str) -> Iterable[tuple[File, HclBlock]]:
         for file in self.files:
             for block in file.body.blocks:
                 if block.type == kind:
                     yield file, block
 
 
-def read_template(folder: Path) -> TemplateFiles:
+def read_template(folder: Path) -> ReadTemplate:
     """Raises TemplateError naming file, line and column."""
     files: list[File] = []
     in_json = set(folder.glob("*.tf.json"))
@@ -70,16 +70,16 @@ def read_template(folder: Path) -> TemplateFiles:
             files.append(parse_file_untrusted(text, path.name))
         except HclError as problem:
             raise TemplateError(problem.message) from problem
-    return TemplateFiles(tuple(files), bool(in_json))
+    return ReadTemplate(tuple(files), bool(in_json))
 
 
 class TemplateCache:
     """Templates read lately: the builds of a template need not parse it again."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, TemplateFiles] = OrderedDict()
+        self._kept: OrderedDict[bytes, ReadTemplate] = OrderedDict()
 
-    def read(self, key: bytes, folder: Path) -> TemplateFiles:
+    def read(self, key: bytes, folder: Path) -> ReadTemplate:
         """What is in `folder`, which `key` stands for. Raises TemplateError."""
         found = self._kept.get(key)
         if found is None:
@@ -94,12 +94,12 @@ class TemplateCache:
 
 
 # --- variables
-def variables(template: TemplateFiles) -> list[pb.TemplateVariable]:
+def variables(template: ReadTemplate) -> list[pb.TemplateVariable]:
     """In order of file and line."""
     return [_variable(file, block) for file, block in template.blocks("variable") if block.labels]
 
 
-def _variable(file: File, block: Block) -> pb.TemplateVariable:
+def _variable(file: File, block: HclBlock) -> pb.TemplateVariable:
     attributes = block.body.attributes
     default = attributes.get("default")
     value = None if default is None else constant(default)
@@ -117,7 +117,7 @@ def _variable(file: File, block: Block) -> pb.TemplateVariable:
 def _type_text(file: File, expression: Expression | None) -> str:
     if expression is None:
         return ""
-    if isinstance(expression, Template):
+    if isinstance(expression, TemplateExpression):
         return _text(expression)  # "string" in quotes, as Terraform 0.11 wrote it
     return file.source(expression.span)
 
@@ -140,7 +140,7 @@ def constant(expression: Expression) -> Any:
     match expression:
         case Literal(value=value):
             return value
-        case Template(parts=parts):
+        case TemplateExpression(parts=parts):
             return "".join(map(str, parts)) if all(isinstance(part, str) for part in parts) else None
         case Tuple(items=items):
             return [constant(item) for item in items]
@@ -148,7 +148,7 @@ def constant(expression: Expression) -> Any:
             return {_key(key): constant(value) for key, value in items}
         case Parentheses(inner=inner):
             return constant(inner)
-        case Unary(operator="-", operand=operand):
+        case UnaryOperation(operator="-", operand=operand):
             value = constant(operand)
             return -value if isinstance(value, int | float) and not isinstance(value, bool) else None
     return None
@@ -161,7 +161,7 @@ def _key(expression: Expression) -> str:
     return value if isinstance(value, str) else _as_text(value)
 
 
-def variables_file(template: TemplateFiles, values: Iterable[pb.VariableValue]) -> str:
+def variables_file(template: ReadTemplate, values: Iterable[pb.VariableValue]) -> str:
     """A .tfvars text that means what `-var name=value` would, without putting secrets on a command line.
 
     As there, a value of a structural type is an expression and one of a primitive type is taken literally.
@@ -182,7 +182,7 @@ def _quoted(text: str) -> str:
 
 
 # --- tags
-def workspace_tags(template: TemplateFiles) -> dict[str, str]:
+def workspace_tags(template: ReadTemplate) -> dict[str, str]:
     """Tag name -> source of its expression. Raises TemplateError for a name given twice or a malformed block."""
     tags: dict[str, str] = {}
     for file, block in template.blocks("data"):
@@ -202,7 +202,7 @@ def workspace_tags(template: TemplateFiles) -> dict[str, str]:
 
 
 # --- init
-def needs_init(template: TemplateFiles) -> bool:
+def needs_init(template: ReadTemplate) -> bool:
     """Whether terraform must prepare the directory: modules, other providers, a backend, or anything unfamiliar.
 
     Without those, plan works in a bare directory, and a terraform run is saved.
@@ -232,18 +232,18 @@ def needs_init(template: TemplateFiles) -> bool:
     return not used <= _BUILT_IN or ("coder" in used and not declared)
 
 
-def _declares_coder(block: Block) -> bool:
+def _declares_coder(block: HclBlock) -> bool:
     return any("coder" in inner.body.attributes for inner in block.body.blocks if inner.type == "required_providers")
 
 
-def _other_provider(block: Block) -> bool:
+def _other_provider(block: HclBlock) -> bool:
     chosen = block.body.attributes.get("provider")
-    while isinstance(chosen, Attribute):
+    while isinstance(chosen, HclAttribute):
         chosen = chosen.of
     return chosen is not None and not (isinstance(chosen, Variable) and chosen.name in _BUILT_IN)
 
 
-def _settings_need_init(block: Block) -> bool:
+def _settings_need_init(block: HclBlock) -> bool:
     for inner in block.body.blocks:
         if inner.type != "required_providers":
             return True

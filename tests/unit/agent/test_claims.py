@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from coder.agent import claims
-from coder.agent.claims import is_claim, wait_until_given
+from coder.agent import prebuild_claim
+from coder.agent.prebuild_claim import is_claim, wait_until_given
 from coder.net.policy import DialPolicy
 
 EVENT = b'event: data\ndata: {"workspace_id":"x","reason":"prebuild_claimed","owner_id":"y"}\n\n'
@@ -57,7 +57,7 @@ async def test_most_workspaces_wait_for_nobody() -> None:
 
 
 async def test_the_event_ends_the_wait_though_connections_break(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "_FIRST_DELAY", 0.001)
-    monkeypatch.setattr(claims, "_LAST_DELAY", 0.001)
+    monkeypatch.setattr(prebuild_claim, "_FIRST_DELAY", 0.001)
+    monkeypatch.setattr(prebuild_claim, "_LAST_DELAY", 0.001)
     async with server(HEAD + b"event: ping\n\n", b"", HEAD + EVENT[:20], HEAD + EVENT) as policy:
         assert await wait_until_given(policy) is True

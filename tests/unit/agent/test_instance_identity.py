@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from coder.agent import instance_identity
-from coder.agent.agent import Agent
+from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig
 from coder.agent.instance_identity import DOCUMENTS, exchange
 from coder.base.secret import Secret
@@ -120,7 +120,7 @@ async def test_every_dial_takes_a_new_token(tmp_path: Path):
         return Secret(next(given))
 
     policy = DialPolicy("http://127.0.0.1:1", proxies={})
-    agent = Agent(AgentConfig(policy, Secret(""), tmp_path, tmp_path, "coder", exchange=next_token))
+    agent = AgentRole(AgentConfig(policy, Secret(""), tmp_path, tmp_path, "coder", exchange=next_token))
     for token in ("first", "second"):
         await agent.renew_token()
         assert agent.state.token == token

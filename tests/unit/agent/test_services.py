@@ -23,8 +23,9 @@ from coder.agent.speedtest import serve_speedtest
 from coder.agent.state import AgentState
 from coder.base.errors import CoderError
 from coder.rpc.proto import agent_pb2
+from tests.kit.paths import DATA
 
-DATA = Path(__file__).parents[2] / "data" / "wire"
+RECORDED = DATA / "wire"
 
 
 def make_state(tmp_path: Path) -> AgentState:
@@ -99,7 +100,7 @@ async def test_a_viewer_who_nests_by_the_thousand_is_left(tmp_path: Path) -> Non
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("case", json.loads((DATA / "pty_init.json").read_text()), ids=lambda case: case["kind"])
+@pytest.mark.parametrize("case", json.loads((RECORDED / "pty_init.json").read_text()), ids=lambda case: case["kind"])
 async def test_recorded_terminal_messages_are_understood(case: dict[str, str]) -> None:
     near, far = trio.testing.memory_stream_pair()
     if case["kind"].startswith("init"):

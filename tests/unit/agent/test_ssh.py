@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 import trio
 import trio_asyncio
+from trio_asyncio import aio_as_trio
 
 from coder.agent.environment import find_identity
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
+from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
 
 OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-F", "none"]
@@ -186,6 +188,25 @@ async def test_a_terminal_is_hung_up_when_the_peer_leaves(server: Server, tmp_pa
     command = f"trap 'echo hung up > {tmp_path}/pipe; exit' HUP; echo ready; while :; do sleep 0.05; done"
     await start_and_lose(server, command, "-tt")
     assert await read_fifo(tmp_path / "pipe") == "hung up\n"
+
+
+async def test_a_client_without_a_user_name_is_let_in(server: Server) -> None:
+    """Go's clients send an empty one unless told otherwise."""
+
+    async def run() -> str:
+        async with asyncssh.connect("127.0.0.1", server.port, username="", known_hosts=None, config=None) as client:
+            done = await client.run("echo in")
+            return str(done.stdout)
+
+    async with trio_asyncio.open_loop():
+        assert await aio_as_trio(run)() == "in\n"
+
+
+async def test_who_writes_to_a_peer_that_left_meets_a_closed_pipe(server: Server) -> None:
+    await start_and_lose(server, "echo ready; exec yes")
+    with trio.fail_after(10):
+        while server.service.runner.running:
+            await trio.sleep(0.01)
 
 
 async def test_a_plain_command_outlives_its_peer_but_its_session_does_not(server: Server, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import trio_asyncio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from coder.agent import environment
-from coder.agent.ssh.door import SshDoor
+from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 
 
@@ -19,7 +19,7 @@ def _state() -> AgentState:
 
 
 async def test_early_streams_wait() -> None:
-    door = SshDoor(_state(), max_timeout=60)
+    door = SshAcceptor(_state(), max_timeout=60)
     door.terminate_all()  # nothing there yet, nothing to end
     near, far = memory_stream_pair()
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,9 @@ from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
 from coder.cli.main import COMMANDS, load
+from tests.kit.paths import DATA
 
-TABLE = Path(__file__).parents[2] / "data" / "api" / "recorded" / "cli-flags.tsv"
+TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
 ROWS = [row for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t") if row["command"] in COMMANDS]
 
 # Flags of features this product leaves out, or that only make sense for the original's own build.

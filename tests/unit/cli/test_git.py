@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from coder.net.blocking import Answer, BlockingClient
+from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError
 from tests.kit.cli import Result, run_cli
 
@@ -20,14 +20,14 @@ async def run(words: list[str], home: Path, answers: dict[str, Any], path: str =
     """A command whose requests are answered by path; what it asked for."""
     asked: list[str] = []
 
-    def request(_: BlockingClient, __: str, target: str, **___: Any) -> Answer:
+    def request(_: BlockingClient, __: str, target: str, **___: Any) -> HttpAnswer:
         asked.append(target)
         found = answers.get(target)
         if found is None:
             raise HttpError(404, "none")
         import msgspec
 
-        return Answer(200, {}, msgspec.json.encode(found))
+        return HttpAnswer(200, {}, msgspec.json.encode(found))
 
     with mock.patch.object(BlockingClient, "request", request):
         done = await run_cli(words, home=home, env={**ENV, **({"PATH": path} if path else {})})

@@ -12,8 +12,8 @@ import pytest
 from coder.base.errors import CoderError
 from coder.cli.command import parse
 from coder.cli.main import load
-from coder.cli.parameter_form import CREATE, START, UPDATE, Wishes, resolve_values
-from coder.cli.parameters import pairs
+from coder.cli.workspaces.parameter_form import CREATE, START, UPDATE, KnownValues, resolve_values
+from coder.cli.workspaces.parameters import pairs
 
 
 def parameter(name: str, **rest: Any) -> dict[str, Any]:
@@ -42,14 +42,14 @@ class FakeForm:
 
 
 def resolve(
-    form: FakeForm, words: str = "", answers: str = "", command: str = "create", **wishes: Any
+    form: FakeForm, words: str = "", answers: str = "", command: str = "create", **known: Any
 ) -> dict[str, str]:
     before = sys.stdin
     sys.stdin = io.StringIO(answers)
     try:
         action = {"create": CREATE, "start": START, "update": UPDATE}[command]
         invocation = parse(load(command), ["ws", *words.split()], {})
-        found = resolve_values(invocation, form, Wishes(action, **wishes))  # type: ignore[arg-type]
+        found = resolve_values(invocation, form, KnownValues(action, **known))  # type: ignore[arg-type]
     finally:
         sys.stdin = before
     return {one["name"]: one["value"] for one in found}

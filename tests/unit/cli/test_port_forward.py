@@ -6,7 +6,7 @@ import pytest
 
 from coder.base.errors import CoderError
 from coder.cli.main import main
-from coder.cli.port_forward import Forward, parse_specs
+from coder.cli.network.port_forward import Forward, parse_specs
 
 LOOPBACK = ("127.0.0.1", "::1")
 

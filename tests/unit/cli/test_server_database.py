@@ -7,10 +7,10 @@ import hashlib
 from pathlib import Path
 from uuid import UUID
 
-from coder.coderd.store import user_links
-from coder.coderd.store.tables.belongings import user_secrets
+from coder.coderd.store.login import user_links
+from coder.coderd.store.login.user_links import LinkRow
 from coder.coderd.store.tables.identity import git_ssh_keys
-from coder.coderd.store.user_links import LinkRow
+from coder.coderd.store.tables.user_assets import user_secrets
 from tests.kit.cli import run_cli
 from tests.kit.coderd import World, running_coderd
 

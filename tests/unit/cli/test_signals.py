@@ -37,7 +37,7 @@ def test_a_signal_ends_a_command_without_a_trace(number: signal.Signals) -> None
 UNDER_NOHUP = """
 import signal, subprocess
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from coder.cli.agent import _keep_signals_for_children
+from coder.cli.agents.agent import _keep_signals_for_children
 _keep_signals_for_children()
 signal.raise_signal(signal.SIGHUP)
 print(subprocess.run(["sh", "-c", "kill -HUP $$; echo still here"], stdout=subprocess.PIPE).returncode)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wireguard_tools import WireguardConfig
 
-from coder.coderd.services.wireguard_hub import hub_of
+from coder.coderd.services.wireguard.wireguard_gateway import gateway_of
 from tests.kit.cli import Result, run_cli
 from tests.kit.coderd import World, running_coderd
 
@@ -39,14 +39,14 @@ async def test_the_configuration_is_one_for_wg_quick(tmp_path: Path) -> None:
 
 async def test_no_client_is_made_where_its_configuration_could_not_be(tmp_path: Path) -> None:
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
-        hub = hub_of(world.ctx)
-        assert hub is not None
-        hub.endpoint = "vpn.example.com"
+        gateway = gateway_of(world.ctx)
+        assert gateway is not None
+        gateway.endpoint = "vpn.example.com"
         done = await add(world, tmp_path, "phone")
         assert done.code == 1 and "no client was added" in done.stderr and "it has no port" in done.stderr
         assert "--wireguard-endpoint" in done.stderr
         assert await names(world) == []
-        hub.endpoint = "vpn.example.com:51820"
+        gateway.endpoint = "vpn.example.com:51820"
         assert (await add(world, tmp_path, "phone")).code == 0
         assert await names(world) == ["phone"]
 

@@ -57,17 +57,19 @@ async def hear(stream: trio.abc.Stream, words: bytes) -> bytes:
 
 @asynccontextmanager
 async def scene_of(tmp_path: Path) -> AsyncIterator[tuple[AgentWorld, Target, Path]]:
-    async with workspace_world() as scene:
-        host, port = scene.world.url.removeprefix("http://").rsplit(":", 1)
-        yield scene, (host, int(port)), tmp_path / "agent"
+    async with workspace_world() as view_context:
+        host, port = view_context.world.url.removeprefix("http://").rsplit(":", 1)
+        yield view_context, (host, int(port)), tmp_path / "agent"
 
 
-async def through(scene: AgentWorld, policy: DialPolicy, folder: Path, *, direct: bool = False) -> tuple[str, Any]:
+async def through(
+    view_context: AgentWorld, policy: DialPolicy, folder: Path, *, direct: bool = False
+) -> tuple[str, Any]:
     """An agent and a client with this policy; (what the shell said, the client's relay)."""
     with trio.fail_after(40):
-        async with running_agent(scene, policy, folder):
-            person = policy.with_token(Secret(scene.world.token))
-            async with open_link(person, str(scene.agent_id), direct=direct) as link:
+        async with running_agent(view_context, policy, folder):
+            person = policy.with_token(Secret(view_context.world.token))
+            async with open_link(person, str(view_context.agent_id), direct=direct) as link:
                 said = await shell_says(link)
                 return said, link.node.status().relays[0]
 
@@ -78,7 +80,7 @@ class Case:
 
     name: str
     make: Callable[[Target], Handler]
-    rung: str
+    transport: str
 
 
 STRIPPERS = (
@@ -89,20 +91,20 @@ STRIPPERS = (
 
 
 async def test_a_shell_opens_behind_every_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with scene_of(tmp_path) as (scene, target, folder), trio.open_nursery() as nursery:
+    async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         for case in STRIPPERS:
             port = await nursery.start(serve_box, case.make(target))
-            said, relay = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+            said, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
             assert "sum=42" in said, case.name
-            assert relay.rung == case.rung, case.name
+            assert relay.transport == case.transport, case.name
             assert relay.forced_websocket, case.name
 
         proxy = AuthProxy(target, "ana", "p@ss")
         port = await nursery.start(serve_box, proxy)
         proxies = {"http": f"http://ana:p%40ss@127.0.0.1:{port}", "no": "elsewhere.test"}
-        said, relay = await through(scene, DialPolicy(f"http://{NAME}:80", proxies=proxies), folder)
+        said, relay = await through(view_context, DialPolicy(f"http://{NAME}:80", proxies=proxies), folder)
         assert "sum=42" in said
-        assert relay.rung == "upgrade"
+        assert relay.transport == "upgrade"
         assert set(proxy.tunnels) == {f"{NAME}:80"}
         assert len(proxy.tunnels) >= 4, "API, RPC and relay of both sides"
         assert not proxy.refused
@@ -111,7 +113,7 @@ async def test_a_shell_opens_behind_every_box(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(Pump, "udp", lambda *_: True)
         monkeypatch.setattr(Pump, "udp_batch", lambda *_: True)
         port = await nursery.start(serve_box, IdleCutter(target, 1.5))
-        said, _ = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
+        said, _ = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder, direct=True)
         assert "sum=42" in said
         nursery.cancel_scope.cancel()
 
@@ -129,14 +131,14 @@ async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
         if fact == "relay" and not fields["connected"]:
             lost.append(str(fields))
 
-    async with scene_of(tmp_path) as (scene, target, folder), trio.open_nursery() as nursery:
+    async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         box = IdleCutter(target, 60 / 40)
         policy = DialPolicy(f"http://127.0.0.1:{await nursery.start(serve_box, box)}")
-        person = policy.with_token(Secret(scene.world.token))
+        person = policy.with_token(Secret(view_context.world.token))
         with trio.fail_after(40):
             async with (
-                running_agent(scene, policy, folder),
-                open_link(person, str(scene.agent_id), direct=False, trace=note) as link,
+                running_agent(view_context, policy, folder),
+                open_link(person, str(view_context.agent_id), direct=False, trace=note) as link,
             ):
                 await link.wait_reachable(15)
                 async with await terminal(link, "echo ready; read x; echo got:$x; sleep 0.2") as stream:
@@ -150,11 +152,11 @@ async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
 
 @pytest.mark.soak
 async def test_a_shell_opens_where_answers_are_held_back(tmp_path: Path) -> None:
-    async with scene_of(tmp_path) as (scene, target, folder), trio.open_nursery() as nursery:
+    async with scene_of(tmp_path) as (view_context, target, folder), trio.open_nursery() as nursery:
         port = await nursery.start(serve_box, UpgradeStripper(target, "refuse", buffers=True))
-        said, relay = await through(scene, DialPolicy(f"http://127.0.0.1:{port}"), folder)
+        said, relay = await through(view_context, DialPolicy(f"http://127.0.0.1:{port}"), folder)
         assert "sum=42" in said
-        assert relay.rung == "stream"
+        assert relay.transport == "stream"
         nursery.cancel_scope.cancel()
 
 
@@ -167,16 +169,16 @@ async def test_a_shell_opens_with_an_own_authority_client_certificates_and_a_pro
         "tls_enable": True, "tls_address": "127.0.0.1:0", "tls_cert_file": (cert,), "tls_key_file": (key,),
         "tls_client_auth": "require-and-verify", "tls_client_ca_file": authority.file,
     }  # fmt: skip
-    async with workspace_world(**settings) as scene, trio.open_nursery() as nursery:
-        secure = next(url for url in scene.world.server.urls if url.startswith("https:"))
+    async with workspace_world(**settings) as view_context, trio.open_nursery() as nursery:
+        secure = next(url for url in view_context.world.server.urls if url.startswith("https:"))
         box = AuthProxy(("127.0.0.1", int(secure.rsplit(":", 1)[1])), "ana", "secret")
         port = await nursery.start(serve_box, box)
         policy = DialPolicy(
             f"https://{NAME}", ca_file=authority.file, client_cert=mine[0], client_key=mine[1],
             proxies={"https": f"http://ana:secret@127.0.0.1:{port}"},
         )  # fmt: skip
-        said, relay = await through(scene, policy, tmp_path / "agent")
+        said, relay = await through(view_context, policy, tmp_path / "agent")
         assert "sum=42" in said
-        assert relay.rung == "upgrade"
+        assert relay.transport == "upgrade"
         assert set(box.tunnels) == {f"{NAME}:443"}
         nursery.cancel_scope.cancel()

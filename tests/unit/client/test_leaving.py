@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coder.base.secret import Secret
-from coder.client.ready import Preparation, Target
+from coder.client.ready import Preparation, ReadyAgent
 from coder.client.usage import report_usage
 from coder.net.dial import DialPolicy
 from coder.net.http1 import HttpClient
@@ -11,24 +11,30 @@ from tests.kit.agents import eventually, workspace_world
 
 
 async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not() -> None:
-    async with workspace_world() as scene:
-        policy = DialPolicy(scene.world.url, token=Secret(scene.world.token))
-        target = Target(scene.workspace, await scene.agent())
-        before = (await scene.world.get(f"/api/v2/workspaces/{scene.workspace['id']}")).json()["last_used_at"]
-        scene.world.ctx.nursery.start_soon(report_usage, policy, target, "ssh")
+    async with workspace_world() as view_context:
+        policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
+        target = ReadyAgent(view_context.workspace, await view_context.agent())
+        before = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()[
+            "last_used_at"
+        ]
+        view_context.world.ctx.nursery.start_soon(report_usage, policy, target, "ssh")
 
         async def is_used() -> bool:
-            now = (await scene.world.get(f"/api/v2/workspaces/{scene.workspace['id']}")).json()["last_used_at"]
+            now = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()[
+                "last_used_at"
+            ]
             return bool(now != before)
 
         await eventually(is_used)
         async with HttpClient(policy) as http:
             prepare = Preparation(http, lambda _: None)
             assert not await prepare.is_leaving(target)
-            gone = Target({**scene.workspace, "id": "00000000-0000-4000-8000-000000000000"}, target.agent)
+            gone = ReadyAgent({**view_context.workspace, "id": "00000000-0000-4000-8000-000000000000"}, target.agent)
             assert await prepare.is_leaving(gone)
             stop = {"transition": "stop"}
-            assert (await scene.world.post(f"/api/v2/workspaces/{scene.workspace['id']}/builds", stop)).is_success
+            assert (
+                await view_context.world.post(f"/api/v2/workspaces/{view_context.workspace['id']}/builds", stop)
+            ).is_success
             assert await prepare.is_leaving(target)
         async with HttpClient(DialPolicy("http://127.0.0.1:9", token=Secret("x"))) as http:
             assert not await Preparation(http, lambda _: None).is_leaving(target)

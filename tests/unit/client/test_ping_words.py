@@ -1,4 +1,4 @@
-"""What `coder ping` says about the rungs of a link it has."""
+"""What `coder ping` says about the transports of a link it has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trio
 from coder.base.secret import Secret
 from coder.cli.command import parse
 from coder.cli.main import load
-from coder.cli.ping import _main
+from coder.cli.network.ping import _main
 from coder.client.link import explain_link, open_link
 from coder.net.policy import DialPolicy
 from tests.kit.agents import workspace_world
@@ -19,24 +19,24 @@ from tests.kit.whole_agent import running_agent
 
 
 async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with workspace_world() as scene:
-        policy = DialPolicy(scene.world.url, token=Secret(scene.world.token))
+    async with workspace_world() as view_context:
+        policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         with trio.fail_after(30):
-            async with running_agent(scene, policy, tmp_path / "agent"):
-                async with open_link(policy, str(scene.agent_id), direct=False) as link:
+            async with running_agent(view_context, policy, tmp_path / "agent"):
+                async with open_link(policy, str(view_context.agent_id), direct=False) as link:
                     await link.wait_reachable()
-                    found = {rung.name: rung for rung in explain_link(link, await link.ping())}
-                assert {name: rung.state for name, rung in found.items()} == {
+                    found = {transport.name: transport for transport in explain_link(link, await link.ping())}
+                assert {name: transport.state for name, transport in found.items()} == {
                     "api": "ok", "links": "ok", "relay-upgrade": "ok", "relay-websocket": "skipped",
                     "relay-stream": "skipped", "direct": "skipped",
                 }  # fmt: skip
                 assert "--disable-direct-connections" in found["direct"].text
-                env = {"CODER_URL": scene.world.url, "CODER_SESSION_TOKEN": scene.world.token}
+                env = {"CODER_URL": view_context.world.url, "CODER_SESSION_TOKEN": view_context.world.token}
                 assert await _main(parse(load("ping"), ["dev", "-n", "1", "-o", "json"], env)) == 0
                 report = json.loads(capsys.readouterr().out)
                 assert report["workspace"] == "dev"
                 assert len(report["pings"]) == 1
-                assert report["rungs"][0]["message"].startswith(scene.world.url)
+                assert report["rungs"][0]["message"].startswith(view_context.world.url)
                 assert (report["lost"], report["latency_ms"]["min"]) == (0, report["pings"][0]["latency_ms"])
                 path = report["path"]
                 assert (path["relay_region_id"], path["relay_rung"], path["coordination"]) == (

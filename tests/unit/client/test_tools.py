@@ -130,7 +130,7 @@ async def test_trace_tells_how_the_peer_was_reached() -> None:
             await pair.one.wait_reachable(pair.addresses[1])
             fact = await trace.wait("path", peer=pair.two.self_info.public_key.hex(), state="direct")
     assert fact.fields["to"]
-    assert trace.names().index("handshake") < len(trace.facts)
+    assert trace.names().index("handshake") < len(trace.events)
     assert trace.find("path", state="on the moon") is None
 
 

@@ -13,14 +13,13 @@ import trio
 from coder.base.child_env import child_env
 from coder.net.policy import DialPolicy
 from tests.kit.agents import workspace_world
+from tests.kit.paths import ROOT
 from tests.kit.whole_agent import running_agent
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
-    async with workspace_world(agent_fields={"env": {"STAGE": "do not tell"}}) as scene:
-        world = scene.world
+    async with workspace_world(agent_fields={"env": {"STAGE": "do not tell"}}) as view_context:
+        world = view_context.world
         env = child_env(
             {
                 "CODER_URL": world.url,
@@ -40,7 +39,7 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
             assert done.returncode == code, said
             return said
 
-        async with running_agent(scene, DialPolicy(world.url), tmp_path / "agent"):
+        async with running_agent(view_context, DialPolicy(world.url), tmp_path / "agent"):
             said = await coder("exp", "rpty", "dev", "--", "echo", "sum=$((40+2))")
             assert "sum=42" in said
             assert "--reconnect" in said
@@ -54,5 +53,5 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
     wanted = {"deployment/buildinfo.json", "deployment/config.json", "deployment/health.json", "manifest.json"}
     assert names >= wanted | {"workspace/workspace.json", "workspace/build_logs.json", "cli_logs.txt"}
     assert agent["environment_variables"] == {"STAGE": "***"}
-    for secret in (world.token, scene.token, "do not tell"):
+    for secret in (world.token, view_context.token, "do not tell"):
         assert secret not in everything

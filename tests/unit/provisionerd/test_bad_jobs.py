@@ -17,11 +17,11 @@ from coder.provisionerd.executors import terraform
 from coder.provisionerd.executors.contract import read_state
 from coder.provisionerd.executors.echo import EchoExecutor
 from coder.provisionerd.redact import HIDDEN, Redactor
-from coder.provisionerd.terraform.provider import Provider
+from coder.provisionerd.terraform.provider.provider import TerraformProvider
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon
-from tests.unit.provisionerd.test_terraform_executor import HEAD, World, building, running
+from tests.unit.provisionerd.executors.test_terraform import HEAD, World, building, running
 
 ECHO = {"echo": EchoExecutor()}
 
@@ -128,12 +128,12 @@ def test_half_a_state_is_none(tmp_path: Path) -> None:
 
 
 async def test_a_provider_that_crashes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(_self: Provider, _method: str, _body: bytes) -> bytes:
+    def crash(_self: TerraformProvider, _method: str, _body: bytes) -> bytes:
         raise ZeroDivisionError("no such luck")
 
     template = HEAD + 'data "coder_workspace" "me" {}\n'
     with monkeypatch.context() as patch:
-        patch.setattr(Provider, "call", crash)
+        patch.setattr(TerraformProvider, "call", crash)
         failed = await world.run(building(template))
     assert failed.error == "terraform plan: exit status 1"
     assert any(

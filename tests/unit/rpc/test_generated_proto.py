@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.kit.paths import ROOT
+
 COMMITTED = ROOT / "coder" / "rpc" / "proto"
 
 

@@ -285,7 +285,7 @@ async def test_protocol_errors_end_the_session_with_go_away():
         await right.send_all(b"\x07" + bytes(11))
         await session.wait_closed()
         assert "unknown frame" in session.reason
-        frame = next(yamux.FrameReader().receive_untrusted(bytes(await right.receive_some())))
+        frame = next(yamux.YamuxFrameReader().receive_untrusted(bytes(await right.receive_some())))
         assert (frame.type, frame.length) == (yamux.FrameType.GO_AWAY, 1)
 
 
@@ -296,7 +296,7 @@ async def test_calls_without_yamux_one_after_another_on_one_stream():
     left, right = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_calls, right, a_banner(get))
-        call = drpc.Call()
+        call = drpc.IncomingCall()
         for stream in (1, 2):
             call.invoke(BANNER)
             call.send_message(b"")

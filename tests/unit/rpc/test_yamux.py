@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coder.rpc import yamux
-from coder.rpc.yamux import Flag, Frame, FrameType, Yamux, YamuxError, encode_frame
+from coder.rpc.yamux import Flag, FrameType, Yamux, YamuxError, YamuxFrame, encode_frame
 
 
 def exchange(sender: Yamux, receiver: Yamux) -> list[yamux.Event]:
@@ -46,26 +46,26 @@ def test_credit_runs_out_and_comes_back_at_half_a_window():
 def test_overrunning_the_window_is_a_protocol_error():
     _, server, stream = pair()
     body = bytes(yamux.INITIAL_WINDOW)
-    server.receive_untrusted(encode_frame(Frame(FrameType.DATA, Flag(0), stream, len(body), body)))
+    server.receive_untrusted(encode_frame(YamuxFrame(FrameType.DATA, Flag(0), stream, len(body), body)))
     with pytest.raises(YamuxError, match="overran its window"):
-        server.receive_untrusted(encode_frame(Frame(FrameType.DATA, Flag(0), stream, 1, b"x")))
+        server.receive_untrusted(encode_frame(YamuxFrame(FrameType.DATA, Flag(0), stream, 1, b"x")))
 
 
 def test_half_closes_in_both_orders_end_the_stream():
     client, server, stream = pair()
     client.close_sending(stream)
     client.close_sending(stream)
-    assert exchange(client, server) == [yamux.SendingEnded(stream)]
+    assert exchange(client, server) == [yamux.YamuxSendingEnded(stream)]
     assert server.send(stream, memoryview(b"still open")) == 10
     server.close_sending(stream)
-    assert exchange(server, client) == [yamux.DataReceived(stream, b"still open"), yamux.SendingEnded(stream)]
+    assert exchange(server, client) == [yamux.DataReceived(stream, b"still open"), yamux.YamuxSendingEnded(stream)]
     assert not client.is_live(stream)
     assert not server.is_live(stream)
 
 
 def test_a_second_fin_is_a_protocol_error():
     _, server, stream = pair()
-    fin = encode_frame(Frame(FrameType.WINDOW_UPDATE, Flag.FIN, stream, 0))
+    fin = encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.FIN, stream, 0))
     server.receive_untrusted(fin)
     with pytest.raises(YamuxError):
         server.receive_untrusted(fin)
@@ -74,21 +74,21 @@ def test_a_second_fin_is_a_protocol_error():
 def test_opening_a_live_id_again_is_a_protocol_error():
     _, server, stream = pair()
     with pytest.raises(YamuxError, match="opened twice"):
-        server.receive_untrusted(encode_frame(Frame(FrameType.WINDOW_UPDATE, Flag.SYN, stream, 0)))
+        server.receive_untrusted(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, stream, 0)))
 
 
 def test_frames_of_unknown_streams_are_dropped():
     server = Yamux(client=False)
-    assert server.receive_untrusted(encode_frame(Frame(FrameType.DATA, Flag.FIN, 9, 3, b"abc"))) == []
+    assert server.receive_untrusted(encode_frame(YamuxFrame(FrameType.DATA, Flag.FIN, 9, 3, b"abc"))) == []
 
 
 def test_the_backlog_is_refused_by_reset():
     server = Yamux(client=False)
     for number in range(yamux.BACKLOG):
-        server.receive_untrusted(encode_frame(Frame(FrameType.WINDOW_UPDATE, Flag.SYN, 2 * number + 1, 0)))
+        server.receive_untrusted(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, 2 * number + 1, 0)))
     late = 2 * yamux.BACKLOG + 1
-    assert server.receive_untrusted(encode_frame(Frame(FrameType.WINDOW_UPDATE, Flag.SYN, late, 0))) == []
-    assert server.take_output(100) == encode_frame(Frame(FrameType.WINDOW_UPDATE, Flag.RST, late, 0))
+    assert server.receive_untrusted(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, late, 0))) == []
+    assert server.take_output(100) == encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, late, 0))
 
 
 def test_no_more_than_256_streams_wait_for_acknowledgement():
@@ -111,7 +111,7 @@ def test_pings_are_answered_with_their_number():
     client, server = Yamux(client=True), Yamux(client=False)
     number = client.ping()
     assert exchange(client, server) == []
-    assert exchange(server, client) == [yamux.PingAnswered(number)]
+    assert exchange(server, client) == [yamux.YamuxPingAnswered(number)]
 
 
 def test_go_away():

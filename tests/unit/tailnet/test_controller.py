@@ -13,12 +13,12 @@ import pytest
 import trio
 import trio.testing
 
-from coder.coderd.services.coordinator import Coordinator
-from coder.coderd.services.tailnet_rpc import TailnetPeer, TailnetService
-from coder.domain.coordination import AgentAccess, ClientAccess
+from coder.coderd.services.network.coordinator import Coordinator
+from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
+from coder.domain.network.coordination import AgentAccess, ClientAccess
 from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
-from coder.mesh.core.wire.address import Endpoint
+from coder.mesh.core.wire.address import UdpAddress
 from coder.rpc.errors import RpcClosed
 from coder.rpc.session import open_session
 from coder.tailnet.addresses import agent_addresses, random_address
@@ -35,7 +35,7 @@ class FakeInfo:
     addresses: tuple[IPv6Address, ...]
     preferred_derp: int = 0
     derp_latency: dict[str, float] = field(default_factory=lambda: {"999-v4": 0.002})
-    endpoints: tuple[Endpoint, ...] = (Endpoint("192.0.2.1", 4),)
+    endpoints: tuple[UdpAddress, ...] = (UdpAddress("192.0.2.1", 4),)
     forced_websocket: dict[int, str] = field(default_factory=dict)
 
 
@@ -80,8 +80,10 @@ class FakeNode:
 
 def fake_context() -> Any:
     """Just enough of a server: a coordinator and a relay map."""
-    ctx = SimpleNamespace(part=lambda _kind: SimpleNamespace(current=MAP, proxies={}, id=uuid4()), clock=None)
-    ctx.coordinator = Coordinator(ctx)
+    other = SimpleNamespace(current=MAP, proxies={}, id=uuid4())
+    parts: dict[type, Any] = {}
+    ctx = SimpleNamespace(part=lambda kind: parts.get(kind, other), clock=None)
+    parts[Coordinator] = Coordinator(ctx)
     return ctx
 
 
@@ -132,9 +134,9 @@ async def test_both_sides_meet(autojump_clock):
         assert config.endpoints == ("192.0.2.1:4",)
         assert not agent_node.installed[client_node.self_info.public_key].keepalive
         assert client.public_key_of(AGENT) == agent_node.self_info.public_key
-        assert ctx.coordinator.latency_of(AGENT) == {"Coder": {"preferred": True, "latency_ms": 2.0}}
+        assert ctx.part(Coordinator).latency_of(AGENT) == {"Coder": {"preferred": True, "latency_ms": 2.0}}
 
-        agent_node.change(endpoints=(Endpoint("192.0.2.9", 4),))
+        agent_node.change(endpoints=(UdpAddress("192.0.2.9", 4),))
         await quiet()
         assert client_node.installed[agent_node.self_info.public_key].endpoints == ("192.0.2.9:4",)
 
@@ -178,7 +180,7 @@ async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock):
             nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
             await quiet()
             assert agent_node.installed
-            ctx.coordinator.close()
+            ctx.part(Coordinator).close()
         assert agent_node.installed
         assert client_node.installed
         await trio.sleep(899)
@@ -207,7 +209,7 @@ async def test_a_new_coordinator_is_told_everything_again(autojump_clock):
         nursery.start_soon(keep_coordinated, client, connect_as(TailnetPeer(UUID(int=0xC), ClientAccess(AGENT))))
         await quiet()
         contexts.append(fake_context())
-        contexts[0].coordinator.close()
+        contexts[0].part(Coordinator).close()
         await trio.sleep(1)
         agent_node.change(endpoints=())
         await quiet()

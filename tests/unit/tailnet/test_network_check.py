@@ -1,4 +1,4 @@
-"""`coder netcheck`: every rung is tried, said in words, and put into upstream's JSON."""
+"""`coder netcheck`: every transport is tried, said in words, and put into upstream's JSON."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
-from coder.cli import netcheck
 from coder.cli.command import parse
 from coder.cli.main import load
+from coder.cli.network import netcheck
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.stun import serve_stun
@@ -70,11 +70,11 @@ async def test_a_friendly_network_and_a_stripping_one(capsys: pytest.CaptureFixt
         host, port = world.url.removeprefix("http://").rsplit(":", 1)
         box = await nursery.start(serve_box, UpgradeStripper((host, int(port))))
         stripped = await check_network(policy_of(world, f"http://127.0.0.1:{box}"))
-        states = {item.name: item.state for item in stripped.rungs}
+        states = {item.name: item.state for item in stripped.transports}
         assert (states["links"], states["relay-upgrade"], states["relay-websocket"], states["relay-stream"]) == (
             "warning", "warning", "warning", "ok",
         )  # fmt: skip
-        assert any("strips upgrades" in line for line in verdicts.lines_of(stripped.rungs))
+        assert any("strips upgrades" in line for line in verdicts.lines_of(stripped.transports))
         assert to_json(stripped)["derp"]["healthy"] is True
         nursery.cancel_scope.cancel()
 
@@ -117,7 +117,7 @@ async def test_a_relay_of_somebody_else(tmp_path: Path) -> None:
             check_shape(report)
             assert set(report["derp"]["regions"]) == {"7", "999"}
             assert report["derp"]["regions"]["7"]["node_reports"][0]["can_exchange_messages"] is True
-            states = {item.name: (item.state, item.text) for item in found.rungs}
+            states = {item.name: (item.state, item.text) for item in found.transports}
             assert states["udp"][0] == "skipped"
             assert states["direct"] == ("skipped", "the deployment allows relayed connections only")
             dialer = RelayDialer(policy_of(world))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from coder.tailnet.peers import (
     HANDSHAKE_WAIT,
     LOST_TIMEOUT,
@@ -104,3 +106,31 @@ def test_endpoints_are_left_out_where_direct_paths_are_off():
     [action] = without_endpoints([Install(PEER, NODE, keepalive=True)])
     assert isinstance(action, Install)
     assert action.node.endpoints == ()
+
+
+THIEF = UUID(int=8)
+TAKEN = {
+    "same key": replace(NODE, disco_key=b"e" * 32),
+    "same disco key": replace(NODE, public_key=b"l" * 32),
+    "both": NODE,
+}
+
+
+@pytest.mark.parametrize("role", ["source", "destination"])
+@pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
+def test_a_second_owner_of_a_key_is_ignored(role, taken):
+    peers = Peers(role)
+    peers.receive_node(PEER, NODE, 0.0)
+    assert peers.receive_node(THIEF, replace(taken, endpoints=("198.51.100.9:9",)), 1.0) == []
+    assert peers.node_of(THIEF) is None
+    assert peers.node_of(PEER) == NODE
+
+
+def test_a_lost_peer_gives_way_to_the_same_program_under_a_new_id():
+    """And what is said of the old id later does not touch the session."""
+    peers = Peers("destination")
+    peers.receive_node(PEER, NODE, 0.0)
+    peers.receive_lost(PEER, 1.0)
+    assert peers.receive_node(THIEF, NODE, 2.0) == [Install(THIEF, NODE, keepalive=False), SayReady(THIEF)]
+    assert peers.receive_disconnected(PEER) == []
+    assert peers.receive_disconnected(THIEF) == [Remove(NODE.public_key)]

@@ -1,4 +1,4 @@
-"""Dialling a relay as its map says: by which addresses, under whose certificate, by which rung."""
+"""Dialling a relay as its map says: by which addresses, under whose certificate, by which transport."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coder.mesh.errors import RelayError
 from coder.net.dial import connect
 from coder.net.errors import NetError
 from coder.net.policy import DialPolicy
-from coder.tailnet.relay import UPGRADE, WEBSOCKET, RelayDialer, _RungRefused
+from coder.tailnet.relay import UPGRADE, WEBSOCKET, RelayDialer, _RelayTransportRefused
 from tests.kit.certificates import Authority
 
 NODE = DerpNode("7a", 7, "relay.test")
@@ -136,17 +136,17 @@ async def test_nodes_of_a_region_climb_for_themselves(
 
     tried = []
 
-    async def climb(self: RelayDialer, rung: str, policy: DialPolicy, reason: str) -> DerpTransport:
+    async def climb(self: RelayDialer, kind: str, policy: DialPolicy, reason: str) -> DerpTransport:
         host = policy.origin.hostname or ""
-        tried.append((host, rung))
+        tried.append((host, kind))
         if host == "dead.test":
             await trio.sleep(2)
             raise NetError("unreachable", "cannot connect", "")
         await trio.sleep(1)
-        if rung == UPGRADE:
-            raise _RungRefused("stripped")
+        if kind == UPGRADE:
+            raise _RelayTransportRefused("stripped")
         await trio.sleep(2)
-        return DerpTransport(pipe_pair()[0], rung=rung)
+        return DerpTransport(pipe_pair()[0], kind=kind)
 
     monkeypatch.setattr(RelayDialer, "_climb", climb)
     dialer = RelayDialer(SERVER)
@@ -159,7 +159,7 @@ async def test_nodes_of_a_region_climb_for_themselves(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(fails)
         await dialer(REGION, living)
-    assert [rung.verdict for rung in dialer.rungs(7)] == ["stripped", "works", "not tried"]
+    assert [kind.verdict for kind in dialer.transports(7)] == ["stripped", "works", "not tried"]
     tried.clear()
     await dialer(REGION, living)
     assert tried == [("relay.test", WEBSOCKET)], "it stays where it worked"

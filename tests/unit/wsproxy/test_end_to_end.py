@@ -21,19 +21,19 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.coderd.links import proxies
-from coder.coderd.services.proxy_health import ProxyHealth
-from coder.coderd.store import insights
-from coder.coderd.store import workspace_proxies as store
+from coder.coderd.rpc_endpoints import proxies
+from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.store.events import insights
+from coder.coderd.store.proxies import workspace_proxies as store
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp
+from coder.mesh.drivers.relay_exchange import _Client, exchange
 from coder.mesh.drivers.transport import DerpTransport
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
 from coder.tailnet.relay import RelayDialer
-from coder.tailnet.relay_exchange import _Client, exchange
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
@@ -79,7 +79,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(folder: Path) -> AsyncIterator[Scene]:
+async def view_context(folder: Path) -> AsyncIterator[Scene]:
     async with running_app() as app:
         url = f"http://localhost:{app.port}"
         apps = [
@@ -99,7 +99,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
 
 
 async def test_a_workspace_through_a_proxy(tmp_path: Path) -> None:
-    async with scene(tmp_path) as s:
+    async with view_context(tmp_path) as s:
         await _becomes_well(s)
         await _path_application(s)
         await _own_host(s)
@@ -256,7 +256,7 @@ async def _elsewhere(s: Scene) -> None:
 
 
 async def _use_is_reported(s: Scene) -> None:
-    await s.proxy.keeper.report()
+    await s.proxy.authorizer.report()
     hour = s.world.ctx.clock.now().replace(minute=0, second=0, microsecond=0)
     used = await s.world.ctx.db.read(insights.app_usage, hour - timedelta(days=1), hour + timedelta(hours=2), [])
     assert {row.slug for row in used} == {"web", "all"}
@@ -271,7 +271,7 @@ async def _who_may_stay(s: Scene) -> None:
     hers = await connect_websocket(replace(shared, token=Secret(token)), "/ws")
     mine = await connect_websocket(replace(shared, token=Secret(s.world.token)), "/ws")
     assert (await s.world.post("/api/v2/users/logout", token=token)).status_code == 200
-    await s.proxy.keeper.judge()
+    await s.proxy.authorizer.judge()
     with trio.fail_after(5):
         try:
             assert await hers.receive_message() is None

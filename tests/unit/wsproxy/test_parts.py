@@ -16,22 +16,23 @@ from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.apps import pages
-from coder.coderd.config import ServerConfig
-from coder.coderd.services.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
-from coder.coderd.services.app_tickets import (
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
+from coder.coderd.services.apps.app_tickets import (
     TICKET_FEATURE,
     Ticket,
     read_ticket_untrusted,
     terminal_request,
     ticket_claims,
 )
-from coder.coderd.services.signed_tokens import SigningKey, TokenRefused, sign
-from coder.domain.zero import ZERO_TIME
+from coder.coderd.services.foundation.signed_tokens import SigningKey, TokenRefused, sign
+from coder.domain.foundation.zero import ZERO_TIME
 from coder.net.errors import HttpError, NetError
+from coder.wsproxy.authorizer import RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig, proxy_config
-from coder.wsproxy.keeper import ProxyKeeper
 from coder.wsproxy.keys import KeyRing
 from coder.wsproxy.registration import EVERY, SILENCE, Registration
+from coder.wsproxy.server import with_address
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GIVEN = {
@@ -46,7 +47,6 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"access-url": ""}, "under which address"),
         ({"primary-access-url": ""}, "--primary-access-url: it is missing"),
         ({"primary-access-url": "coder.test"}, "is not a URL"),
         ({"proxy-session-token": ""}, "--proxy-session-token: it is missing"),
@@ -60,6 +60,13 @@ def test_what_is_wrong_with_settings_is_said(changed: dict[str, str], words: str
         proxy_config(Inputs(flags={**GIVEN, **changed}))
     assert words in refused.value.message
     assert "s3cret" not in str(refused.value)
+
+
+def test_without_an_address_it_is_reached_where_it_listens() -> None:
+    config = proxy_config(Inputs(flags={**GIVEN, "access-url": ""}))
+    assert with_address(config, ["http://127.0.0.1:81", "https://[::1]:82"]).server.access_url == "http://127.0.0.1:81"
+    given = proxy_config(Inputs(flags=GIVEN))
+    assert with_address(given, ["http://127.0.0.1:81"]) is given
 
 
 def test_settings_come_from_the_servers_options() -> None:
@@ -239,5 +246,5 @@ def test_what_a_server_says_becomes_a_reason(error: CoderError, reason: str) -> 
     registration = type("Registration", (), {"doubt": lambda self: doubts.append(1)})()
     world = type("World", (), {"settings": None, "stopping": None, "pool": None, "registration": registration})()
     world.clock = type("Clock", (), {"now": staticmethod(lambda: NOW)})
-    assert ProxyKeeper(world)._refusal(error).reason == reason
+    assert RemoteAppAuthorizer(world)._refusal(error).reason == reason
     assert bool(doubts) == ("proxy token" in error.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import context
 
 from coder.coderd.store import tables
-from coder.coderd.store.metadata import metadata
+from coder.coderd.store.engine.metadata import metadata
 
 tables.load_all()
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)

@@ -17,11 +17,12 @@ MODULES = (
     "resources",
     "agents",
     "automation",
-    "belongings",
+    "user_assets",
     "wireguard",
     "web_push",
     "oauth2",
     "replicas",
+    "node_keys",
     "tasks",
     "apps",
 )

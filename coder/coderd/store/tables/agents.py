@@ -1,8 +1,8 @@
 """Tables of agents and what belongs to them: apps, scripts, logs, metadata, statistics.
 
 Every start build inserts new agents; an old build's agents stay as history and can no longer authenticate. An
-agent's `status` is not stored, it is derived from the connection times (`domain/agents.py`). `job_id` repeats the
-resource's, so that everything of a page of workspaces is found by its jobs.
+agent's `status` is not stored, it is derived from the connection times (`domain/agents/agents.py`). `job_id` repeats
+the resource's, so that everything of a page of workspaces is found by its jobs.
 
 JSON columns: `resources_monitoring` is `{"memory": {enabled, threshold} or null, "volumes": [{path, enabled,
 threshold}]}`, `devcontainers` a list of `{id, name, workspace_folder, config_path, subagent_id}`.
@@ -25,7 +25,7 @@ from sqlalchemy import (
     text,
 )
 
-from coder.coderd.store.metadata import Json, TextArray, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Json, TextArray, Timestamp, Uuid, metadata
 
 workspace_agents = Table(
     "workspace_agents",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
 
-from coder.coderd.store.metadata import Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Timestamp, Uuid, metadata
 
 workspace_app_stats = Table(
     "workspace_app_stats",

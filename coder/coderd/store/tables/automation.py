@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Identity, Index, Integer, Table, Text, text
 
-from coder.coderd.store.metadata import Json, TextArray, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Json, TextArray, Timestamp, Uuid, metadata
 
 audit_logs = Table(
     "audit_logs",
@@ -82,6 +82,26 @@ notification_messages = Table(
     Index("ix_notification_messages_due", "next_try_at", postgresql_where=text("status = 'pending'")),
 )
 """`status`: pending, sent, failed (given up), inhibited (the receiver did not want it)."""
+
+notification_marks = Table(
+    "notification_marks",
+    metadata,
+    Column("template_id", Uuid, primary_key=True),
+    Column("about", Uuid, primary_key=True),
+    Column("mark", Text, nullable=False),
+    Column("marked_at", Timestamp, nullable=False),
+)
+"""What a message that goes out once was told of last: a build's deadline, a preset's failures, a report's time."""
+
+resource_monitors = Table(
+    "resource_monitors",
+    metadata,
+    Column("agent_id", Uuid, ForeignKey("workspace_agents.id", ondelete="CASCADE"), primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("quiet_until", Timestamp),
+)
+"""The standing of what a template wants watched in an agent; an empty path is its memory."""
 
 notification_preferences = Table(
     "notification_preferences",

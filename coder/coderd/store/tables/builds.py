@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
-from coder.coderd.store.metadata import Bytes, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Bytes, Timestamp, Uuid, metadata
 
 workspace_builds = Table(
     "workspace_builds",

@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from coder.coderd.store.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
 
 site_configs = Table(
     "site_configs",
@@ -84,7 +84,7 @@ external_auth_links = Table(
     Column("expires_at", Timestamp),
     Column("extra", Json),
 )
-"Tokens are sealed where the site has encryption keys (`services/sealing.py`)."
+"Tokens are sealed where the site has encryption keys (`services/foundation/encryption_at_rest.py`)."
 
 user_configs = Table(
     "user_configs",

@@ -1,7 +1,7 @@
 """Tables of provisioner jobs: the queue itself, its log lines and its timings.
 
 A job is owned by the daemon named in `worker_id` from `started_at` on. Its status is not stored: it follows from the
-times and the error (`domain/jobs.py`; the same rule as SQL is in `store/jobs.py`).
+times and the error (`domain/provisioning/jobs.py`; the same rule as SQL is in `store/provisioning/jobs.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from coder.coderd.store.metadata import Json, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Json, Timestamp, Uuid, metadata
 
 provisioner_jobs = Table(
     "provisioner_jobs",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, ForeignKey, Table, Text, text
 
-from coder.coderd.store.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
 
 _APP = "oauth2_provider_apps.id"
 
@@ -51,6 +51,7 @@ oauth2_provider_app_codes = Table(
     Column("redirect_uri", Text, nullable=False),
     Column("code_challenge", Text, nullable=False, server_default=""),
     Column("scopes", TextArray, nullable=False, server_default="{}"),
+    Column("used_at", Timestamp),
 )
 
 oauth2_provider_app_tokens = Table(

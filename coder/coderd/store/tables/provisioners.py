@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, ForeignKey, Index, Table, Text, func, text
 
-from coder.coderd.store.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
 
 provisioner_keys = Table(
     "provisioner_keys",
@@ -28,7 +28,7 @@ provisioner_daemons = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("organization_id", Uuid, ForeignKey("organizations.id", ondelete="CASCADE"), nullable=False),
-    # No foreign key: three reserved ids stand for daemons without a key (domain/provisioners.py).
+    # No foreign key: three reserved ids stand for daemons without a key (domain/provisioning/provisioners.py).
     Column("key_id", Uuid, nullable=False),
     Column("created_at", Timestamp, nullable=False),
     Column("last_seen_at", Timestamp),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Integer, Table, Text
 
-from coder.coderd.store.metadata import Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Timestamp, Uuid, metadata
 
 replicas = Table(
     "replicas",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, text
 
-from coder.coderd.store.metadata import Json, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Json, Timestamp, Uuid, metadata
 
 workspace_resources = Table(
     "workspace_resources",

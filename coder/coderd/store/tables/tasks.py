@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Table, Text, func, text
 
-from coder.coderd.store.metadata import Json, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Json, Timestamp, Uuid, metadata
 
 tasks = Table(
     "tasks",

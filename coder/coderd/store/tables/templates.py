@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from coder.coderd.store.metadata import Bytes, Json, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Bytes, Json, Timestamp, Uuid, metadata
 
 _FALSE = text("false")
 _TRUE = text("true")

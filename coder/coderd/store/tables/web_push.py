@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Table, Text, UniqueConstraint
 
-from coder.coderd.store.metadata import Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Timestamp, Uuid, metadata
 
 webpush_subscriptions = Table(
     "webpush_subscriptions",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Table, Text, func
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from coder.coderd.store.metadata import Bytes, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Bytes, Timestamp, Uuid, metadata
 
 wireguard_clients = Table(
     "wireguard_clients",
@@ -34,4 +34,4 @@ wireguard_reach = Table(
     Column("workspaces", ARRAY(Uuid), nullable=False),
     Column("revision", BigInteger, nullable=False),
 )
-"What the audit log was last told (services/wireguard_audit.py); `revision` grows with every change."
+"What the audit log was last told (services/wireguard/wireguard_audit.py); `revision` grows with every change."

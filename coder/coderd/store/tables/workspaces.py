@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Table, Text, func, text
 
-from coder.coderd.store.metadata import Json, Timestamp, Uuid, metadata
+from coder.coderd.store.engine.metadata import Json, Timestamp, Uuid, metadata
 
 workspaces = Table(
     "workspaces",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from coder.provisionerd.terraform.extract.document import ExtractError, Found, Json, by_address
 from coder.provisionerd.terraform.extract.graph import Graph, nearest
-from coder.provisionerd.terraform.resources.app import SLUG_PATTERN
+from coder.provisionerd.terraform.provider.resources.app import SLUG_PATTERN
 from coder.rpc.proto import provisioner_pb2 as pb
 
 _SLUG = re.compile(r"[a-z0-9](-?[a-z0-9])*")

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 import trio
@@ -18,8 +17,9 @@ from coder.mesh.drivers.derp_server import QUEUE_PACKETS, DerpServer
 from coder.mesh.drivers.pipe import PipeStream, pipe_pair
 from coder.mesh.drivers.transport import DerpTransport
 from tests.kit.hostile import join
+from tests.kit.paths import DATA
 
-DATA = Path(__file__).parents[3] / "data" / "wire" / "derp.json"
+RECORDED = DATA / "wire" / "derp.json"
 DISCO = b"TS\xf0\x9f\x92\xac"
 
 
@@ -61,7 +61,7 @@ class Inbox:
 
 async def test_the_recorded_conversation(autojump_clock: trio.testing.MockClock) -> None:
     """Every byte the two recorded clients got from a genuine relay, they get from ours."""
-    recorded = json.loads(DATA.read_text())
+    recorded = json.loads(RECORDED.read_text())
     frames = []
     for connection in recorded["connections"]:
         frames += [{**frame, "who": connection["client"]} for frame in connection["frames"]]
@@ -215,7 +215,7 @@ async def test_absent_peers_are_reported_for_disco_only_and_not_too_often(
         await sender.send_all(derp.encode_send_packet(nobody, b"data"))
         for _ in range(10):
             await sender.send_all(derp.encode_send_packet(nobody, DISCO + bytes(100)))
-        await sender.send_all(derp.Ping(b"the end!").encode())
+        await sender.send_all(derp.DerpPing(b"the end!").encode())
         frames: list[tuple[int, bytes]] = []
         while (derp.PONG, b"the end!") not in frames:
             frames += reader.feed_untrusted(await sender.receive_some())
@@ -229,7 +229,7 @@ async def test_bad_clients_are_closed(autojump_clock: trio.testing.MockClock) ->
     async with trio.open_nursery() as nursery:
         for first in (
             derp.SealedClientInfo(private(1).public, bytes(24), box.seal(bytes(24), b'{"meshKey":"\\ud800"}')).encode(),
-            derp.Ping(bytes(8)).encode(),
+            derp.DerpPing(bytes(8)).encode(),
             derp.frame(derp.CLIENT_INFO, private(1).public + bytes(90)),
             derp.HEADER.pack(derp.CLIENT_INFO, 1 << 30),
         ):
@@ -364,7 +364,7 @@ async def test_a_relay_that_does_not_answer_is_left(autojump_clock: trio.testing
         assert inbox.states[3:] == [(1, False), (1, True)]
         pool.check()
         await trio.sleep(2)
-        await sides[-1].send_all(derp.Pong(bytes(8)).encode())
+        await sides[-1].send_all(derp.DerpPong(bytes(8)).encode())
         await trio.sleep(2)
         assert inbox.states[5:] == [], "it answered"
         pool.check()

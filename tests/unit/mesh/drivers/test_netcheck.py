@@ -11,7 +11,7 @@ import trio.testing
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.wire import stun
-from coder.mesh.core.wire.address import Endpoint
+from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.drivers.interfaces import Network
 from coder.mesh.drivers.netcheck import Netcheck
 
@@ -73,7 +73,7 @@ class Scene:
         self.asked.append(trio.current_time())
         if self.seen_as:
             request = stun.parse_request_untrusted(datagram)
-            answer = stun.BindingResponse(request.tx_id, Endpoint(*self.seen_as)).encode()
+            answer = stun.BindingResponse(request.tx_id, UdpAddress(*self.seen_as)).encode()
             self.netcheck.on_stun_untrusted(answer)
 
 

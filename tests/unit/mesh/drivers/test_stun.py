@@ -12,12 +12,12 @@ import trio.testing
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.wire import stun
-from coder.mesh.core.wire.address import Endpoint
+from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.drivers.stun import StunRound, _Allowance, resolve, serve_stun
-from coder.mesh.drivers.udp import Sent, UdpSocket, equal_runs
+from coder.mesh.drivers.udp import DatagramSocket, Sent, equal_runs
 
 
-async def read(sock: UdpSocket) -> list[tuple[bytes, Address]]:
+async def read(sock: DatagramSocket) -> list[tuple[bytes, Address]]:
     got: list[tuple[bytes, Address]] = []
 
     def on_batch(buffer: bytearray, size: int, segment: int, source: Address) -> None:
@@ -30,7 +30,7 @@ async def read(sock: UdpSocket) -> list[tuple[bytes, Address]]:
 
 
 async def test_a_round_finds_the_address_servers_see() -> None:
-    sock = UdpSocket(socket.AF_INET, host="127.0.0.1")
+    sock = DatagramSocket(socket.AF_INET, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
         ports: Any = [await nursery.start(serve_stun, "127.0.0.1", 0) for _ in range(2)]
         round_ = StunRound(os.urandom, sock.send)
@@ -69,7 +69,7 @@ async def test_stock_clients_are_answered_in_their_own_way_up_to_a_rate(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """RFC 5389 without our attributes, RFC 3489 without a cookie; asking for another address is not answered."""
-    source = Endpoint("192.0.2.7", 4660)
+    source = UdpAddress("192.0.2.7", 4660)
     modern = stun.answer_anybody_untrusted(stock_request(b"\x21\x12\xa4\x42"), source)
     assert stun.parse_response_untrusted(modern) == stun.BindingResponse(b"twelve bytes", source)
     assert modern[20:32] == bytes.fromhex("0020000800013326e112a645"), "0x1234 ^ 0x2112 and so on"
@@ -101,7 +101,7 @@ async def test_a_stock_client(command: list[str]) -> None:
 
 
 async def test_the_server_answers_whole_requests_only() -> None:
-    sock = UdpSocket(socket.AF_INET, host="127.0.0.1")
+    sock = DatagramSocket(socket.AF_INET, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
         port: Any = await nursery.start(serve_stun, "", 0)
         foreign = stun.BindingRequest(bytes(12)).encode()[:20]
@@ -120,7 +120,7 @@ async def test_the_server_answers_whole_requests_only() -> None:
 
 async def test_batches_survive_with_and_without_offload() -> None:
     for offload in (True, False):
-        one, two = (UdpSocket(socket.AF_INET, host="127.0.0.1") for _ in range(2))
+        one, two = (DatagramSocket(socket.AF_INET, host="127.0.0.1") for _ in range(2))
         if not offload:
             one.gso = two.gro = False
         batch = memoryview(b"".join(bytes([i]) * 100 for i in range(20)) + b"tail")

@@ -1,6 +1,6 @@
 """RFC 5961 and other ways to disturb a connection from outside (or by a broken peer)."""
 
-from coder.mesh.core.stack.states import State
+from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
 from tests.kit.puppet import MODERN, Puppet
 
@@ -11,7 +11,7 @@ def test_reset_must_hit_the_exact_number():
     (answer,) = puppet.send(RST, seq=puppet.seq + 1)
     assert (answer.flags, answer.ack) == (ACK, puppet.seq)
     assert puppet.send(RST, seq=puppet.seq - 1) == []
-    assert socket.state is State.ESTABLISHED
+    assert socket.state is TcpState.ESTABLISHED
     puppet.send(RST, seq=puppet.seq)
     assert socket.error is not None
     assert socket.error.code == "reset"
@@ -23,7 +23,7 @@ def test_syn_is_challenged():
     for seq in (puppet.seq, puppet.seq + 10, puppet.seq - 10_000):
         (answer,) = puppet.send(SYN, seq=seq, options=MODERN)
         assert answer.flags == ACK
-    assert socket.state is State.ESTABLISHED
+    assert socket.state is TcpState.ESTABLISHED
 
 
 def test_challenges_are_limited():
@@ -68,11 +68,11 @@ def test_data_beyond_the_window_is_cut():
     puppet = Puppet()
     socket = puppet.accepted()
     puppet.send(payload=b"now it is scaled")
-    edge = socket.rcv_adv
+    edge = socket.receiver.rcv_adv
     puppet.send(payload=b"x" * 100, seq=edge - 50)
-    assert socket.rx.waiting == 50
+    assert socket.receiver.rx.waiting == 50
     puppet.send(payload=b"x" * 100, seq=edge + 1)
-    assert socket.rx.waiting == 50
+    assert socket.receiver.rx.waiting == 50
 
 
 def test_tiny_segments_out_of_order_are_bounded():
@@ -80,7 +80,7 @@ def test_tiny_segments_out_of_order_are_bounded():
     socket = puppet.accepted()
     for index in range(5000):
         puppet.send(payload=b"x", seq=puppet.seq + 1 + 2 * index)
-    assert socket.rx.pieces <= 4097
+    assert socket.receiver.rx.pieces <= 4097
 
 
 def test_sack_of_bytes_never_sent_is_ignored():
@@ -89,4 +89,4 @@ def test_sack_of_bytes_never_sent_is_ignored():
     socket.write_nowait(b"x" * 5000)
     puppet.collect()
     puppet.send(sack=((puppet.ack + 4000, puppet.ack + 9000), (puppet.ack + 7, puppet.ack + 3)))
-    assert socket.flight.sacked == 0
+    assert socket.recovery.scoreboard.sacked == 0

@@ -4,7 +4,7 @@ import pytest
 
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.interface import TcpSettings
-from coder.mesh.core.stack.states import State
+from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.wire.tcp import ACK, FIN, PSH, RST
 from tests.kit.puppet import Puppet
 from tests.kit.tcpnet import World
@@ -15,16 +15,16 @@ def test_half_close_keeps_the_other_direction_open():
     mine, theirs = world.connect()
     mine.write_nowait(b"question")
     mine.shutdown_write()
-    world.run(lambda: theirs.unread == 8 and 0 <= theirs.fin_at < theirs.rx.next)
+    world.run(lambda: theirs.unread == 8 and 0 <= theirs.receiver.fin_at < theirs.receiver.rx.next)
     assert theirs.read_nowait() == b"question"
     assert theirs.eof
-    assert theirs.state is State.CLOSE_WAIT
+    assert theirs.state is TcpState.CLOSE_WAIT
     for _ in range(3):
         theirs.write_nowait(b"answer" * 1000)
         world.settle(0.2)
     assert mine.unread == 18_000
     theirs.shutdown_write()
-    world.run(lambda: mine.state is State.TIME_WAIT and theirs.closed)
+    world.run(lambda: mine.state is TcpState.TIME_WAIT and theirs.closed)
     world.run(lambda: mine.closed)
     with pytest.raises(StackError):
         mine.write_nowait(b"late")
@@ -35,7 +35,7 @@ def test_simultaneous_close():
     mine, theirs = world.connect()
     mine.shutdown_write()
     theirs.shutdown_write()
-    world.run(lambda: mine.state is State.TIME_WAIT and theirs.state is State.TIME_WAIT)
+    world.run(lambda: mine.state is TcpState.TIME_WAIT and theirs.state is TcpState.TIME_WAIT)
     world.run(lambda: mine.closed and theirs.closed, 100)
 
 
@@ -58,7 +58,7 @@ def test_lost_fin_is_sent_again():
     assert (again.seq, again.flags) == (fin.seq, fin.flags)
     puppet.ack += 1
     puppet.send()
-    assert socket.state is State.FIN_WAIT_2
+    assert socket.state is TcpState.FIN_WAIT_2
 
 
 def test_fin_waits_for_data_sent_before_it():
@@ -90,10 +90,10 @@ def test_what_arrived_outlives_the_connection():
     puppet.collect()
     puppet.ack += 1
     puppet.send(FIN | ACK, b"unread")
-    assert socket.state is State.TIME_WAIT
+    assert socket.state is TcpState.TIME_WAIT
     puppet.advance(7200)
     assert socket.closed
-    assert not puppet.stack.sockets
+    assert not puppet.stack.connections
     assert socket.readable
     assert not socket.eof
     assert socket.read_nowait(4) == b"unre"
@@ -130,10 +130,10 @@ def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever():
     puppet.collect()
     puppet.ack += 1
     puppet.send()
-    assert socket.state is State.FIN_WAIT_2
+    assert socket.state is TcpState.FIN_WAIT_2
     puppet.advance(61)
     assert socket.closed
-    assert not puppet.stack.sockets
+    assert not puppet.stack.connections
 
 
 def test_abort_tells_the_peer_and_the_application():
@@ -151,18 +151,18 @@ def test_abort_tells_the_peer_and_the_application():
 
 
 def test_repeated_fin_in_time_wait_is_acknowledged_again():
-    puppet = Puppet(TcpSettings(quiet_time=10))
+    puppet = Puppet(TcpSettings(time_wait=10))
     socket = puppet.accepted()
     socket.shutdown_write()
     puppet.collect()
     puppet.ack += 1
     puppet.send(FIN | ACK)
-    assert socket.state is State.TIME_WAIT
+    assert socket.state is TcpState.TIME_WAIT
     puppet.now += 8
     (answer,) = puppet.send(FIN | ACK, seq=puppet.seq - 1)
     assert answer.ack == puppet.seq
     puppet.advance(8)
-    assert socket.state is State.TIME_WAIT
+    assert socket.state is TcpState.TIME_WAIT
     puppet.advance(8)
     assert socket.closed
 
@@ -173,7 +173,7 @@ def test_closing_the_stack_resets_everybody():
     world.a.close(world.now)
     world.run(lambda: theirs.closed)
     assert mine.closed
-    assert not world.a.sockets
+    assert not world.a.connections
 
 
 def test_a_removed_peer_is_unreachable_without_a_packet():

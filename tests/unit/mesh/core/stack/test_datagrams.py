@@ -5,8 +5,8 @@ import pytest
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.stack import fragments
 from coder.mesh.core.stack.datagrams import UdpDatagram
+from coder.mesh.core.stack.events import EchoReply, TooBig, TsmpAnswer, Unreachable
 from coder.mesh.core.stack.interface import Stack, TcpSettings
-from coder.mesh.core.stack.notices import EchoReply, TooBig, TsmpPong, Unreachable
 from coder.mesh.core.wire import icmp, ip, tcp, udp
 from tests.kit.tcpnet import A, B, Link, Transfer, World
 
@@ -39,10 +39,10 @@ def test_datagrams_both_ways():
     assert all(map(valid, packets))
     client.close()
     world.b.udp_send(B, 53, A, client.port, b"late")
-    notices = []
-    world.b.on_notice = notices.append
+    events = []
+    world.b.set_event_hook(events.append)
     world.settle()
-    assert notices == [Unreachable(A, client.port)]
+    assert events == [Unreachable(A, client.port)]
 
 
 def test_fallback_gets_datagrams_for_all_other_ports():
@@ -81,7 +81,7 @@ def test_fragments_that_overlap_or_never_end_are_dropped():
     assert not server.readable
     for number in range(1000):
         world.b.input_batch([fragments.split(packet, 1280, number)[0]], world.now)
-    assert len(world.b.assembler._partials) <= 65
+    assert len(world.b._demux._assembler._partials) <= 65
     world.b.input_batch(fragments.split(packet, 1280, 5000), world.now)
     assert server.readable
 
@@ -129,12 +129,12 @@ def test_slow_readers_lose_datagrams_not_memory():
 
 def test_ping_is_answered_and_reported():
     world = World()
-    notices = []
-    world.a.on_notice = notices.append
+    events = []
+    world.a.set_event_hook(events.append)
     world.a.icmp_echo(B, 7, 1, b"payload")
     world.a.tsmp_ping(B, b"8 bytes!")
     world.settle()
-    assert sorted(notices, key=repr) == [EchoReply(B, 7, 1, b"payload"), TsmpPong(B, b"8 bytes!")]
+    assert sorted(events, key=repr) == [EchoReply(B, 7, 1, b"payload"), TsmpAnswer(B, b"8 bytes!")]
 
 
 def too_big(packet, mtu, from_=ROUTER):
@@ -144,8 +144,8 @@ def too_big(packet, mtu, from_=ROUTER):
 
 def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minutes():
     stack = Stack([A], bytes, mtu=1420)
-    notices = []
-    stack.on_notice = notices.append
+    events = []
+    stack.set_event_hook(events.append)
     socket = stack.udp_bind(5)
 
     def sizes():
@@ -155,7 +155,7 @@ def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minute
     assert sizes() == [1348]
     packet = udp.Datagram(5, 6, bytes(1300)).encode(A, B)
     stack.input_batch([too_big(packet, 1280)], 1.0)
-    assert notices == [TooBig(B, 1280)]
+    assert events == [TooBig(B, 1280)]
     assert len(sizes()) == 2 and max(sizes()) <= 1280
     stack.input_batch([too_big(packet, 60)], 1.0)
     assert max(sizes()) > 1000, "nonsense is not believed"
@@ -186,7 +186,7 @@ def test_errors_about_packets_that_are_not_under_way_are_ignored():
     world = World(mtu=1420)
     mine, _ = world.connect()
     before = mine.mss
-    fake = tcp.Segment(mine.local_port, mine.remote_port, mine.snd_una + 70_000, 0, tcp.ACK, 1).encode()
+    fake = tcp.Segment(mine.local_port, mine.remote_port, mine.sender.snd_una + 70_000, 0, tcp.ACK, 1).encode()
     packet = ip.header(ip.PROTOCOL_TCP, A, B, len(fake)) + fake
     world.a.input_batch([too_big(packet, 1280)], world.now)
     assert mine.mss == before

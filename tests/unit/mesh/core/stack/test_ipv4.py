@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.paths.selector import State
+from coder.mesh.core.paths.selector import PathState
+from coder.mesh.core.stack.events import EchoReply, TooBig, Unreachable
 from coder.mesh.core.stack.interface import Stack, TcpSettings
-from coder.mesh.core.stack.notices import EchoReply, TooBig, Unreachable
 from coder.mesh.core.wire import icmp, ip, ip4, udp
 from tests.kit.endpoints import World as Network
 from tests.kit.endpoints import acquainted, state
@@ -84,32 +84,32 @@ def test_datagrams_small_and_in_fragments() -> None:
 
 def test_echo_and_port_unreachable() -> None:
     net = world()
-    notices: list[object] = []
-    net.a.on_notice = notices.append
+    events: list[object] = []
+    net.a.set_event_hook(events.append)
     net.a.icmp_echo(B4, 7, 1, b"payload")
     net.settle(0.1)
     net.a.udp_bind(9).send_nowait(b"anybody?", B, 4444)
     net.settle(0.1)
-    assert notices == [EchoReply(B, 7, 1, b"payload"), Unreachable(B, 4444)]
+    assert events == [EchoReply(B, 7, 1, b"payload"), Unreachable(B, 4444)]
 
 
 def test_a_large_echo_comes_back_in_fragments() -> None:
     net = world()
-    notices: list[EchoReply] = []
-    net.a.on_notice = notices.append  # type: ignore[assignment]
+    events: list[EchoReply] = []
+    net.a.set_event_hook(events.append)  # type: ignore[assignment]
     net.a.icmp_echo(B4, 7, 2, bytes(5000))
     net.settle(0.1)
-    assert [len(n.payload) for n in notices] == [5000]
+    assert [len(n.payload) for n in events] == [5000]
 
 
 def test_a_router_says_too_big() -> None:
     net = world()
-    notices: list[object] = []
-    net.a.on_notice = notices.append
+    events: list[object] = []
+    net.a.set_event_hook(events.append)
     quoted = ip4._header(17, A4, B4, 1300, 0x4000, 0) + bytes(28)
     body = icmp.Message(3, 4, 1000, quoted).body_bytes()
     net.a.input_batch([ip4._header(1, bytes((10, 0, 0, 9)), A4, len(body), 0, 0) + body], net.now)
-    assert notices == [TooBig(B, 1020)], "as large as the same packet would be with IPv6 headers"
+    assert events == [TooBig(B, 1020)], "as large as the same packet would be with IPv6 headers"
 
 
 def test_a_host_of_both_families_answers_in_the_family_it_was_asked_in() -> None:
@@ -192,4 +192,4 @@ def test_two_nodes_talk_ipv4_through_tunnel_relay_and_direct_path() -> None:
         for machine in (one, two):
             machine.endpoint.flush(net.now)
     assert read == data
-    assert state(one, two) is State.DIRECT
+    assert state(one, two) is PathState.DIRECT

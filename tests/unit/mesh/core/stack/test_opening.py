@@ -4,7 +4,7 @@ import pytest
 
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.interface import Stack, TcpSettings
-from coder.mesh.core.stack.states import State
+from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
 from tests.kit.puppet import MODERN, PUPPET, Puppet
 from tests.kit.tcpnet import A, B, Transfer, World
@@ -18,7 +18,7 @@ def test_syn_offers_what_modern_hosts_offer():
     options = syn.options
     assert (options.mss, options.window_scale, options.sack_permitted) == (1220, 7, True)
     assert options.timestamps is not None
-    assert options.neighbour == 32_768
+    assert options.same_stack == 32_768
 
 
 def test_answer_offers_only_what_was_asked_for():
@@ -40,13 +40,13 @@ def test_data_flows_with_any_options(options):
     assert max(len(s.payload) for s in segments) <= (options.mss or 536)
 
 
-def test_neighbours_leave_checksums_out_and_strangers_get_them():
+def test_same_stack_peers_leave_checksums_out_and_strangers_get_them():
     world = World()
     mine, theirs = world.connect()
-    assert mine.skip_checksums
-    assert theirs.skip_checksums
-    assert not Puppet().accepted().skip_checksums
-    assert not Puppet().connected().skip_checksums
+    assert mine.stats.skips_checksums
+    assert theirs.stats.skips_checksums
+    assert not Puppet().accepted().stats.skips_checksums
+    assert not Puppet().connected().stats.skips_checksums
 
 
 def test_simultaneous_open():
@@ -76,16 +76,16 @@ def test_silence_ends_in_a_timeout():
     assert [s.flags for s in syns] == [SYN] * 4
     assert socket.error is not None
     assert socket.error.code == "timeout"
-    assert not puppet.stack.sockets
+    assert not puppet.stack.connections
 
 
 def test_nobody_answers_for_a_minute():
     puppet = Puppet()
     puppet.stack.tcp_connect(PUPPET, 9, puppet.now)
     assert len(puppet.advance(62)) == 6
-    assert puppet.stack.sockets
+    assert puppet.stack.connections
     assert puppet.advance(2) == []
-    assert not puppet.stack.sockets
+    assert not puppet.stack.connections
 
 
 def test_lost_answer_is_sent_again_when_the_syn_comes_again():
@@ -104,9 +104,9 @@ def test_backlog_bounds_half_open_connections():
         puppet.own_port = port
         answers += puppet.send(SYN, options=MODERN, seq=1)
     assert len(answers) == 3
-    assert len(puppet.stack.sockets) == 3
+    assert len(puppet.stack.connections) == 3
     puppet.advance(200)
-    assert not puppet.stack.sockets
+    assert not puppet.stack.connections
     assert listener.opening == 0
 
 
@@ -159,7 +159,7 @@ def test_syn_reuses_addresses_in_time_wait():
     mine.shutdown_write()
     world.run(lambda: theirs.eof)
     theirs.shutdown_write()
-    world.run(lambda: mine.state is State.TIME_WAIT and theirs.closed)
+    world.run(lambda: mine.state is TcpState.TIME_WAIT and theirs.closed)
     world.a.tcp_listen(mine.local_port)
     again = world.b.tcp_connect(A, mine.local_port, world.now, source_port=mine.remote_port)
     world.run(lambda: again.connected)
@@ -181,18 +181,6 @@ def test_ports():
     assert len(ports) == 50
 
 
-def test_verbs_called_between_rounds_wake_the_driver_once():
-    stack = Stack([A], bytes)
-    woken = []
-    stack.on_wake = lambda: woken.append(1)
-    stack.tcp_connect(B, 80, 1.0)
-    stack.udp_bind().send_nowait(b"x", B, 9)
-    assert woken == [1]
-    stack.take_output(1.0)
-    stack.tsmp_ping(B, bytes(8))
-    assert woken == [1, 1]
-
-
 def test_ecn_is_tolerated_and_not_agreed_to():
     """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments then mean nothing to us."""
     puppet = Puppet()
@@ -207,10 +195,10 @@ def test_ecn_is_tolerated_and_not_agreed_to():
     assert socket.unread == 4000
     socket.write_nowait(b"y" * 10_000)
     sent = sum(len(s.payload) for s in puppet.collect())
-    window = socket.cubic.window
+    window = socket.recovery.cubic.window
     puppet.ack += sent
     puppet.send(ACK | 0x40)
-    assert socket.cubic.window >= window
+    assert socket.recovery.cubic.window >= window
 
 
 def test_marked_packets_of_a_run_are_taken_like_others():

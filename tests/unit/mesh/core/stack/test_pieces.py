@@ -3,11 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coder.mesh.core.stack.congestion import Cubic
-from coder.mesh.core.stack.flight import Flight
-from coder.mesh.core.stack.reassembly import Reassembly
-from coder.mesh.core.stack.rtt import RoundTrip
-from coder.mesh.core.stack.sendqueue import SendQueue
+from coder.mesh.core.stack.settings import TcpSettings
+from coder.mesh.core.stack.tcp.congestion import Cubic
+from coder.mesh.core.stack.tcp.reassembly import Reassembly
+from coder.mesh.core.stack.tcp.rtt import RoundTrip
+from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
+from coder.mesh.core.stack.tcp.sendqueue import SendQueue
 
 DATA = bytes(range(256)) * 40
 
@@ -73,7 +74,7 @@ def test_send_queue_is_one_long_string(sizes, slices):
 @settings(max_examples=150, deadline=None)
 def test_flight_counts_what_a_list_of_bytes_counts(steps):
     """Every sequence number is a state letter in the model: flying, sacked, lost."""
-    flight = Flight()
+    flight = Scoreboard()
     model: dict[int, str] = {}
     una = nxt = 0
     now = 0.0
@@ -144,7 +145,7 @@ def test_slow_start_ends_when_the_queue_grows():
 
 
 def test_round_trip_follows_rfc_6298():
-    rtt = RoundTrip(1.0, 0.2, 60)
+    rtt = RoundTrip(TcpSettings())
     assert rtt.rto == 1.0
     rtt.sample(0.1, 0.0)
     assert rtt.rto == 0.1 + 0.2

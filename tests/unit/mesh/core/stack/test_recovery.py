@@ -1,7 +1,7 @@
 """Losses, found and repaired."""
 
-from coder.mesh.core.stack.connection import Phase
 from coder.mesh.core.stack.interface import TcpSettings
+from coder.mesh.core.stack.tcp.recovery import Phase
 from coder.mesh.core.wire import ip
 from coder.mesh.core.wire.tcp import Options
 from tests.kit.puppet import Puppet
@@ -30,13 +30,13 @@ def test_three_segments_beyond_a_hole_make_it_lost():
     puppet, socket = sending()
     base = puppet.ack
     assert puppet.send(sack=((base + SEGMENT, base + 2 * SEGMENT),)) == []
-    assert socket.phase is Phase.OPEN
+    assert socket.recovery.phase is Phase.OPEN
     (again, *_) = puppet.send(sack=((base + SEGMENT, base + 4 * SEGMENT),))
     assert again.seq == base
-    assert socket.phase is Phase.RECOVERY
+    assert socket.recovery.phase is Phase.RECOVERY
     puppet.ack = base + 10 * SEGMENT
     puppet.send()
-    assert socket.phase is Phase.OPEN
+    assert socket.recovery.phase is Phase.OPEN
     assert socket.stats.retransmitted == SEGMENT
 
 
@@ -56,7 +56,7 @@ def test_reordering_within_a_quarter_round_trip_is_no_loss():
     puppet.ack = base + 10 * SEGMENT
     puppet.send()
     assert socket.stats.retransmitted == 0
-    assert socket.flight.reordered
+    assert socket.recovery.scoreboard.reordered
 
 
 def test_tail_loss_is_probed_before_the_timeout():
@@ -74,15 +74,15 @@ def test_tail_loss_is_probed_before_the_timeout():
 def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not():
     for needless in (False, True):
         puppet, socket = sending()
-        window = socket.cubic.window
+        window = socket.recovery.cubic.window
         echo = puppet.last.options.timestamps[0]
         (probe, *_) = puppet.advance(0.2)
         puppet.ack += 10 * SEGMENT
         puppet.stamp += 1
         echo = echo if needless else probe.options.timestamps[0]
         puppet.send(options=Options(timestamps=(puppet.stamp, echo)))
-        assert (socket.cubic.window < window) is not needless
-        assert socket.phase is Phase.OPEN
+        assert (socket.recovery.cubic.window < window) is not needless
+        assert socket.recovery.phase is Phase.OPEN
 
 
 def test_silence_is_answered_with_ever_slower_retransmissions():
@@ -91,7 +91,7 @@ def test_silence_is_answered_with_ever_slower_retransmissions():
     assert len(sent) == 9
     assert sent[0].seq == puppet.ack + 9 * SEGMENT  # the probe of the tail
     assert all(s.seq == puppet.ack for s in sent[1:])
-    assert socket.cubic.window == SEGMENT
+    assert socket.recovery.cubic.window == SEGMENT
     assert socket.stats.timeouts == 8
 
 
@@ -106,15 +106,15 @@ def test_unanswered_data_ends_in_a_timeout():
 
 def test_spurious_timeout_is_undone():
     puppet, socket = sending()
-    first = socket.cubic.window
+    first = socket.recovery.cubic.window
     echo = puppet.last.options.timestamps[0]
     puppet.advance(1)
-    assert socket.phase is Phase.LOSS
+    assert socket.recovery.phase is Phase.LOSS
     puppet.stamp += 1
     puppet.ack += 10 * SEGMENT
     puppet.send(options=Options(timestamps=(puppet.stamp, echo)))  # the originals had arrived
-    assert socket.phase is Phase.OPEN
-    assert socket.cubic.window >= first
+    assert socket.recovery.phase is Phase.OPEN
+    assert socket.recovery.cubic.window >= first
 
 
 def test_reno_peer_recovers_by_duplicate_acknowledgements():
@@ -129,7 +129,7 @@ def test_reno_peer_recovers_by_duplicate_acknowledgements():
     assert partial.seq == base + 4 * mss
     puppet.ack = base + 10 * mss
     puppet.send()
-    assert socket.phase is Phase.OPEN
+    assert socket.recovery.phase is Phase.OPEN
 
 
 def test_receiver_that_forgets_its_reports_is_survived():
@@ -140,7 +140,7 @@ def test_receiver_that_forgets_its_reports_is_survived():
     assert base in [s.seq for s in sent]
     puppet.ack = base + 10 * SEGMENT
     puppet.send()
-    assert socket.flight.runs == []
+    assert socket.recovery.scoreboard.runs == []
 
 
 def test_path_change_ends_the_wait_at_once():
@@ -151,7 +151,7 @@ def test_path_change_ends_the_wait_at_once():
     mine.write_nowait(b"are you there")
     world.settle(20)
     dark["on"] = False
-    assert mine.retries >= 4
+    assert mine.recovery.rtt.retries >= 4
     before = world.now
     world.a.path_changed(B, world.now)
     world.run(lambda: theirs.unread > 0)

@@ -3,33 +3,33 @@
 import pytest
 
 from coder.mesh.core.stack.errors import StackError
-from coder.mesh.core.stack.states import TABLE, Fact, State, step
+from coder.mesh.core.stack.tcp.states import TABLE, TcpEvent, TcpState, step
 
 
 def test_every_state_can_be_reached():
-    assert set(TABLE.values()) == set(State)
+    assert set(TABLE.values()) == set(TcpState)
 
 
 def test_every_state_can_be_left_for_closed():
-    for state in State:
-        assert step(state, Fact.DIED) is State.CLOSED
+    for state in TcpState:
+        assert step(state, TcpEvent.DIED) is TcpState.CLOSED
 
 
 def test_what_is_not_in_the_table_is_an_error():
     with pytest.raises(StackError, match="cannot take"):
-        step(State.TIME_WAIT, Fact.FIN_SENT)
+        step(TcpState.TIME_WAIT, TcpEvent.FIN_SENT)
 
 
 @pytest.mark.parametrize(
     ("facts", "path"),
     [
-        ([Fact.FIN_SENT, Fact.FIN_ACKED, Fact.FIN_ARRIVED], "fin-wait-1 fin-wait-2 time-wait"),
-        ([Fact.FIN_SENT, Fact.FIN_ARRIVED, Fact.FIN_ACKED], "fin-wait-1 closing time-wait"),
-        ([Fact.FIN_ARRIVED, Fact.FIN_SENT, Fact.FIN_ACKED], "close-wait last-ack closed"),
+        ([TcpEvent.FIN_SENT, TcpEvent.FIN_ACKED, TcpEvent.FIN_ARRIVED], "fin-wait-1 fin-wait-2 time-wait"),
+        ([TcpEvent.FIN_SENT, TcpEvent.FIN_ARRIVED, TcpEvent.FIN_ACKED], "fin-wait-1 closing time-wait"),
+        ([TcpEvent.FIN_ARRIVED, TcpEvent.FIN_SENT, TcpEvent.FIN_ACKED], "close-wait last-ack closed"),
     ],
 )
 def test_the_three_ways_to_close(facts, path):
-    state = State.ESTABLISHED
+    state = TcpState.ESTABLISHED
     seen = []
     for fact in facts:
         state = step(state, fact)

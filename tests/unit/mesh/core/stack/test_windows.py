@@ -35,7 +35,7 @@ def test_small_window_is_used_after_a_while_and_not_at_once():
 def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment():
     puppet = Puppet()
     socket = puppet.accepted()
-    socket.quick_acks = 0
+    socket.receiver.quick_acks = 0
     assert puppet.send(payload=b"x" * 600) == []
     (answer,) = puppet.send(payload=b"x" * 600)
     assert answer.ack == puppet.seq
@@ -47,7 +47,7 @@ def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment():
 def test_data_carries_the_acknowledgement():
     puppet = Puppet()
     socket = puppet.accepted()
-    socket.quick_acks = 0
+    socket.receiver.quick_acks = 0
     puppet.send(payload=b"ping")
     socket.write_nowait(b"pong")
     (segment,) = puppet.collect()
@@ -171,11 +171,11 @@ def test_timers_of_busy_and_dead_connections_do_not_pile_up():
         for _ in range(100):
             mine.write_nowait(b"x")
             world.settle(0.05)
-        assert len(world.a._timers) < 64 + 5 * len(world.a.sockets)
+        assert world.a.deadlines < 64 + 5 * len(world.a.connections)
         mine.abort()
     world.settle(1)
-    assert len(world.a._timers) < 70
-    assert len(world.b._timers) < 70
+    assert world.a.deadlines < 70
+    assert world.b.deadlines < 70
 
 
 def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_takes():

@@ -220,9 +220,9 @@ def test_reject_after_time_and_zero_after_three_times_that() -> None:
     pair.lose = lambda *_: True
     assert pair.a.tunnel.is_ready(179.9) and not pair.a.tunnel.is_ready(180.0)
     pair.run(539.0)
-    assert KeysExpired(pair.a.tunnel) not in pair.a.events
+    assert KeysExpired(pair.a.tunnel.remote) not in pair.a.events
     pair.run(541.0)
-    assert KeysExpired(pair.a.tunnel) in pair.a.events
+    assert KeysExpired(pair.a.tunnel.remote) in pair.a.events
 
 
 def test_a_cookie_is_good_for_two_minutes_on_both_sides() -> None:
@@ -230,7 +230,7 @@ def test_a_cookie_is_good_for_two_minutes_on_both_sides() -> None:
     pair.b.device.always_under_load = True
     pair.send(pair.a)
     pair.run(6.0)
-    assert HandshakeCompleted(pair.a.tunnel) in pair.a.events
+    assert HandshakeCompleted(pair.a.tunnel.remote) in pair.a.events
     jar = pair.a.tunnel._handshaker.jar
     for now, signed in ((6.0 + 100, True), (6.0 + cookie.COOKIE_LIFE, False)):
         assert (jar.sign(b"message", now)[-16:] != cookie.NO_MAC) == signed
@@ -280,7 +280,7 @@ def test_the_source_follows_genuine_datagrams_only() -> None:
     ):
         received = pair.b.device.receive_untrusted(datagram, place, 1.0)
         assert (pair.b.tunnel.source == place) == follows, "a repeated datagram moves nobody"
-        assert (Roamed(pair.b.tunnel, place) in received.events) == follows
+        assert (Roamed(pair.b.tunnel.remote, place) in received.events) == follows
 
 
 def test_given_up_staged_packets_are_dropped_and_a_new_one_begins_again() -> None:
@@ -288,7 +288,7 @@ def test_given_up_staged_packets_are_dropped_and_a_new_one_begins_again() -> Non
     pair.lose = lambda *_: pair.now < 100
     pair.send(pair.a, b"lost")
     pair.run(150.0)
-    assert HandshakeGaveUp(pair.a.tunnel) in pair.a.events
+    assert HandshakeGaveUp(pair.a.tunnel.remote) in pair.a.events
     pair.send(pair.a, b"fresh")
     assert [packet[40:45] for packet in pair.b.inbox] == [b"fresh"]
 

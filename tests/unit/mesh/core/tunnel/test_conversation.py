@@ -75,14 +75,14 @@ def test_an_unanswered_handshake_is_given_up_after_ninety_seconds(pair: Pair) ->
     pair.lose = lambda *_: True
     pair.send(pair.a)
     pair.run(80.0)
-    assert HandshakeGaveUp(pair.a.tunnel) not in pair.a.events
+    assert HandshakeGaveUp(pair.a.tunnel.remote) not in pair.a.events
     pair.run(200.0)
-    assert pair.a.events == [HandshakeGaveUp(pair.a.tunnel)]
+    assert pair.a.events == [HandshakeGaveUp(pair.a.tunnel.remote)]
     tries = pair.sent("a", INITIATION)
     assert len(tries) == 18 and 85.0 <= tries[-1] <= 85.0 + 18 * 0.333
     assert pair.a.tunnel.stats.staged_lost == 1
     pair.run(1000.0)
-    assert pair.a.events[-1] == KeysExpired(pair.a.tunnel)
+    assert pair.a.events[-1] == KeysExpired(pair.a.tunnel.remote)
     assert pair.a.device.next_wake() is None
     pair.lose = lambda *_: False
     pair.send(pair.a)
@@ -154,7 +154,7 @@ def test_an_idle_peer_holds_no_keys_and_asks_for_no_wake_up(pair: Pair) -> None:
     pair.run(181.0)
     assert pair.a.device._sessions == {} == pair.b.device._sessions
     pair.run(600.0)
-    assert pair.a.events[-1] == KeysExpired(pair.a.tunnel)
+    assert pair.a.events[-1] == KeysExpired(pair.a.tunnel.remote)
     assert pair.a.device.next_wake() is None and pair.b.device.next_wake() is None
     # b answered with one keepalive for the data it got, and nothing else was said
     assert [name for at, name, _ in pair.log if at > 0] == ["b"]
@@ -278,7 +278,7 @@ def test_a_new_source_is_reported_and_only_when_genuine(pair: Pair) -> None:
     pair.a.place = ("198.51.100.7", 7)
     pair.send(pair.a)
     pair.send(pair.a)
-    assert pair.b.events == [Roamed(pair.b.tunnel, ("198.51.100.7", 7))]
+    assert pair.b.events == [Roamed(pair.b.tunnel.remote, ("198.51.100.7", 7))]
 
 
 def test_under_load_a_handshake_takes_a_cookie_and_one_more_try(pair: Pair) -> None:

@@ -13,7 +13,7 @@ from coder.mesh.core.crypto.cookie import mac1_key, mac16
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.wire import disco
-from coder.mesh.core.wire.address import Endpoint
+from coder.mesh.core.wire.address import UdpAddress
 from tests.kit.endpoints import World, acquainted
 from tests.kit.wireguard_pair import WALL, Pair, Seeded
 
@@ -122,16 +122,17 @@ def test_a_whole_node_remembers_no_stranger() -> None:
         return disco.seal(box, stranger.public, random.randbytes(24), message)
 
     makers: list[Callable[[], bytes]] = [
-        lambda: sealed(disco.Ping(random.randbytes(12), stranger.public)),
-        lambda: sealed(disco.Pong(random.randbytes(12), Endpoint("10.1.1.1", 5))),
-        lambda: sealed(disco.CallMeMaybe((Endpoint("10.1.1.1", 5),))),
+        lambda: sealed(disco.DiscoPing(random.randbytes(12), stranger.public)),
+        lambda: sealed(disco.DiscoPong(random.randbytes(12), UdpAddress("10.1.1.1", 5))),
+        lambda: sealed(disco.CallMeMaybe((UdpAddress("10.1.1.1", 5),))),
         lambda: disco.MAGIC + one.endpoint.disco_key + random.randbytes(100),
         lambda: noise(random, 148, 1),
         lambda: noise(random, 96, 4),
         lambda: random.randbytes(random.randrange(1, 200)),
     ]
     parts: list[Any] = [endpoint.device, endpoint.peers, endpoint.routes, endpoint._by_address, endpoint._by_disco,
-                        endpoint._agenda, endpoint._inbound, endpoint._waiting_calls, endpoint._paused]  # fmt: skip
+                        endpoint._timer_queue, endpoint._inbound, endpoint._waiting_calls,
+                        endpoint._paused]  # fmt: skip
     before = weight(parts)
     sent = two.sent_udp + two.sent_relay
     for number in range(1400):

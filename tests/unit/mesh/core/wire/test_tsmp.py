@@ -2,14 +2,14 @@
 
 import json
 from ipaddress import IPv6Address
-from pathlib import Path
 
 import pytest
 
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import icmp, ip, tsmp
+from tests.kit.paths import DATA
 
-RECORDED = json.loads((Path(__file__).parents[4] / "data/wire/tsmp.json").read_text())
+RECORDED = json.loads((DATA / "wire" / "tsmp.json").read_text())
 SOURCE = IPv6Address(RECORDED["src"]).packed
 DESTINATION = IPv6Address(RECORDED["dst"]).packed
 TOKEN = bytes.fromhex(RECORDED["data"])
@@ -20,13 +20,13 @@ def packet(name: str) -> ip.Packet:
 
 
 def test_ping_matches_the_recording():
-    assert tsmp.Ping(TOKEN).encode(SOURCE, DESTINATION).hex() == RECORDED["ping"]
-    assert tsmp.parse_untrusted(packet("ping").payload) == tsmp.Ping(TOKEN)
+    assert tsmp.TsmpPing(TOKEN).encode(SOURCE, DESTINATION).hex() == RECORDED["ping"]
+    assert tsmp.parse_untrusted(packet("ping").payload) == tsmp.TsmpPing(TOKEN)
 
 
 def test_pong_matches_the_recording():
-    assert tsmp.Pong(TOKEN).encode(DESTINATION, SOURCE).hex() == RECORDED["pong"]
-    assert tsmp.parse_untrusted(packet("pong").payload) == tsmp.Pong(TOKEN)
+    assert tsmp.TsmpPong(TOKEN).encode(DESTINATION, SOURCE).hex() == RECORDED["pong"]
+    assert tsmp.parse_untrusted(packet("pong").payload) == tsmp.TsmpPong(TOKEN)
 
 
 def test_reject_is_understood():

@@ -10,7 +10,7 @@ from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import derp, disco, stun, wireguard
-from coder.mesh.core.wire.address import Endpoint, endpoint, endpoint_of_bytes, parse_endpoint_untrusted
+from coder.mesh.core.wire.address import UdpAddress, endpoint, endpoint_of_bytes, parse_endpoint_untrusted
 
 KEY = PrivateKey(bytes(range(32)))
 BOX = SharedBox(KEY, KEY.public)
@@ -55,8 +55,8 @@ def test_disco_parsers_survive_anything(data: bytes) -> None:
 
 @given(
     st.one_of(
-        st.builds(disco.Ping, tx_ids, keys),
-        st.builds(disco.Pong, tx_ids, endpoints),
+        st.builds(disco.DiscoPing, tx_ids, keys),
+        st.builds(disco.DiscoPong, tx_ids, endpoints),
         st.builds(disco.CallMeMaybe, st.lists(endpoints, max_size=5).map(tuple)),
     )
 )
@@ -76,7 +76,7 @@ def test_stun_parsers_survive_anything(data: bytes, kind: int, tx_id: bytes) -> 
 
 
 @given(tx_ids, endpoints)
-def test_stun_messages_survive_the_journey(tx_id: bytes, source: Endpoint) -> None:
+def test_stun_messages_survive_the_journey(tx_id: bytes, source: UdpAddress) -> None:
     request, response = stun.BindingRequest(tx_id), stun.BindingResponse(tx_id, source)
     assert stun.parse_request_untrusted(request.encode()) == request
     assert stun.parse_response_untrusted(response.encode()) == response
@@ -163,7 +163,7 @@ def test_endpoint_texts_survive_anything(text: str) -> None:
 
 
 @given(endpoints)
-def test_endpoints_survive_the_journey(place: Endpoint) -> None:
+def test_endpoints_survive_the_journey(place: UdpAddress) -> None:
     assert parse_endpoint_untrusted(str(place)) == place
     assert endpoint_of_bytes(place.ip16, place.port) == place
     assert len(place.wire) == 18

@@ -1,0 +1,72 @@
+"""Readings of memory and volumes for the server, which tells people when either runs short.
+
+Source: agent protocol, section 3: readings fill a window; a full window is pushed, and again with every reading.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import trio
+
+from coder.base.host import container_memory, disk_usage
+from coder.base.log import get_logger
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2
+from coder.rpc.session import Session
+
+log = get_logger("agent")
+SERVICE = "/coder.agent.v2.Agent/"
+Datapoint = agent_pb2.PushResourcesMonitoringUsageRequest.Datapoint
+Configuration = agent_pb2.GetResourcesMonitoringConfigurationResponse
+
+
+async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] = trio.sleep) -> None:
+    """Runs as long as the connection; ends at once when nothing is to be watched, or the server knows no monitoring."""
+    try:
+        wanted = await session.call(
+            SERVICE + "GetResourcesMonitoringConfiguration",
+            agent_pb2.GetResourcesMonitoringConfigurationRequest(),
+            Configuration,
+        )
+    except RpcError as error:
+        log.debug("the server wants no readings", error=error)
+        return
+    volumes = [volume.path for volume in wanted.volumes if volume.enabled]
+    memory = wanted.HasField("memory") and wanted.memory.enabled
+    size = wanted.config.num_datapoints
+    if size <= 0 or not (memory or volumes):
+        return
+    window: deque[Datapoint] = deque(maxlen=size)
+    while True:
+        window.append(await trio.to_thread.run_sync(read, memory, volumes))
+        if len(window) == size:
+            await _push(session, window)
+        await rest(max(wanted.config.collection_interval_seconds, 1))
+
+
+async def _push(session: Session, window: deque[Datapoint]) -> None:
+    request = agent_pb2.PushResourcesMonitoringUsageRequest(datapoints=window)
+    try:
+        await session.call(
+            SERVICE + "PushResourcesMonitoringUsage", request, agent_pb2.PushResourcesMonitoringUsageResponse
+        )
+    except RpcError as error:
+        log.warn("the server refused readings", error=error)
+
+
+def read(memory: bool, volumes: list[str]) -> Datapoint:
+    """One reading; what cannot be read is left out."""
+    point = Datapoint()
+    point.collected_at.GetCurrentTime()
+    if memory:
+        used, total = container_memory()
+        if used is not None and total is not None:
+            point.memory.used, point.memory.total = used, total
+    for path in volumes:
+        used, total = disk_usage(Path(path))
+        if used is not None and total is not None:
+            point.volumes.add(volume=path, used=used, total=total)
+    return point

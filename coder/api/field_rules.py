@@ -1,0 +1,191 @@
+"""The rules of every field of a request, in one table: doors and services check requests by it and by nothing else.
+
+Fields stand in the order in which clients are told of them. Requests that change something are judged against what
+there is (`present`): a value that is there already is never refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from coder.api.builds import CreateWorkspaceBuildRequest
+from coder.api.deployment import RequestOneTimePasscodeRequest
+from coder.api.external_auth import ExternalAuthDeviceExchange
+from coder.api.groups import CreateGroupRequest, PatchGroupRequest
+from coder.api.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
+from coder.api.organizations import CreateOrganizationRequest, UpdateOrganizationRequest
+from coder.api.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
+from coder.api.tasks import CreateTaskRequest
+from coder.api.template_versions import (
+    CreateTemplateVersionRequest,
+    PatchTemplateVersionRequest,
+    UpdateActiveTemplateVersion,
+)
+from coder.api.templates import CreateTemplateRequest, UpdateTemplateMeta
+from coder.api.users import (
+    ChangePasswordWithOneTimePasscodeRequest,
+    ConvertLoginRequest,
+    CreateFirstUserRequest,
+    CreateUserRequestWithOrgs,
+    LoginWithPasswordRequest,
+    UpdateUserAppearanceSettingsRequest,
+    UpdateUserPasswordRequest,
+    UpdateUserProfileRequest,
+    ValidateUserPasswordRequest,
+)
+from coder.api.workspaces import CreateWorkspaceRequest, UpdateWorkspaceRequest
+from coder.domain.foundation import field_rules as rules
+from coder.domain.foundation.field_rules import REQUIRED, REQUIRED_ID, FieldRule, failed, first_fault, one_of
+from coder.domain.foundation.field_rules import unless_empty as optional
+from coder.domain.foundation.zero import NIL_UUID
+from coder.domain.provisioning.provisioners import PROVISIONERS
+from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS, TRANSITIONS
+from coder.domain.workspaces.workspaces import AUTOMATIC_UPDATES
+
+Table = Mapping[type[msgspec.Struct], Mapping[str, tuple[FieldRule, ...]]]
+
+_APP = {"name": (REQUIRED, rules.APP_NAME), "callback_url": (REQUIRED, rules.HTTP_URL)}
+
+NEW: Table = {
+    CreateFirstUserRequest: {
+        "email": (REQUIRED, rules.EMAIL),
+        "username": (REQUIRED, rules.USERNAME),
+        "name": (rules.REAL_NAME,),
+        "password": (REQUIRED,),
+    },
+    CreateUserRequestWithOrgs: {
+        "email": (REQUIRED, rules.EMAIL),
+        "username": (REQUIRED, rules.USERNAME),
+        "name": (rules.REAL_NAME,),
+    },
+    LoginWithPasswordRequest: {"email": (REQUIRED, rules.EMAIL), "password": (REQUIRED,)},
+    RequestOneTimePasscodeRequest: {"email": (REQUIRED, rules.EMAIL)},
+    ChangePasswordWithOneTimePasscodeRequest: {
+        "email": (REQUIRED, rules.EMAIL),
+        "password": (REQUIRED,),
+        "one_time_passcode": (REQUIRED,),
+    },
+    ValidateUserPasswordRequest: {"password": (REQUIRED,)},
+    ConvertLoginRequest: {"to_type": (REQUIRED,), "password": (REQUIRED,)},
+    UpdateUserPasswordRequest: {"password": (REQUIRED,)},
+    UpdateUserAppearanceSettingsRequest: {"theme_preference": (REQUIRED,), "terminal_font": (REQUIRED,)},
+    ExternalAuthDeviceExchange: {"device_code": (REQUIRED,)},
+    CreateOrganizationRequest: {
+        "name": (REQUIRED, rules.ORGANIZATION_NAME),
+        "display_name": (rules.ORGANIZATION_TITLE,),
+    },
+    CreateGroupRequest: {"name": (REQUIRED, rules.GROUP_NAME), "display_name": (rules.GROUP_TITLE,)},
+    CreateTemplateRequest: {
+        "name": (rules.TEMPLATE_NAME,),
+        "display_name": (rules.TEMPLATE_TITLE,),
+        "description": (rules.DESCRIPTION,),
+        "template_version_id": (REQUIRED_ID,),
+    },
+    CreateTemplateVersionRequest: {
+        "name": (optional(rules.VERSION_NAME),),
+        "message": (optional(rules.VERSION_MESSAGE),),
+        "storage_method": (REQUIRED, one_of("file")),
+        "file_id": (),
+        "example_id": (),
+        "provisioner": (REQUIRED, one_of(*PROVISIONERS)),
+    },
+    UpdateActiveTemplateVersion: {"id": (REQUIRED_ID,)},
+    CreateWorkspaceRequest: {
+        "template_id": (),
+        "template_version_id": (),
+        "name": (rules.WORKSPACE_NAME,),
+        "automatic_updates": (optional(one_of(*AUTOMATIC_UPDATES)),),
+    },
+    CreateWorkspaceBuildRequest: {
+        "transition": (one_of(*TRANSITIONS),),
+        "log_level": (optional(one_of("debug")),),
+        "reason": (optional(one_of(*REASONS_FOR_CLIENTS)),),
+    },
+    CreateTaskRequest: {"template_version_id": (REQUIRED_ID,)},
+    CreateWorkspaceProxyRequest: {"name": (REQUIRED, rules.USERNAME)},
+    PostOAuth2ProviderAppRequest: _APP,
+}
+"""Requests that make something: doors refuse them as soon as they are read."""
+
+CHANGES: Table = {
+    UpdateUserProfileRequest: {"username": (REQUIRED, rules.USERNAME), "name": (rules.REAL_NAME,)},
+    UpdateOrganizationRequest: {
+        "name": (optional(rules.ORGANIZATION_NAME),),
+        "display_name": (rules.ORGANIZATION_TITLE,),
+    },
+    PatchGroupRequest: {"name": (optional(rules.GROUP_NAME),), "display_name": (rules.GROUP_TITLE,)},
+    UpdateTemplateMeta: {"name": (optional(rules.TEMPLATE_NAME),), "display_name": (rules.TEMPLATE_TITLE,)},
+    PatchTemplateVersionRequest: {
+        "name": (optional(rules.VERSION_NAME),),
+        "message": (optional(rules.VERSION_MESSAGE),),
+    },
+    PatchWorkspaceProxy: {"name": (optional(rules.USERNAME),)},
+    UpdateWorkspaceRequest: {"name": (rules.USERNAME,)},
+    PutOAuth2ProviderAppRequest: _APP,
+}
+"""Requests that change something: services check them once they know what there is."""
+
+TABLE: Table = {**NEW, **CHANGES}
+
+
+def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+    """What is wrong with the request, in the order of the table; `present` values pass whatever they are."""
+    fields = TABLE.get(type(body), {})
+    related = dict(_RELATED.get(type(body), _nothing)(body))
+    exempt = _EXEMPT.get(type(body), _nobody)(body)
+    found = []
+    for name, wanted in fields.items():
+        value = getattr(body, name)
+        if name in related:
+            found.append(failed(name, related[name], _plain(value, name)))
+        elif name not in exempt and not (present is not None and name in present and present[name] == value):
+            fault = first_fault(name, _plain(value, name), wanted)
+            found += [fault] if fault is not None else []
+    return found
+
+
+def _plain(value: Any, name: str) -> Any:
+    if value is not UNSET and value is not None:
+        return value
+    return NIL_UUID if name == "id" or (name.endswith("_id") and name != "example_id") else ""
+
+
+# ---- rules about several fields
+
+
+def _nothing(_body: Any) -> Iterator[tuple[str, str]]:
+    return iter(())
+
+
+def _nobody(_body: Any) -> frozenset[str]:
+    return frozenset()
+
+
+def _template_or_version(body: Any) -> Iterator[tuple[str, str]]:
+    """A workspace is made of a template or of a version, not of both."""
+    given = [isinstance(value, UUID) and value.int for value in (body.template_id, body.template_version_id)]
+    if bool(given[0]) == bool(given[1]):
+        tag = "excluded_with" if given[0] else "required_without"
+        yield from (("template_id", tag), ("template_version_id", tag))
+
+
+def _file_or_example(body: Any) -> Iterator[tuple[str, str]]:
+    if not (isinstance(body.file_id, UUID) and body.file_id.int) and body.example_id in (UNSET, ""):
+        yield from (("file_id", "required_without"), ("example_id", "required_without"))
+
+
+def _without_address(body: Any) -> frozenset[str]:
+    """Service accounts have no address."""
+    return frozenset({"email"} if body.service_account is True else ())
+
+
+_RELATED: dict[type[msgspec.Struct], Callable[[Any], Iterator[tuple[str, str]]]] = {
+    CreateWorkspaceRequest: _template_or_version,
+    CreateTemplateVersionRequest: _file_or_example,
+}
+_EXEMPT: dict[type[msgspec.Struct], Callable[[Any], frozenset[str]]] = {CreateUserRequestWithOrgs: _without_address}

@@ -1,0 +1,206 @@
+"""`coder agent`: the agent role, as the init script starts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.net.policy import DialPolicy
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    from coder.cli.log_files import open_logs
+
+    open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation.globals["verbose"]))
+    config = _config(invocation)
+    # Whatever we start is given the token we use, not the one we were started with.
+    os.environ.pop("CODER_AGENT_TOKEN", None)
+    _keep_signals_for_children()
+    trio.run(_main, config)
+    return 0
+
+
+def _keep_signals_for_children() -> None:
+    """Under nohup, or behind `&` in a script, we start with signals ignored, and so would every shell we start.
+
+    A signal that is caught goes back to its default in a child, one that is ignored stays ignored.
+    """
+    for name in ("SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda _number, _frame: None)
+
+
+async def _main(config: Any) -> None:
+    import trio
+
+    from coder.agent.agent import AgentRole
+
+    agent = AgentRole(config)
+
+    async def watch_signals() -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                agent.stop()
+                break
+            async for _ in signals:
+                raise KeyboardInterrupt  # asked twice: no more waiting for stop scripts
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch_signals)
+        while await agent.run():
+            agent = AgentRole(config)  # the workspace has a new owner
+        nursery.cancel_scope.cancel()
+
+
+def _config(invocation: Invocation) -> Any:
+    from coder.agent.config import AgentConfig
+
+    url = invocation["agent_url"] or invocation.globals["url"]
+    if not url:
+        raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")
+    headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
+    policy = session.with_tls_files(DialPolicy(session.normal_url(url), headers=headers), invocation)
+    auth = str(invocation["auth"])
+    token = Secret(_token(invocation) if auth == "token" else "")
+    return AgentConfig(
+        policy=policy.with_token(token or None),
+        token=token,
+        exchange=None if auth == "token" else _exchange(auth, policy, invocation["agent_name"]),
+        log_dir=Path(invocation["log_dir"] or tempfile.gettempdir()),
+        script_data_dir=Path(invocation["script_data_dir"] or tempfile.gettempdir()),
+        executable=session.program(),
+        listen_port=invocation["tailnet_listen_port"],
+        ssh_max_timeout=invocation["ssh_max_timeout"],
+        block_file_transfer=invocation["block_file_transfer"],
+        block_local_forwarding=invocation["block_local_forwarding"],
+        block_reverse_forwarding=invocation["block_reverse_forwarding"],
+        subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
+    )
+
+
+def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Awaitable[Secret]]:
+    from coder.agent.instance_identity import DOCUMENTS, exchange
+
+    if auth not in DOCUMENTS:
+        known = ", ".join(["token", *DOCUMENTS])
+        raise CoderError("agent_auth", f"there is no authentication {auth!r} of agents", f"Use one of: {known}.")
+    return partial(exchange, policy, auth, agent_name)
+
+
+def _token(invocation: Invocation) -> str:
+    token = str(invocation["agent_token"])
+    path = invocation["agent_token_file"]
+    if not token and path:
+        try:
+            token = Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
+    if not token:
+        raise CoderError(
+            "agent_token",
+            "CODER_AGENT_TOKEN must be set for token auth",
+            "`coder external-workspaces agent-instructions` prints a command with it.",
+        )
+    return token
+
+
+AGENT = Command(
+    words="agent",
+    summary="Run the workspace agent",
+    run=_run,
+    max_args=0,
+    options=(
+        Option(
+            "auth",
+            "auth",
+            "CODER_AGENT_AUTH",
+            default="token",
+            help="How the agent authenticates: token, or "
+            "google-, aws- or azure-instance-identity on machines of those clouds.",
+        ),
+        Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
+        Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
+        Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
+        Option("agent_name", "agent-name", "CODER_AGENT_NAME", help="Name of the agent, where a machine has several."),
+        Option(
+            "agent_header", "agent-header", "CODER_AGENT_HEADER", kind="string-array", default=(), help="HTTP header."
+        ),
+        Option(
+            "agent_header_command",
+            "agent-header-command",
+            "CODER_AGENT_HEADER_COMMAND",
+            help="A command that prints additional HTTP headers, one key=value a line.",
+        ),
+        Option("log_dir", "log-dir", "CODER_AGENT_LOG_DIR", help="Directory of script logs (default: temporary)."),
+        Option("script_data_dir", "script-data-dir", "CODER_AGENT_SCRIPT_DATA_DIR", help="Where scripts keep files."),
+        Option(
+            "tailnet_listen_port",
+            "tailnet-listen-port",
+            "CODER_AGENT_TAILNET_LISTEN_PORT",
+            kind="int",
+            default=0,
+            help="UDP port of direct connections; 0 lets the system choose.",
+        ),
+        Option(
+            "ssh_max_timeout",
+            "ssh-max-timeout",
+            "CODER_AGENT_SSH_MAX_TIMEOUT",
+            kind="duration",
+            default=parse_duration("72h"),
+            help="Longest time an SSH connection may be silent.",
+        ),
+        Option(
+            "block_file_transfer",
+            "block-file-transfer",
+            "CODER_AGENT_BLOCK_FILE_TRANSFER",
+            kind="bool",
+            default=False,
+            help="Refuse nc, rsync, scp and sftp.",
+        ),
+        Option(
+            "block_local_forwarding",
+            "block-local-port-forwarding",
+            "CODER_AGENT_BLOCK_LOCAL_PORT_FORWARDING",
+            kind="bool",
+            default=False,
+            help="Refuse ssh -L.",
+        ),
+        Option(
+            "block_reverse_forwarding",
+            "block-reverse-port-forwarding",
+            "CODER_AGENT_BLOCK_REVERSE_PORT_FORWARDING",
+            kind="bool",
+            default=False,
+            help="Refuse ssh -R.",
+        ),
+        Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
+        Option("prometheus_address", "prometheus-address", "CODER_AGENT_PROMETHEUS_ADDRESS", default="", hidden=True),
+        Option("debug_address", "debug-address", "CODER_AGENT_DEBUG_ADDRESS", default="", hidden=True),
+        Option(
+            "devcontainers",
+            "devcontainers-enable",
+            "CODER_AGENT_DEVCONTAINERS_ENABLE",
+            kind="bool",
+            default=False,
+            hidden=True,
+        ),
+        Option("no_reap", "no-reap", kind="bool", default=False, hidden=True),
+        Option("log_human", "log-human", "CODER_AGENT_LOGGING_HUMAN", default="/dev/stderr", help="File for logs."),
+        Option("log_json", "log-json", "CODER_AGENT_LOGGING_JSON", help="File for logs as JSON lines."),
+        Option("log_stackdriver", "log-stackdriver", "CODER_AGENT_LOGGING_STACKDRIVER", hidden=True),
+    ),
+)

@@ -1,0 +1,128 @@
+"""What a launcher hands over, and how a forked process takes its place (wire format: build/command_client.c)."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import io
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from dataclasses import dataclass
+from typing import TextIO
+
+HEADER = struct.Struct("<8s6I2Q")
+MAGIC = b"CODERCS1"
+REPORT = struct.Struct("<c3xi")
+MOST_DESCRIPTORS = 64
+MOST_BYTES = 64 << 20
+"Arguments and environment together; Linux itself grants at most a quarter of the stack."
+HIGH = 200
+"Descriptors of our own start here: below are the caller's."
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+class BadRequestError(Exception):
+    """A request that is not understood; the launcher runs the command itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    identity: str
+    argv: list[str]
+    env: dict[bytes, bytes]
+    mask: int
+    ignored: int
+    "Bit n-1: signal n is ignored, as /proc shows it."
+    blocked: int
+    descriptors: list[tuple[int, int]]
+    "(number at the caller, number here)"
+    folder: int
+
+
+def receive(channel: socket.socket) -> Request:
+    """Reads one request. Raises BadRequestError, OSError."""
+    room = socket.CMSG_SPACE((MOST_DESCRIPTORS + 1) * array.array("i").itemsize)
+    head, control, flags, _ = channel.recvmsg(HEADER.size, room, socket.MSG_CMSG_CLOEXEC)
+    found = array.array("i")
+    for level, kind, data in control:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            found.frombytes(data[: len(data) - len(data) % found.itemsize])
+    if len(head) != HEADER.size or flags & socket.MSG_CTRUNC:
+        raise BadRequestError
+    magic, size, mask, count, arguments, variables, _, ignored, blocked = HEADER.unpack(head)
+    if magic != MAGIC or len(found) != count + 1 or size > MOST_BYTES:
+        raise BadRequestError
+    body = _read(channel, size)
+    identity, zero, rest = body.partition(b"\0")
+    numbers = array.array("I", rest[: 4 * count])
+    texts = rest[4 * count :].split(b"\0")
+    if not zero or len(numbers) != count or len(texts) != arguments + variables + 1 or not arguments:
+        raise BadRequestError
+    env = dict(text.split(b"=", 1) for text in texts[arguments:-1] if b"=" in text)
+    argv = [os.fsdecode(text) for text in texts[:arguments]]
+    pairs = list(zip(numbers, found, strict=False))
+    return Request(os.fsdecode(identity), argv, env, mask, ignored, blocked, pairs, found[-1])
+
+
+def _read(channel: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = channel.recv(size - len(data))
+        if not part:
+            raise BadRequestError
+        data += part
+    return bytes(data)
+
+
+def raised(descriptor: int) -> int:
+    """The same open file under a number that is no caller's."""
+    high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH)
+    os.close(descriptor)
+    return high
+
+
+def take_place(request: Request) -> None:
+    """Makes this process what the caller is: files, directory, umask, signals, environment. Raises OSError."""
+    moved = [(number, raised(here)) for number, here in request.descriptors]
+    folder = raised(request.folder)
+    for number, here in moved:
+        os.dup2(here, number, inheritable=True)
+        os.close(here)
+    os.fchdir(folder)
+    os.close(folder)
+    os.umask(request.mask)
+    os.environb.clear()
+    os.environb.update(request.env)
+    time.tzset()
+    sys.argv[:] = request.argv
+    _open_standard_streams()
+    _take_signals(request)
+
+
+def _open_standard_streams() -> None:
+    """As the interpreter opens them at its start; the kind of the new files decides about buffering."""
+    reader = io.BufferedReader(io.FileIO(0, "r", closefd=False))
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(reader, sys.stdin.encoding, sys.stdin.errors)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _output(1, sys.stdout)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _output(2, sys.stderr)  # type: ignore[misc]
+
+
+def _output(number: int, before: TextIO) -> io.TextIOWrapper:
+    raw = io.FileIO(number, "w", closefd=False)
+    lines = number == 2 or raw.isatty()
+    return io.TextIOWrapper(io.BufferedWriter(raw), before.encoding, before.errors, line_buffering=lines)
+
+
+def _take_signals(request: Request) -> None:
+    for number in signal.valid_signals():
+        if number in (signal.SIGKILL, signal.SIGSTOP):
+            continue
+        ignored = request.ignored >> (number - 1) & 1
+        usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN if ignored or number in _IGNORED_BY_PYTHON else usual)
+    blocked = [number for number in signal.valid_signals() if request.blocked >> (number - 1) & 1]
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

@@ -1,0 +1,76 @@
+"""The sibling of served commands that keeps their overlay (coder/client/overlay_process.py), forked when first wanted.
+
+It has an event loop and threads of its own, which the forking process must never have.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from coder.cli.command_server.handover import raised
+
+BACKLOG = 128
+
+
+class Overlay:
+    """Its socket, which is here before it, and the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(str(path))
+        path.chmod(0o600)
+        listening.listen(BACKLOG)
+        self.socket = socket.socket(fileno=raised(listening.detach()))
+        self.process = -1
+        "A pidfd while it runs."
+        self._pid = 0
+        ours, theirs = os.pipe()
+        self._watched, self._kept = raised(ours), raised(theirs)
+        """It ends when nobody holds the other end: neither the command server nor any of its commands, which inherit
+        that."""
+
+    def fork(self, forget: Callable[[], None]) -> bool:
+        """Starts it; False when the system has no room. `forget` closes in the child what is not its own."""
+        try:
+            self._pid = os.fork()
+        except OSError:
+            return False
+        if not self._pid:
+            forget()
+            os.close(self._kept)
+            self._run()
+        self.process = raised(os.pidfd_open(self._pid))
+        return True
+
+    def _run(self) -> None:
+        import trio
+
+        from coder.client.overlay_process import serve_overlay
+
+        code = 0
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            os.setpgid(0, 0)
+            trio.run(serve_overlay, self.socket, self._watched)
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        sys.stderr.flush()
+        os._exit(code)
+
+    def bury(self) -> None:
+        os.waitpid(self._pid, 0)
+        os.close(self.process)
+        self.process = -1
+
+    def close(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.socket.close()

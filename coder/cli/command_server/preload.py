@@ -1,0 +1,35 @@
+"""Loads what commands load when they run, so that a forked one has it already. Starts no thread and no event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+
+LATE = (
+    "coder.base.duration", "coder.client.gpg", "coder.client.link", "coder.client.logs", "coder.client.network_info",
+    "coder.client.overlay_process", "coder.client.raw",
+    "coder.client.ready", "coder.client.shell", "coder.client.speedtest", "coder.client.tracing",
+    "coder.client.udp_forward", "coder.client.usage", "coder.client.web_terminal", "coder.net.blocking",
+    "coder.net.http1", "coder.net.http_tunnel", "coder.net.websocket", "coder.tailnet.verdicts", "csv", "getpass",
+    "http.client", "json", "msgspec", "secrets", "ssl", "subprocess", "tarfile", "tempfile", "textwrap", "traceback",
+    "unicodedata", "uuid", "zoneinfo",
+)  # fmt: skip
+"""What commands import inside of functions."""
+IF_THERE = ("prompt_toolkit", "rich.console", "rich.table", "rich.progress")
+
+
+def load_everything(places: Mapping[str, str]) -> None:
+    """Imports everything commands run.
+
+    What cannot be loaded (the slim program lacks some) fails in the command that needs it, with its own words.
+    """
+    from coder.cli.command_server.served import NEVER_SERVED
+
+    wanted = [place for name, place in places.items() if name.split(" ")[0] not in NEVER_SERVED]
+    wanted += LATE
+    wanted += [module for module in IF_THERE if find_spec(module.partition(".")[0]) is not None]
+    for module in dict.fromkeys(wanted):
+        with suppress(ImportError):
+            import_module(module)

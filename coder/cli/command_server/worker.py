@@ -1,0 +1,71 @@
+"""A forked process: becomes the caller, runs the command, reports how it ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from coder.cli.command_server import handover
+from coder.cli.command_server.handover import REPORT, BadRequestError
+from coder.cli.command_server.served import is_served
+
+Main = Callable[[Sequence[str]], int]
+HANDSHAKE_SECONDS = 5.0
+"For a request to arrive whole; longer than the launcher has patience."
+
+
+def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Sequence[str]], str | None]) -> int:
+    """Returns the exit status of the process; never raises."""
+    channel.settimeout(HANDSHAKE_SECONDS)
+    try:
+        os.setpgid(0, 0)
+        channel = socket.socket(fileno=handover.raised(channel.detach()))
+        channel.settimeout(HANDSHAKE_SECONDS)
+        request = handover.receive(channel)
+        env = {os.fsdecode(name): os.fsdecode(value) for name, value in request.env.items()}
+        words = request.argv[1:]
+        if request.identity != identity or not is_served(name_of(words), words, env):
+            channel.send(REPORT.pack(b"C", 0))
+            return 0
+        handover.take_place(request)
+        channel.send(REPORT.pack(b"R", os.getpid()))
+        if channel.recv(1) != b"G":
+            return 0  # the launcher went on without us
+        channel.settimeout(None)
+    except (BadRequestError, OSError, ValueError):
+        return 0  # said nothing: the launcher runs the command itself
+    _die_with(channel)
+    code = _finish(main, words)
+    try:
+        channel.send(REPORT.pack(b"X", code))
+    except OSError:
+        pass
+    return code
+
+
+def _die_with(channel: socket.socket) -> None:
+    """SIGKILL when the other end is closed: a launcher that was killed must not leave its command behind."""
+    fcntl.fcntl(channel, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(channel, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(channel, fcntl.F_SETFL, fcntl.fcntl(channel, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _finish(main: Main, words: Sequence[str]) -> int:
+    from coder.cli.ending import flush_and_count
+
+    try:
+        code = main(words)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        code = 130
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.excepthook = sys.__excepthook__
+    return flush_and_count(code) & 0xFF

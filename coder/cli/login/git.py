@@ -1,0 +1,121 @@
+"""`coder gitssh` and `coder gitaskpass`: what git runs inside a workspace to be known to a Git server.
+
+The agent sets GIT_SSH_COMMAND and GIT_ASKPASS to this program in everything it starts. git calls an askpass program
+with nothing but its question, so `main` knows one of those by its words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from coder.base.child_env import child_env
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli.command import Command, Invocation
+from coder.cli.failures import doing
+from coder.cli.login.external_auth import agent_client
+from coder.cli.output import say
+from coder.net.errors import HttpError
+
+_QUESTION = re.compile(r"(Username|Password) for '([^']+)': ?")
+_OWN_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk", "id_dsa")
+_REFUSED = 255
+"""What ssh itself ends with, whatever the reason; git-shell and friends have codes of their own."""
+_AGENT_OPTIONS = (
+    Option("auth", "auth", "CODER_AGENT_AUTH", default="token", help="How the agent authenticates."),
+    Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
+    Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
+    Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
+)
+
+
+# ---- ssh
+
+
+def _gitssh(invocation: Invocation) -> int:
+    """ssh with the owner's key, and with the keys that lie in the workspace."""
+    with doing("get the owner's SSH key"):
+        key = agent_client(invocation).request("GET", "/api/v2/workspaceagents/me/gitsshkey").json()
+    own = [Path.home() / ".ssh" / name for name in _OWN_KEYS]
+    with tempfile.TemporaryDirectory(prefix="coder-gitssh-") as folder:
+        path = Path(folder) / "key"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(key["private_key"])
+        # -i replaces ssh's own list: keys that lie here are named, too.
+        identities = [word for one in (path, *own) if one.is_file() for word in ("-i", str(one))]
+        try:
+            words = ["ssh", *identities, *invocation.args]
+            code = subprocess.run(words, env=child_env(), check=False).returncode
+        except OSError as error:
+            raise CoderError("no_ssh", "ssh cannot be run", "Install an SSH client in the workspace.") from error
+    if code == _REFUSED:
+        say("\nCoder lent git the SSH key of this workspace's owner. Unless the server is unreachable, add its public")
+        say("half to your account there:\n")
+        say(key["public_key"].strip() + "\n")
+    return code
+
+
+# ---- names and passwords
+
+
+def _askpass(invocation: Invocation) -> int:
+    """Answers git's question; waits while the owner logs in at the provider."""
+    found = _QUESTION.fullmatch(invocation.args[0])
+    if found is None:
+        raise CoderError("question", f"this is no question of git: {invocation.args[0]!r}")
+    wanted, url = found[1], _without_user(found[2])
+    client = agent_client(invocation)
+    path = f"/api/v2/workspaceagents/me/external-auth?match={quote(url, safe='')}"
+    try:
+        token = client.request("GET", path).json()
+        if token.get("url"):
+            say(f"Open the following URL to authenticate with Git:\n\n\t{token['url']}\n")
+            token = client.request("GET", f"{path}&listen").json()
+    except HttpError as error:
+        if error.status == 404:
+            raise CoderError(
+                "no_provider", f"Coder has no provider of tokens for {url}; git asks you itself"
+            ) from error
+        raise
+    sys.stdout.write(f"{_answer(token, wanted)}\n")
+    return 0
+
+
+def _without_user(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
+def _answer(token: dict[str, Any], wanted: str) -> str:
+    name, password = token.get("username", ""), token.get("password", "")
+    if wanted == "Username":
+        return str(name or token["access_token"])
+    return str(password or (token["access_token"] if name else ""))
+
+
+GITSSH = Command(
+    words="gitssh",
+    summary='Run ssh with the SSH key of the workspace\'s owner; git does, by "gitssh --"',
+    usage="-- [ssh arguments]",
+    run=_gitssh,
+    raw_after=0,
+    options=_AGENT_OPTIONS,
+)
+GITASKPASS = Command(
+    words="gitaskpass",
+    summary="Answer git's question for a name or password",
+    usage="<question>",
+    run=_askpass,
+    min_args=1,
+    max_args=1,
+    options=_AGENT_OPTIONS,
+)

@@ -1,0 +1,209 @@
+"""`coder login`, `logout`, `whoami`: the first user, the session and where it is kept."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation, output_option
+from coder.cli.output import ask, chosen_columns, confirm, print_json, print_table, say
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError, NetError
+
+
+def _login(invocation: Invocation) -> int:
+    directory = session.config_dir(invocation)
+    address = invocation.args[0] if invocation.args else invocation.globals["url"]
+    address = address or session.read_file(directory, "url")
+    if not address:
+        raise CoderError("login", "login requires a URL", "coder login https://coder.example.com")
+    url = session.normal_url(address)
+    anonymous = BlockingClient(session.dial_policy(invocation, url=url, token=""))
+    token = invocation.globals["token"]
+    if not _has_first_user(anonymous, url):
+        token = _create_first_user(invocation, anonymous)
+    elif token:
+        token = _session_from_token(invocation, url, token)
+    else:
+        token = _session_by_person(invocation, url)
+    client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
+    user = client.request("GET", "/api/v2/users/me").json()
+    session.write_file(directory, "url", url)
+    session.write_file(directory, "session", token)
+    sys.stdout.write(f"> Welcome to Coder, {user['username']}! You're authenticated.\n")
+    return 0
+
+
+def _has_first_user(client: BlockingClient, url: str) -> bool:
+    try:
+        return client.request("GET", "/api/v2/users/first", expect=(200, 404)).status == 200
+    except (NetError, HttpError) as error:
+        raise CoderError(
+            "login",
+            f'Failed to check server "{url}" for first user, is the URL correct and is coder accessible from your '
+            "browser?",
+        ) from error
+
+
+def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:
+    """Asks for what the flags did not give, creates the owner and logs in. Returns the session token."""
+    say("Your Coder deployment hasn't been set up! Create the first user.")
+    username = invocation["first_user_username"] or ask("What username would you like?", default="admin")
+    name = invocation["first_user_full_name"] if invocation.given("first_user_full_name") else ""
+    email = invocation["first_user_email"] or ask("What's your email?")
+    password = invocation["first_user_password"]
+    if not password:
+        password = ask("Enter a password:", secret=True)
+        if sys.stdin.isatty() and ask("Confirm password:", secret=True) != password:
+            raise CoderError("login", "the passwords do not match", "Run the command again.")
+    body = {"email": email, "username": username, "name": name, "password": password, "trial": False}
+    client.request("POST", "/api/v2/users/first", json=body, expect=(201,))
+    return _password_login(client, email, password)
+
+
+def _password_login(client: BlockingClient, email: str, password: str) -> str:
+    answer = client.request("POST", "/api/v2/users/login", json={"email": email, "password": password}, expect=(201,))
+    return str(answer.json()["session_token"])
+
+
+def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
+    """Exchanges a given token for a session key of its own, unless asked to keep it."""
+    if invocation["use_token_as_session"]:
+        return token
+    client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
+    return str(client.request("POST", "/api/v2/users/me/keys", expect=(201,)).json()["key"])
+
+
+def _session_by_person(invocation: Invocation, url: str) -> str:
+    page = f"{url}/cli-auth"
+    sys.stdout.write(f"Open the following in your browser:\n\n\t{page}\n\n")
+    if not invocation.globals["no_open"] and sys.stdin.isatty():
+        import webbrowser
+
+        webbrowser.open(page)
+    token = ask("Paste your token here:", secret=True)
+    check = BlockingClient(session.dial_policy(invocation, url=url, token=token))
+    try:
+        check.request("GET", "/api/v2/users/me")
+    except HttpError as error:
+        raise CoderError("login", "That's not a valid token!", f"Copy it from {page}") from error
+    return _session_from_token(invocation, url, token)
+
+
+def _token(invocation: Invocation) -> int:
+    policy = session.dial_policy(invocation)
+    sys.stdout.write((policy.token.reveal() if policy.token else "") + "\n")
+    return 0
+
+
+_LOGGED_OUT = "You are no longer logged in. You can log in using 'coder login <url>'.\n"
+
+
+def _logout(invocation: Invocation) -> int:
+    directory = session.config_dir(invocation)
+    try:
+        client = session.client(invocation)
+    except CoderError as error:
+        if error.code != "not_logged_in":
+            raise
+        sys.stdout.write(_LOGGED_OUT)
+        return 0
+    confirm(invocation, "Are you sure you want to log out?", default=True)
+    problems = []
+    try:
+        client.request("POST", "/api/v2/users/logout")
+    except (HttpError, NetError) as error:
+        # The local files go in any case; an unreachable server must not keep a person logged in here.
+        if not (isinstance(error, HttpError) and error.status == 401):
+            problems.append(str(error))
+    for name in ("url", "session"):
+        (directory / name).unlink(missing_ok=True)
+    if problems:
+        raise CoderError("logout", f"logged out here, but not at the server: {'; '.join(problems)}")
+    sys.stdout.write(_LOGGED_OUT)
+    return 0
+
+
+def _whoami(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    user = client.request("GET", "/api/v2/users/me").json()
+    url = client.policy.url
+    if invocation["output"] == "text":
+        sys.stdout.write(f"Coder is running at {url}, You're authenticated as {user['username']} !\n")
+    elif invocation["output"] == "json":
+        print_json([_identity(url, user)])
+    else:
+        row = {"url": url, "username": user["username"], "id": user["id"]}
+        print_table(chosen_columns(invocation, ("url", "username", "id", "organization ids", "roles")), [row])
+    return 0
+
+
+def _identity(url: str, user: dict[str, Any]) -> dict[str, Any]:
+    roles: dict[str, list[str]] = {}
+    for role in user.get("roles", []):
+        roles.setdefault(role.get("organization_id") or "*", []).append(role.get("display_name") or role["name"])
+    return {
+        "url": url,
+        "username": user["username"],
+        "user_id": user["id"],
+        "organization_ids": user["organization_ids"],
+        "roles": roles,
+    }
+
+
+LOGIN = Command(
+    words="login",
+    summary="Authenticate with a Coder deployment",
+    usage="[<url>]",
+    run=_login,
+    max_args=1,
+    options=(
+        Option("first_user_email", "first-user-email", "CODER_FIRST_USER_EMAIL", help="Email of the first user."),
+        Option(
+            "first_user_full_name",
+            "first-user-full-name",
+            "CODER_FIRST_USER_FULL_NAME",
+            help="Full name of the first user.",
+        ),
+        Option(
+            "first_user_password",
+            "first-user-password",
+            "CODER_FIRST_USER_PASSWORD",
+            secret=True,
+            help="Password of the first user.",
+        ),
+        Option(
+            "first_user_trial",
+            "first-user-trial",
+            "CODER_FIRST_USER_TRIAL",
+            kind="bool",
+            default=False,
+            help="Accepted for compatibility; every feature is there anyway.",
+        ),
+        Option(
+            "first_user_username", "first-user-username", "CODER_FIRST_USER_USERNAME", help="Name of the first user."
+        ),
+        Option(
+            "use_token_as_session",
+            "use-token-as-session",
+            kind="bool",
+            default=False,
+            help="Use the given token as the session instead of exchanging it for a new key.",
+        ),
+    ),
+)
+TOKEN = Command(words="login token", summary="Print the current session token", run=_token, max_args=0)
+LOGOUT = Command(words="logout", summary="Unauthenticate your local session", run=_logout, options=(YES,), max_args=0)
+WHOAMI = Command(
+    words="whoami",
+    summary="Fetch authenticated user info for Coder deployment",
+    run=_whoami,
+    max_args=0,
+    options=(
+        output_option(("text", "json", "table"), "text"),
+        Option("column", "column", short="c", kind="string-array", default=("url", "username", "id"), help="Columns."),
+    ),
+)

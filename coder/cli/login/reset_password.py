@@ -1,0 +1,59 @@
+"""`coder reset-password`: for administrators at the database, when nobody can sign in any more."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from coder.base.errors import CoderError
+from coder.cli.command import Command, Invocation
+from coder.cli.output import ask
+from coder.cli.server.direct_database import database_url, postgres_url
+
+
+def _reset(invocation: Invocation) -> int:
+    import trio
+
+    password = ask("Enter new password:", secret=True)
+    if ask("Confirm password:", secret=True) != password:
+        raise CoderError("password", "Passwords do not match", "Nothing was changed.")
+    trio.run(_write, invocation, invocation.args[0], password)
+    sys.stdout.write(f"\nPassword has been reset for user {invocation.args[0]}!\n")
+    return 0
+
+
+async def _write(invocation: Invocation, username: str, password: str) -> None:
+    from datetime import UTC, datetime
+
+    from coder.coderd.services.access.passwords import check_strength, hash_password
+    from coder.coderd.store.access import keys as key_store
+    from coder.coderd.store.engine.database import open_database
+    from coder.coderd.store.people import users as user_store
+
+    check_strength(password)
+    hashed = await hash_password(password)
+    now = datetime.now(UTC)
+
+    async def write(tx: Any) -> bool:
+        user = await user_store.get_user_by_name(tx, username)
+        if user is None:
+            return False
+        await user_store.update_user(tx, user.id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)
+        # Whoever signed in with the old password is out.
+        await key_store.delete_keys_of(tx, user.id)
+        return True
+
+    async with database_url(invocation) as url, open_database(url) as database:
+        if not await database.run(write):
+            raise CoderError("no_user", f'there is no user "{username}"', "Names are those people sign in with.")
+
+
+RESET_PASSWORD = Command(
+    words="reset-password",
+    summary="Directly connect to the database to reset a user's password",
+    usage="<username>",
+    run=_reset,
+    min_args=1,
+    max_args=1,
+    options=(postgres_url(),),
+)

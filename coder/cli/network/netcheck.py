@@ -1,0 +1,47 @@
+"""`coder netcheck`: which ways from this machine to the deployment work, and what would have to change.
+
+The report is JSON on standard output with upstream's keys; the same in words goes to standard error, so that a person
+sees them and a script need not. `--output text` prints the words alone.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from coder.base.config import Option
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    return trio.run(_main, invocation)
+
+
+async def _main(invocation: Invocation) -> int:
+    import json
+
+    from coder.tailnet.network_check import check_network, to_json
+    from coder.tailnet.verdicts import lines_of
+
+    policy = session.dial_policy(invocation)
+    sys.stderr.write("Gathering a network report. This may take a few seconds...\n")
+    found = await check_network(policy, direct=not invocation.globals["disable_direct"])
+    words = "\n".join(lines_of(found.transports)) + "\n"
+    if invocation["output"] == "text":
+        sys.stdout.write(words)
+        return 0
+    sys.stdout.write(json.dumps(to_json(found), indent=4) + "\n")
+    sys.stdout.flush()
+    sys.stderr.write(words)
+    return 0
+
+
+NETCHECK = Command(
+    words="netcheck",
+    summary="Print network debug information for DERP and STUN",
+    run=_run,
+    max_args=0,
+    options=(Option("output", "output", short="o", default="json", choices=("json", "text"), help="Output format."),),
+)

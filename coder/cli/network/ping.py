@@ -1,0 +1,194 @@
+"""`coder ping`: is the workspace reachable, by which path, how fast."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    return trio.run(_main, invocation)
+
+
+async def _main(invocation: Invocation) -> int:
+    from coder.client.ready import Preparation, say_on_stderr
+    from coder.net.http1 import HttpClient
+
+    policy = session.dial_policy(invocation)
+    async with HttpClient(policy) as http:
+        prepare = Preparation(http, say_on_stderr, autostart=False)
+        target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
+        return await _ping(invocation, policy, prepare, target)
+
+
+async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
+    from coder.client.shared_link import open_link_for_command
+    from coder.tailnet.verdicts import lines_of
+
+    direct = not invocation.globals["disable_direct"]
+    name = target.workspace["name"]
+    async with open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link:
+        try:
+            await link.wait_reachable()
+        except CoderError:
+            # Which transport fails is what somebody who gets no answer came to hear.
+            sys.stderr.write("\n".join(lines_of((await link.explain(None))[0])) + "\n")
+            raise
+        results = await _ping_all(invocation, link, name)
+        last = next((result for result in reversed(results) if result), None)
+        transports, path = await link.explain(last)
+    if _wants_json(invocation):
+        _print_json(name, results, transports, path)
+    else:
+        _summary(name, results)
+        _say_path(path)
+        sys.stdout.write("\n" + "\n".join(lines_of(transports)) + "\n")
+    return 0 if any(results) else 1
+
+
+def _wants_json(invocation: Invocation) -> bool:
+    return bool(invocation["output"] == "json")
+
+
+def _say_path(path: dict[str, Any]) -> None:
+    """What the time of a ping is made of, and how fresh the tunnel is."""
+    if path["relay_region"]:
+        took = f", {path['relay_latency_ms']:.2f} ms away" if path["relay_latency_ms"] is not None else ""
+        by = f", reached by {path['relay_rung']}" if path["relay_rung"] else ""
+        sys.stdout.write(f"  home relay: {path['relay_region']}{took}{by}\n")
+    if path["last_handshake_seconds_ago"] is not None:
+        sys.stdout.write(f"  WireGuard handshake: {path['last_handshake_seconds_ago']:.1f} s ago\n")
+    sys.stdout.write(f"  bytes sent: {path['direct_bytes']} direct, {path['relayed_bytes']} by relay\n")
+    if path["not_direct_because"]:
+        sys.stdout.write(f"  not direct: {path['not_direct_because']}\n")
+
+
+def _print_json(name: str, results: list[Any], transports: list[Any], path: dict[str, Any]) -> None:
+    import json
+
+    pings = [
+        {
+            "latency_ms": round(result.latency_s * 1000, 3),
+            "p2p": result.via == "direct",
+            "endpoint": result.endpoint,
+            "derp_region_id": result.region,
+            "derp_region_code": result.region_code,
+        }
+        if result
+        else None
+        for result in results
+    ]
+    good = [result.latency_s * 1000 for result in results if result]
+    report = {
+        "workspace": name,
+        "pings": pings,
+        "lost": len(results) - len(good),
+        "latency_ms": {"min": round(min(good), 3), "avg": round(sum(good) / len(good), 3), "max": round(max(good), 3)}
+        if good
+        else None,
+        "path": path,
+        "rungs": [transport.to_json() for transport in transports],
+    }
+    sys.stdout.write(json.dumps(report, indent=4) + "\n")
+
+
+async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
+    """One result (None: lost) a ping. Without a count it goes on until Ctrl-C - or a direct path was seen."""
+    import trio
+
+    wanted = invocation["num"]
+    results: list[Any] = []
+    try:
+        while not wanted or len(results) < wanted:
+            began = trio.current_time()
+            results.append(await _one(invocation, link, name))
+            await trio.sleep_until(began + invocation["wait"].total_seconds() if _more(wanted, results) else began)
+    except KeyboardInterrupt:
+        pass
+    return results
+
+
+def _more(wanted: int, results: list[Any]) -> bool:
+    return not wanted or len(results) < wanted
+
+
+async def _one(invocation: Invocation, link: Any, name: str) -> Any:
+    import trio
+
+    stamp = ""
+    if invocation["time"] or invocation["utc"]:
+        now = datetime.now(UTC) if invocation["utc"] else datetime.now().astimezone()
+        stamp = now.strftime("%Y-%m-%d %H:%M:%S ")
+    with trio.move_on_after(invocation["timeout"].total_seconds()):
+        try:
+            result = await link.ping()
+        except (CoderError, OSError, trio.BrokenResourceError) as error:
+            _say(invocation, f"{stamp}ping to {name!r} failed: {error}\n")
+            return None
+        via = f"p2p via {result.endpoint}" if result.via == "direct" else f"proxied via DERP({_region(link, result)})"
+        _say(invocation, f"{stamp}pong from {name} {via} in {result.latency_s * 1000:.2f}ms\n")
+        return result
+    _say(invocation, f"{stamp}ping to {name!r} timed out\n")
+    return None
+
+
+def _region(link: Any, result: Any) -> str:
+    return str(link.regions.get(result.region) or result.region)
+
+
+def _say(invocation: Invocation, line: str) -> None:
+    """One ping's line; not in the way of JSON."""
+    out = sys.stderr if _wants_json(invocation) else sys.stdout
+    out.write(line)
+    out.flush()
+
+
+def _summary(name: str, results: list[Any]) -> None:
+    good = [result.latency_s * 1000 for result in results if result]
+    lost = len(results) - len(good)
+    share = lost / len(results) * 100 if results else 0
+    sys.stdout.write(f"\n--- {name} ping statistics ---\n")
+    sys.stdout.write(f"{len(results)} packets transmitted, {len(good)} received, {share:.0f}% packet loss\n")
+    if good:
+        mean = sum(good) / len(good)
+        sys.stdout.write(f"rtt min/avg/max = {min(good):.2f}/{mean:.2f}/{max(good):.2f} ms\n")
+        last = next(result for result in reversed(results) if result)
+        if last.via == "direct":
+            sys.stdout.write(f"✔ You are connected directly (p2p) via {last.endpoint}\n")
+        else:
+            sys.stdout.write("❗ You are connected via a DERP relay, not directly (p2p)\n")
+
+
+PING = Command(
+    words="ping",
+    summary="Ping a workspace",
+    usage="<workspace>",
+    run=_run,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("wait", "wait", kind="duration", default=parse_duration("1s"), help="Time between pings."),
+        Option(
+            "timeout",
+            "timeout",
+            short="t",
+            kind="duration",
+            default=parse_duration("5s"),
+            least=parse_duration("1ms"),
+            help="Time for an answer.",
+        ),
+        Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 pings until interrupted."),
+        Option("output", "output", short="o", default="text", choices=("text", "json"), help="Output format."),
+        Option("time", "time", kind="bool", default=False, help="Show the local time of each ping."),
+        Option("utc", "utc", kind="bool", default=False, help="Show the UTC time of each ping."),
+    ),
+)

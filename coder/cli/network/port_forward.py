@@ -1,0 +1,209 @@
+"""`coder port-forward`: local ports that come out in the workspace."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+
+if TYPE_CHECKING:
+    from coder.client.link import WorkspaceLink
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    hosts: tuple[str, ...]
+    "Local addresses to listen on."
+    local: int
+    remote: int
+    protocol: str = "TCP"
+
+
+def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
+    """`[bind_ip:]local[-last][:remote[-last]]`, several by comma. Raises CoderError."""
+    found: list[Forward] = []
+    for text in texts:
+        for part in text.split(","):
+            try:
+                found += _spec(part.strip(), protocol)
+            except ValueError as error:
+                raise CoderError(
+                    "port_forward",
+                    "parse port-forward specs: failed to parse "
+                    f'{protocol} port-forward specification "{part}": {error}',
+                    "Write [bind_ip:]local[:remote], ranges as 8000-8010.",
+                ) from None
+    return found
+
+
+def _spec(text: str, protocol: str) -> list[Forward]:
+    hosts: tuple[str, ...] = ("127.0.0.1", "::1")
+    body = text
+    if body.startswith("["):
+        host, bracket, body = body[1:].partition("]")
+        if not bracket:
+            raise ValueError("missing ] of the bind address")
+        hosts, body = (host,), body.removeprefix(":")
+    elif body.count(":") == 2 or ("." in body.split(":")[0] and ":" in body):
+        host, _, body = body.partition(":")
+        hosts = (host,)
+    local_text, colon, remote_text = body.partition(":")
+    local = _ports(local_text)
+    remote = _ports(remote_text) if colon else local
+    if len(local) != len(remote):
+        raise ValueError(f"port ranges must be the same length, got {len(local)} and {len(remote)} ports")
+    return [Forward(hosts, near, far, protocol) for near, far in zip(local, remote, strict=True)]
+
+
+def _ports(text: str) -> list[int]:
+    first, dash, last = text.partition("-")
+    low, high = _port(first), _port(last) if dash else _port(first)
+    if high < low:
+        raise ValueError(f"range start port {low} is greater than range end port {high}")
+    return list(range(low, high + 1))
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise ValueError(f"{text!r} is not a port")
+    return int(text)
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    forwards = parse_specs(invocation["tcp"]) + parse_specs(invocation["udp"], "UDP")
+    if not forwards:
+        raise CoderError("port_forward", "no port-forwards requested", "coder port-forward WORKSPACE --tcp 8080")
+    taken: set[tuple[str, str, int]] = set()
+    for forward in forwards:
+        for host in forward.hosts:
+            place = (forward.protocol, host, forward.local)
+            if place in taken:
+                shown = f"{forward.protocol.lower()} {host}:{forward.local}"
+                raise CoderError("port_forward", f"the local address {shown} is given twice", "Forward each port once.")
+            taken.add(place)
+    trio.run(_main, invocation, forwards)
+    return 0
+
+
+async def _main(invocation: Invocation, forwards: list[Forward]) -> None:
+    from coder.client.ready import Preparation, say_on_stderr
+    from coder.net.http1 import HttpClient
+
+    policy = session.dial_policy(invocation)
+    async with HttpClient(policy) as http:
+        prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
+        target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
+        await _forward_all(invocation, policy, prepare, target, forwards)
+
+
+async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target: Any, forwards: list[Forward]) -> None:
+    import signal
+
+    import trio
+
+    from coder.client.shared_link import open_link_for_command
+    from coder.client.udp_forward import forward_udp
+    from coder.client.usage import report_usage
+
+    direct = not invocation.globals["disable_direct"]
+    is_own = any(forward.protocol == "UDP" for forward in forwards)  # datagrams have no streams to be lent
+    async with (
+        open_link_for_command(
+            policy, session.config_dir(invocation), prepare, target, direct=direct, is_own=is_own
+        ) as link,
+        trio.open_nursery() as nursery,
+    ):
+        await link.wait_reachable()
+        nursery.start_soon(report_usage, policy, target, "")
+        for forward in forwards:
+            if forward.protocol == "UDP":
+                for local in _listen_udp(forward):
+                    nursery.start_soon(forward_udp, cast("WorkspaceLink", link), local, forward.remote)
+            else:
+                nursery.start_soon(trio.serve_listeners, _handler(link, forward.remote), await _listen(forward))
+            shown = f"[{forward.hosts[0]}]" if ":" in forward.hosts[0] else forward.hosts[0]
+            sys.stdout.write(
+                f"Forwarding '{forward.protocol.lower()}://{shown}:{forward.local}' locally to "
+                f"'{forward.protocol.lower()}://127.0.0.1:{forward.remote}' in the workspace\n"
+            )
+        sys.stdout.write("Ready!\n")
+        sys.stdout.flush()
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                break
+        nursery.cancel_scope.cancel()
+
+
+async def _listen(forward: Forward) -> list[Any]:
+    import trio
+
+    listeners: list[Any] = []
+    for host in forward.hosts:
+        try:
+            listeners += await trio.open_tcp_listeners(forward.local, host=host)
+        except OSError as error:
+            if host == "::1" and listeners:
+                continue  # a machine without IPv6
+            raise CoderError("port_forward", f"cannot listen on {host}:{forward.local}", "Is it in use?") from error
+    return listeners
+
+
+def _listen_udp(forward: Forward) -> list[Any]:
+    from coder.client.udp_forward import open_udp
+
+    found: list[Any] = []
+    for host in forward.hosts:
+        try:
+            found.append(open_udp(host, forward.local))
+        except OSError as error:
+            if host == "::1" and found:
+                continue  # a machine without IPv6
+            raise CoderError("port_forward", f"cannot listen on udp {host}:{forward.local}", "Is it in use?") from error
+    return found
+
+
+def _handler(link: Any, port: int) -> Any:
+    import trio
+
+    from coder.net.splice import splice
+
+    async def handle(local: Any) -> None:
+        try:
+            remote = await link.connect(port)
+        except (OSError, CoderError, trio.BrokenResourceError) as error:
+            sys.stderr.write(f"connection to workspace port {port} failed: {error}\n")
+            await trio.aclose_forcefully(local)
+            return
+        await splice(local, remote)
+
+    return handle
+
+
+PORT_FORWARD = Command(
+    words="port-forward",
+    summary="Forward ports from a workspace to the local machine",
+    usage="<workspace>",
+    run=_run,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("tcp", "tcp", "CODER_PORT_FORWARD_TCP", short="p", kind="string-array", default=(), help="TCP ports."),
+        Option("udp", "udp", "CODER_PORT_FORWARD_UDP", kind="string-array", default=(), help="UDP ports."),
+        Option(
+            "disable_autostart",
+            "disable-autostart",
+            "CODER_SSH_DISABLE_AUTOSTART",
+            kind="bool",
+            default=False,
+            help="Do not start a stopped workspace.",
+        ),
+    ),
+)

@@ -1,0 +1,323 @@
+"""`coder ssh`: a shell, a command, or raw bytes for an SSH ProxyCommand."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+
+if TYPE_CHECKING:
+    import trio
+
+    from coder.client.link import WorkspaceLink
+    from coder.client.ready import WaitFor
+
+
+LOST = 255
+"Exit code when the connection ends before the command does, as ssh's."
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    return trio.run(_main, invocation)
+
+
+async def _main(invocation: Invocation) -> int:
+    import contextlib
+
+    import trio
+
+    from coder.client.ready import Preparation, ReadyAgent, say_on_stderr
+    from coder.net.http1 import HttpClient
+
+    if invocation["stdio"] and invocation["container"]:
+        raise CoderError(
+            "container_and_stdio",
+            "--container cannot be combined with --stdio",
+            "With --stdio the session is your SSH client's: ssh -o SetEnv=CODER_CONTAINER=name …",
+        )
+    policy = session.dial_policy(invocation)
+    name = _target_name(invocation)
+    async with contextlib.AsyncExitStack() as stack:
+        if invocation["log_dir"]:
+            from coder.client.tracing import log_to_directory
+
+            path = stack.enter_context(log_to_directory(invocation["log_dir"]))
+            if not invocation["stdio"]:  # editors show whatever a ProxyCommand says
+                say_on_stderr(f"Logging to {path}")
+        http = await stack.enter_async_context(HttpClient(policy))
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        # Half of a short session's time is loading code; it loads while the server is being asked.
+        loaded = trio.Event()
+        nursery.start_soon(_load, bool(invocation["stdio"]), loaded)
+        prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
+        target: ReadyAgent = await prepare.wait_connected(await prepare.find(name))
+        await loaded.wait()
+        code = await _talk(invocation, policy, prepare, target)
+        nursery.cancel_scope.cancel()
+    return code
+
+
+async def _load(stdio: bool, loaded: trio.Event) -> None:
+    """Imports what the session needs, in a thread: the mesh first, SSH (if we speak it ourselves) behind it."""
+    from importlib import import_module
+
+    import trio
+
+    await trio.to_thread.run_sync(import_module, "coder.client.link")
+    loaded.set()
+    if not stdio:
+        await trio.to_thread.run_sync(import_module, "coder.client.shell")
+
+
+async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
+    import trio
+
+    from coder.client.link import open_link
+    from coder.client.ready import say_on_stderr
+    from coder.client.shared_link import open_link_for_command
+    from coder.client.usage import report_usage, usage_app
+
+    direct = not invocation.globals["disable_direct"]
+    wait: WaitFor = "no" if invocation["no_wait"] else invocation["wait"]
+    code = LOST
+    trace = None
+    if invocation["log_dir"]:
+        from coder.client.tracing import logging_trace
+
+        trace = logging_trace()
+    async with (
+        open_link(policy, target.agent["id"], direct=direct, trace=trace)
+        if _needs_own_node(invocation)
+        else open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link,
+        trio.open_nursery() as nursery,
+    ):
+        if invocation["network_info_dir"]:
+            from coder.client.network_info import write_network_info
+
+            interval = invocation["network_info_interval"].total_seconds()
+            nursery.start_soon(
+                write_network_info, cast("WorkspaceLink", link), invocation["network_info_dir"], interval
+            )
+        await link.wait_reachable()
+        await prepare.wait_ready(target, wait)
+        if app := usage_app(invocation["usage_app"]):
+            nursery.start_soon(report_usage, policy, target, app)
+        # Closed while the link still stands: the other end must hear that we left.
+        async with await link.connect(1) as stream:
+            with trio.CancelScope() as session_scope:
+                nursery.start_soon(
+                    _leave_when_stopped, prepare, target, invocation["poll"].total_seconds(), session_scope
+                )
+                code = await _session(invocation, stream)
+            if session_scope.cancelled_caught:
+                say_on_stderr("The workspace is being stopped; the connection is closed.")
+        nursery.cancel_scope.cancel()
+    return code
+
+
+def _needs_own_node(invocation: Invocation) -> bool:
+    """Asked for, or somebody wants to look into the node: logs of the connection, an editor's network display."""
+    return bool(invocation["force_new_tunnel"] or invocation["log_dir"] or invocation["network_info_dir"])
+
+
+async def _session(invocation: Invocation, stream: Any) -> int:
+    if invocation["stdio"]:
+        from coder.client.raw import copy_raw
+
+        await copy_raw(stream)
+        return 0
+    from coder.client.shell import run_shell
+
+    return await run_shell(stream, _request(invocation))
+
+
+async def _leave_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
+    """Ends the session when a build that is no start begins: its machine is about to go, and may go silently."""
+    import trio
+
+    while interval > 0:
+        await trio.sleep(interval)
+        if await prepare.is_leaving(target):
+            scope.cancel()
+            return
+
+
+def _target_name(invocation: Invocation) -> str:
+    """The workspace of a host name: without the prefix or suffix config-ssh gave it."""
+    name: str = invocation.args[0]
+    prefix, suffix = invocation["ssh_host_prefix"], invocation["hostname_suffix"].lstrip(".")
+    if prefix:
+        name = name.removeprefix(prefix)
+    if suffix and name.endswith(f".{suffix}"):
+        name = name[: -len(suffix) - 1]
+        # Desktop-style names put the agent first: agent.workspace[.owner].
+        parts = name.split(".")
+        if len(parts) == 3:
+            return f"{parts[2]}/{parts[1]}.{parts[0]}"
+        if len(parts) == 2:
+            return f"{parts[1]}.{parts[0]}"
+    return name
+
+
+def _request(invocation: Invocation) -> Any:
+    from coder.client.shell import ShellRequest
+
+    words = invocation.args[1:]
+    command = " ".join(words) or None  # as ssh does: the remote shell reads one line
+    env = dict(_pair(text) for text in invocation["env"])
+    if invocation["container"]:
+        env |= {"CODER_CONTAINER": invocation["container"], "CODER_CONTAINER_USER": invocation["container_user"]}
+    if app := invocation["usage_app"]:
+        env["CODER_SSH_SESSION_TYPE"] = app
+    tty = bool(invocation["tty"] or invocation.globals["force_tty"]) or (command is None and sys.stdin.isatty())
+    return ShellRequest(
+        command=command,
+        tty=tty,
+        env=env,
+        forward_agent=invocation["forward_agent"],
+        agent_path=invocation["identity_agent"],
+        remote_forwards=tuple(_remote_forward(text) for text in invocation["remote_forward"]),
+        forward_gpg=invocation["forward_gpg"],
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise CoderError("bad_env", f"--env {text!r} needs the form name=value")
+    return name, value
+
+
+def _remote_forward(text: str) -> tuple[str, str]:
+    """`remote_port:local_address:local_port` or `/remote.sock:/local.sock`."""
+    if text.startswith("/"):
+        listen, colon, target = text.partition(":")
+    else:
+        listen, colon, target = text.partition(":")
+        if not listen.isdigit() or not target.rpartition(":")[2].isdigit():
+            colon = ""
+    if not colon or not target:
+        raise CoderError(
+            "remote_forward", f"invalid remote forward {text!r}", "Write remote_port:local_address:local_port."
+        )
+    return listen, target
+
+
+def _duration(text: str) -> Any:
+    from coder.base.duration import parse_duration
+
+    return parse_duration(text)
+
+
+SSH = Command(
+    words="ssh",
+    summary="Start a shell into a workspace or run a command",
+    usage="<workspace> [command]",
+    run=_run,
+    min_args=1,
+    raw_after=1,
+    options=(
+        Option(
+            "stdio",
+            "stdio",
+            "CODER_SSH_STDIO",
+            kind="bool",
+            default=False,
+            help="Speak SSH on standard input and output.",
+        ),
+        Option(
+            "ssh_host_prefix", "ssh-host-prefix", "CODER_SSH_SSH_HOST_PREFIX", help="Prefix to take off the host name."
+        ),
+        Option(
+            "hostname_suffix", "hostname-suffix", "CODER_SSH_HOSTNAME_SUFFIX", help="Suffix to take off the host name."
+        ),
+        Option(
+            "forward_agent",
+            "forward-agent",
+            "CODER_SSH_FORWARD_AGENT",
+            short="A",
+            kind="bool",
+            default=False,
+            help="Forward your SSH agent into the workspace.",
+        ),
+        Option(
+            "forward_gpg",
+            "forward-gpg",
+            "CODER_SSH_FORWARD_GPG",
+            short="G",
+            kind="bool",
+            default=False,
+            help="Forward your GPG agent into the workspace: keys stay here, signatures are made there.",
+        ),
+        Option(
+            "identity_agent", "identity-agent", "CODER_SSH_IDENTITY_AGENT", help="Socket of the SSH agent to forward."
+        ),
+        Option(
+            "poll",
+            "workspace-poll-interval",
+            "CODER_WORKSPACE_POLL_INTERVAL",
+            kind="duration",
+            default=_duration("1m"),
+            least=_duration("1s"),
+            help="How often the workspace is asked whether it is being stopped; the session ends when it is.",
+        ),
+        Option(
+            "wait",
+            "wait",
+            "CODER_SSH_WAIT",
+            default="auto",
+            choices=("yes", "no", "auto"),
+            help="Wait for the start scripts first; auto does when they ask for it.",
+        ),
+        Option("no_wait", "no-wait", "CODER_SSH_NO_WAIT", kind="bool", default=False, help="Same as --wait=no."),
+        Option("log_dir", "log-dir", "CODER_SSH_LOG_DIR", short="l", help="Directory for a log of the connection."),
+        Option(
+            "remote_forward",
+            "remote-forward",
+            "CODER_SSH_REMOTE_FORWARD",
+            short="R",
+            kind="string-array",
+            default=(),
+            help="remote_port:local_address:local_port, or two socket paths.",
+        ),
+        Option("env", "env", "CODER_SSH_ENV", short="e", kind="string-array", default=(), help="Variable name=value."),
+        Option("tty", "tty", "CODER_SSH_TTY", short="t", kind="bool", default=False, help="Allocate a terminal."),
+        Option(
+            "usage_app", "usage-app", "CODER_SSH_USAGE_APP", hidden=True, help="Application the use is counted for."
+        ),
+        Option(
+            "force_new_tunnel",
+            "force-new-tunnel",
+            "CODER_SSH_FORCE_NEW_TUNNEL",
+            kind="bool",
+            default=False,
+            hidden=True,
+            help="Open a tunnel of its own instead of using the one that other commands share.",
+        ),
+        Option("network_info_dir", "network-info-dir", help="Directory for a file with the connection's state."),
+        Option(
+            "network_info_interval",
+            "network-info-interval",
+            kind="duration",
+            default=_duration("5s"),
+            least=_duration("100ms"),
+            help="How often that file is written.",
+        ),
+        Option("container", "container", short="c", help="Container of the workspace to go into, by name or id."),
+        Option("container_user", "container-user", help="User in that container; its own by default."),
+        Option(
+            "disable_autostart",
+            "disable-autostart",
+            "CODER_SSH_DISABLE_AUTOSTART",
+            kind="bool",
+            default=False,
+            help="Do not start a stopped workspace.",
+        ),
+    ),
+)

@@ -1,0 +1,238 @@
+"""`coder wireguard`: devices with the stock WireGuard app (phones, routers) that reach workspaces through the server.
+
+The private key is made here and shown once, in the configuration; the server learns the public half only.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.output import confirm, print_json, print_rows, say, since
+from coder.domain.foundation.endpoints import read_endpoint
+
+COLUMNS = (
+    "name", "address", "workspaces", "expires at", "last handshake", "status", "endpoint", "public key", "created at",
+)  # fmt: skip
+DEFAULT_COLUMNS = COLUMNS[:6]
+USER = Option("user", "user", short="u", default="me", help="Whose client it is (name or id); needs the right to.")
+
+
+def _path(invocation: Invocation, name: str = "") -> str:
+    base = f"/api/v2/users/{quote(invocation['user'])}/wireguard-clients"
+    return f"{base}/{quote(name)}" if name else base
+
+
+def _add(invocation: Invocation) -> int:
+    from pathlib import Path
+
+    from wireguard_tools import WireguardKey
+
+    if invocation["file"] and Path(invocation["file"]).exists():
+        raise CoderError("wireguard_file", f"{invocation['file']} is there already", "Choose another file.")
+    key = WireguardKey.generate()
+    body: dict[str, Any] = {"name": invocation.args[0], "public_key": str(key.public_key())}
+    if invocation.given("expires"):
+        seconds = int(invocation["expires"].total_seconds())
+        if seconds <= 0:
+            raise CoderError("expires", "a lifetime must be longer than nothing", "Write 12h, 7d or 1y.")
+        body["lifetime_seconds"] = seconds
+    client = session.client(invocation)
+    if invocation["workspace"]:
+        body["workspace_ids"] = [_workspace_id(client, name) for name in invocation["workspace"]]
+    server = client.request("GET", "/api/v2/wireguard").json()
+    if server["enabled"]:  # else the server says what to do about it
+        _check_server(server)
+    made = client.request("POST", _path(invocation), json=body).json()
+    if server["enabled"]:
+        made["server"] = server  # what was found to be good before the client was made
+    text = config_text(made, key)
+    if invocation["output"] == "json":
+        print_json({**made, "config": text})
+        return 0
+    if invocation["file"]:
+        _write_private(invocation["file"], text)
+        say(f"Wrote {invocation['file']}.")
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        if not invocation["no_qr"]:
+            _show_qr(text)
+    _explain(made)
+    return 0
+
+
+def _check_server(server: dict[str, Any]) -> None:
+    """Raises CoderError. Asked before the client is made: its private key exists in the configuration only."""
+    from wireguard_tools import WireguardKey
+
+    try:
+        read_endpoint(server["endpoint"])
+        WireguardKey(server["public_key"])
+    except ValueError as error:
+        raise CoderError(
+            "wireguard_server",
+            f"no client was added: what the server says of itself ({server['endpoint']!r}) cannot be used",
+            "An administrator mends it with --wireguard-endpoint host:port (CODER_WIREGUARD_ENDPOINT).",
+        ) from error
+
+
+def _write_private(path: str, text: str) -> None:
+    """A new file only its owner may read. Raises CoderError; the client exists by then and is named."""
+    import os
+
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as error:
+        raise CoderError(
+            "wireguard_file", f"cannot write {path}", "Remove the client just made and add it again with another file."
+        ) from error
+
+
+def _workspace_id(client: Any, name: str) -> str:
+    from coder.client.ready import split_target
+
+    owner, workspace, _ = split_target(name)
+    found = client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}").json()
+    return str(found["id"])
+
+
+def config_text(made: dict[str, Any], key: Any) -> str:
+    """The wg-quick configuration of a client just made.
+
+    Written here, not by `wireguard_tools`: that leaves out the brackets of an IPv6 endpoint.
+    """
+    server, client = made["server"], made["client"]
+    # A client limited to some workspaces routes nothing else here; any other one also those to come.
+    limited = [f"{target['address']}/128" for target in client["targets"]] if client["workspace_ids"] else []
+    lines = [
+        f"# {client['name']} of {client['username']}; the only copy of its private key.",
+        *(f"# {_target_name(target)}: {target['address']}" for target in client["targets"]),
+        "[Interface]",
+        f"PrivateKey = {key}",
+        f"MTU = {server['mtu']}",
+        f"Address = {client['address']}/128",
+        "",
+        "[Peer]",
+        f"PublicKey = {server['public_key']}",
+        f"Endpoint = {read_endpoint(server['endpoint'])}",
+        f"PersistentKeepalive = {server['persistent_keepalive']}",
+        *(f"AllowedIPs = {network}" for network in limited or server["allowed_ips"]),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _target_name(target: dict[str, Any]) -> str:
+    return f"{target['owner_name']}/{target['workspace_name']}.{target['agent_name']}"
+
+
+def _show_qr(text: str) -> None:
+    import segno
+
+    # A camera needs the configuration, not its comments, and a smaller code reads better.
+    bare = "\n".join(line for line in text.splitlines() if line and not line.startswith("#"))
+    segno.make(bare, error="l", boost_error=False).terminal(sys.stderr, compact=True)
+
+
+def _explain(made: dict[str, Any]) -> None:
+    client = made["client"]
+    say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
+    reached = _count(len(client["targets"]), "workspace agent")
+    say(f"Client {client['name']!r} reaches {reached} now; addresses stay the same over builds.")
+    if client["expires_at"]:
+        say(f"It stops working at {client['expires_at']}.")
+    say(f"Cut it off with: coder wireguard remove {client['name']}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _list(invocation: Invocation) -> int:
+    found = session.client(invocation).request("GET", _path(invocation)).json()
+    print_rows(invocation, COLUMNS, lambda: [_row(item) for item in found], lambda: found)
+    if invocation["output"] == "table":
+        targets = {target["address"]: _target_name(target) for item in found for target in item["targets"]}
+        for address, name in targets.items():
+            say(f"{address}  {name}")
+    return 0
+
+
+def _row(item: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": item["name"],
+        "address": item["address"],
+        "workspaces": len({target["workspace_id"] for target in item["targets"]}),
+        "expires at": item["expires_at"] or "never",
+        "last handshake": f"{since(item['last_handshake_at'])} ago" if item["last_handshake_at"] else "never",
+        "status": item["status"],
+        "endpoint": item["endpoint"],
+        "public key": item["public_key"],
+        "created at": item["created_at"],
+    }
+
+
+def _remove(invocation: Invocation) -> int:
+    name = invocation.args[0]
+    confirm(invocation, f"Cut off the WireGuard client {name!r}?")
+    session.client(invocation).request("DELETE", _path(invocation, name))
+    say(f"The WireGuard client {name!r} has been removed; it reaches nothing any more.")
+    return 0
+
+
+ADD = Command(
+    words="wireguard add",
+    summary="Let a device with any WireGuard app reach your workspaces",
+    usage="<name>",
+    run=_add,
+    min_args=1,
+    max_args=1,
+    long="Prints a wg-quick configuration on standard output and a QR code beside it on standard error.",
+    options=(
+        Option(
+            "workspace",
+            "workspace",
+            short="w",
+            kind="string-array",
+            default=(),
+            help="Reach these workspaces only; the default is every one you may enter, also those to come.",
+        ),
+        Option(
+            "expires",
+            "expires",
+            kind="duration",
+            default=timedelta(),
+            help="Lifetime, such as 12h, 7d or 1y; the default is until it is removed.",
+        ),
+        Option("file", "file", short="f", help="New file to write the configuration to, readable by you only."),
+        Option("no_qr", "no-qr", kind="bool", default=False, help="Print no QR code."),
+        USER,
+        output_option(("text", "json"), "text"),
+    ),
+)
+
+LIST = Command(
+    words="wireguard list",
+    summary="List your WireGuard clients and what they may reach",
+    run=_list,
+    max_args=0,
+    options=(column_option(COLUMNS, DEFAULT_COLUMNS), output_option(), USER),
+)
+
+REMOVE = Command(
+    words="wireguard remove",
+    summary="Cut a WireGuard client off",
+    usage="<name>",
+    run=_remove,
+    min_args=1,
+    max_args=1,
+    options=(USER, YES),
+)

@@ -1,0 +1,142 @@
+"""`coder groups`: sets of an organization's members, for permissions and quotas."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.cli import session
+from coder.cli.command import ORG, Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import print_rows, say
+from coder.cli.templates.templates import organization_of
+from coder.net.blocking import BlockingClient
+
+COLUMNS = ("name", "display name", "organization id", "members", "avatar url")
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    with doing("get groups"):
+        groups = client.request("GET", f"/api/v2/organizations/{organization['id']}/groups").json()
+    if not groups and invocation["output"] != "json":
+        say("No groups found! Create one:\n\n  coder groups create <name>\n")
+        return 0
+    print_rows(
+        invocation, COLUMNS, lambda: [_row(group) for group in groups], lambda: [{"Group": group} for group in groups]
+    )
+    return 0
+
+
+def _row(group: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": group["name"],
+        "display name": group["display_name"],
+        "organization id": group["organization_id"],
+        "members": "[" + " ".join(member["email"] for member in group["members"]) + "]",
+        "avatar url": group["avatar_url"],
+    }
+
+
+def _create(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    body = {
+        "name": invocation.args[0],
+        "display_name": invocation["display_name"],
+        "avatar_url": invocation["avatar_url"],
+    }
+    with doing("create group"):
+        path = f"/api/v2/organizations/{organization['id']}/groups"
+        group = client.request("POST", path, json=body, expect=(201,)).json()
+    sys.stdout.write(f"Successfully created group {group['name']}!\n")
+    return 0
+
+
+def _find(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
+    organization = organization_of(invocation, client)
+    with doing("group by org and name"):
+        path = f"/api/v2/organizations/{organization['id']}/groups/{quote(invocation.args[0], safe='')}"
+        found: dict[str, Any] = client.request("GET", path).json()
+    return found
+
+
+def _edit(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    group = _find(invocation, client)
+    names = (("name", "name"), ("avatar_url", "avatar_url"), ("display_name", "display_name"))
+    body: dict[str, Any] = {key: invocation[option] for option, key in names if invocation.given(option)}
+    body["add_users"] = [_user_id(client, user) for user in invocation["add_users"]]
+    body["remove_users"] = [_user_id(client, user) for user in invocation["rm_users"]]
+    with doing("patch group"):
+        group = client.request("PATCH", f"/api/v2/groups/{group['id']}", json=body).json()
+    sys.stdout.write(f"Successfully patched group {group['name']}!\n")
+    return 0
+
+
+def _user_id(client: BlockingClient, name: str) -> str:
+    """Of a name, id or e-mail address."""
+    if "@" not in name:
+        return str(client.request("GET", f"/api/v2/users/{quote(name, safe='')}").json()["id"])
+    found = client.request("GET", f"/api/v2/users?q={quote(name)}").json()["users"]
+    match = next((user for user in found if user["email"].lower() == name.lower()), None)
+    return str(match["id"]) if match else name
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    group = _find(invocation, client)
+    with doing("delete group"):
+        client.request("DELETE", f"/api/v2/groups/{group['id']}")
+    sys.stdout.write(f"Successfully deleted group {group['name']}!\n")
+    return 0
+
+
+LIST = Command(
+    words="groups list",
+    summary="List user groups",
+    run=_list,
+    max_args=0,
+    options=(column_option(COLUMNS, COLUMNS), output_option(), ORG),
+)
+CREATE = Command(
+    words="groups create",
+    summary="Create a user group",
+    usage="<name>",
+    run=_create,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("avatar_url", "avatar-url", "CODER_AVATAR_URL", short="u", help="Picture of the group."),
+        Option("display_name", "display-name", "CODER_DISPLAY_NAME", help="Name for people."),
+        ORG,
+    ),
+)
+EDIT = Command(
+    words="groups edit",
+    summary="Edit a user group",
+    usage="<name>",
+    run=_edit,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("name", "name", short="n", help="New name."),
+        Option("avatar_url", "avatar-url", short="u", help="New picture."),
+        Option("display_name", "display-name", "CODER_DISPLAY_NAME", help="New name for people."),
+        Option("add_users", "add-users", kind="string-array", default=(), short="a", help="Users to add."),
+        Option("rm_users", "rm-users", kind="string-array", default=(), short="r", help="Users to remove."),
+        ORG,
+    ),
+)
+DELETE = Command(
+    words="groups delete",
+    summary="Delete a user group",
+    usage="<name>",
+    run=_delete,
+    min_args=1,
+    max_args=1,
+    options=(ORG,),
+)

@@ -1,0 +1,71 @@
+"""`coder organizations settings`: what the identity provider decides of an organization, and sharing, as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import ORG, Command, Invocation
+from coder.cli.failures import doing
+from coder.cli.output import print_json
+from coder.cli.templates.templates import organization_of
+from coder.net.blocking import BlockingClient
+
+_PLACES = {
+    "group-sync": ("groups", "How groups follow from the provider's claims"),
+    "role-sync": ("roles", "How roles follow from the provider's claims"),
+}
+_SUMMARIES = {name: summary for name, (_, summary) in _PLACES.items()} | {
+    "organization-sync": "How memberships follow from the provider's claims",
+    "workspace-sharing": "Whether workspaces may be shared",
+}
+
+
+def _path(invocation: Invocation, client: BlockingClient, name: str) -> str:
+    if name == "organization-sync":  # of the whole deployment
+        return "/api/v2/settings/idpsync/organization"
+    root = f"/api/v2/organizations/{organization_of(invocation, client)['id']}/settings"
+    return f"{root}/{name}" if name == "workspace-sharing" else f"{root}/idpsync/{_PLACES[name][0]}"
+
+
+def _show(invocation: Invocation, name: str) -> int:
+    client = session.client(invocation)
+    with doing(f"get {name} settings"):
+        print_json(client.request("GET", _path(invocation, client, name)).json())
+    return 0
+
+
+def _set(invocation: Invocation, name: str) -> int:
+    """The settings as JSON from standard input; what the server made of them on standard output."""
+    try:
+        wanted: Any = json.loads(sys.stdin.read())
+    except ValueError as error:
+        raise CoderError(
+            "settings", "standard input holds no JSON", f"Begin with what `show {name}` prints."
+        ) from error
+    client = session.client(invocation)
+    with doing(f"set {name} settings"):
+        print_json(client.request("PATCH", _path(invocation, client, name), json=wanted).json())
+    return 0
+
+
+def _command(verb: str, name: str) -> Command:
+    run = _show if verb == "show" else _set
+    return Command(
+        words=f"organizations settings {verb} {name}",
+        summary=_SUMMARIES[name],
+        run=lambda invocation: run(invocation, name),
+        max_args=0,
+        options=(ORG,),
+        long="" if verb == "show" else "Reads the settings as JSON from standard input.",
+    )
+
+
+SHOW_GROUP_SYNC, SET_GROUP_SYNC = _command("show", "group-sync"), _command("set", "group-sync")
+SHOW_ROLE_SYNC, SET_ROLE_SYNC = _command("show", "role-sync"), _command("set", "role-sync")
+SHOW_ORGANIZATION_SYNC = _command("show", "organization-sync")
+SET_ORGANIZATION_SYNC = _command("set", "organization-sync")
+SHOW_SHARING, SET_SHARING = _command("show", "workspace-sharing"), _command("set", "workspace-sharing")

@@ -1,0 +1,220 @@
+"""`coder provisioner jobs`: what waits and runs, why it waits, and how to end it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import ORG, Command, Invocation, column_option, output_option
+from coder.cli.output import parse_time, print_json, print_rows, print_table
+from coder.cli.templates.templates import organization_of
+from coder.net.blocking import BlockingClient
+
+COLUMNS = (
+    "id",
+    "created at",
+    "started at",
+    "completed at",
+    "canceled at",
+    "error",
+    "error code",
+    "status",
+    "worker id",
+    "worker name",
+    "file id",
+    "tags",
+    "queue position",
+    "queue size",
+    "organization id",
+    "initiator id",
+    "template version id",
+    "workspace build id",
+    "type",
+    "available workers",
+    "template version name",
+    "template id",
+    "template name",
+    "template display name",
+    "template icon",
+    "workspace id",
+    "workspace name",
+    "workspace build transition",
+    "logs overflowed",
+    "organization",
+    "queue",
+)
+DEFAULT_COLUMNS = ("created at", "id", "type", "template display name", "status", "queue", "tags")
+STATUSES = ("pending", "running", "succeeded", "canceling", "canceled", "failed", "unknown")
+_NULLABLE = frozenset({"started at", "completed at", "canceled at", "worker id", "template version id",
+                       "workspace build id", "template id", "workspace id"})  # fmt: skip
+
+
+def _jobs_path(organization: dict[str, Any]) -> str:
+    return f"/api/v2/organizations/{organization['id']}/provisionerjobs"
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    query = {"limit": str(invocation["limit"])}
+    statuses = [part for text in invocation["status"] for part in text.split(",") if part]
+    for status in statuses:
+        if status not in STATUSES:
+            raise CoderError("usage", f"there is no status {status!r}", f"One of: {', '.join(STATUSES)}.")
+    if statuses:
+        query["status"] = ",".join(statuses)
+    if invocation["initiator"]:
+        query["initiator"] = invocation["initiator"]
+    jobs: list[dict[str, Any]] = client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}").json()
+    title = organization.get("display_name") or organization["name"]
+    if not jobs and invocation["output"] != "json":
+        sys.stderr.write("No provisioner jobs found\n")
+        return 0
+    print_rows(
+        invocation,
+        COLUMNS,
+        lambda: [_row(job, title) for job in jobs],
+        lambda: [job | {"organization_name": title} for job in jobs],
+    )
+    return 0
+
+
+def _row(job: dict[str, Any], organization: str) -> dict[str, Any]:
+    flat = {**job, **job["input"], **job["metadata"]}
+    row: dict[str, Any] = {}
+    for column in COLUMNS:
+        value = flat.get(column.replace(" ", "_"))
+        row[column] = "<nil>" if value is None and column in _NULLABLE else value
+    row["available workers"] = "[" + " ".join(job.get("available_workers") or []) + "]"
+    row["organization"] = organization
+    waits = job["status"] == "pending"
+    row["queue"] = f"{job['queue_position']}/{job['queue_size']}" if waits else ""
+    return row
+
+
+def _find(client: BlockingClient, organization: dict[str, Any], ident: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.request("GET", f"{_jobs_path(organization)}/{quote(ident, safe='')}").json()
+    return found
+
+
+def _cancel(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    job = _find(client, organization_of(invocation, client), invocation.args[0])
+    version = job["input"].get("template_version_id", "")
+    paths = {
+        "workspace_build": f"/api/v2/workspacebuilds/{job['input'].get('workspace_build_id', '')}/cancel",
+        "template_version_import": f"/api/v2/templateversions/{version}/cancel",
+        "template_version_dry_run": f"/api/v2/templateversions/{version}/dry-run/{job['id']}/cancel",
+    }
+    client.request("PATCH", paths[job["type"]])
+    sys.stdout.write("Job canceled\n")
+    return 0
+
+
+def _why(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    path = f"{_jobs_path(organization_of(invocation, client))}/{quote(invocation.args[0], safe='')}/why"
+    why: dict[str, Any] = client.request("GET", path).json()
+    if invocation["output"] == "json":
+        print_json(why)
+    else:
+        print_why(why)
+    return 0
+
+
+def print_why(why: dict[str, Any]) -> None:
+    """The answer for people: the verdict, when it starts, each daemon's reason, what would help."""
+    sys.stdout.write(f"{why['summary']}\n")
+    if why["verdict"] == "not_waiting":
+        return
+    tags = " ".join(f"{key}={value}" for key, value in sorted(why["tags"].items()) if value)
+    sys.stdout.write(f"It is a {why['provisioner']} job and wants: {tags}\n")
+    sys.stdout.write(f"Expected start: {_expected(why)}\n")
+    if why["parked"]:
+        sys.stdout.write("It is parked: it waits without limit.\n")
+    if why["daemons"]:
+        sys.stdout.write("\n")
+        rows = [{"daemon": one["daemon_name"], "reason": one["message"]} for one in why["daemons"]]
+        print_table(("daemon", "reason"), rows)
+    remedy = why["remedy"]
+    if remedy:
+        sys.stdout.write("\nWhat helps:\n")
+        sys.stdout.write(f"  {remedy['command']}\n")
+        if remedy["nearest"]:
+            sys.stdout.write(f"  or change the nearest: {remedy['nearest']}\n")
+        for note in remedy["notes"]:
+            sys.stdout.write(f"  {note}\n")
+
+
+def _expected(why: dict[str, Any]) -> str:
+    start = why["expected_start"]
+    if start is None:
+        return f"unknown, {why['no_expected_start']}"
+    if why["verdict"] == "starts_now":
+        return "now"
+    first, last = parse_time(start["earliest"]), parse_time(start["latest"])
+    if first is None or last is None:
+        return "unknown"
+    shown = [f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (first, last)]
+    between = shown[0] if shown[0] == shown[1] else f"between {shown[0]} and {shown[1]}"
+    return f"{between} (from {start['samples']} finished jobs)"
+
+
+LIST = Command(
+    words="provisioner jobs list",
+    summary="List provisioner jobs",
+    run=_list,
+    max_args=0,
+    options=(
+        Option(
+            "status",
+            "status",
+            "CODER_PROVISIONER_JOB_LIST_STATUS",
+            short="s",
+            kind="string-array",
+            default=(),
+            help=f"Only jobs with this status: {', '.join(STATUSES)}.",
+        ),
+        Option(
+            "limit",
+            "limit",
+            "CODER_PROVISIONER_JOB_LIST_LIMIT",
+            short="l",
+            kind="int",
+            default=50,
+            help="At most so many.",
+        ),
+        Option(
+            "initiator",
+            "initiator",
+            "CODER_PROVISIONER_JOB_LIST_INITIATOR",
+            short="i",
+            help='Only jobs of this user (name, id, or "me").',
+        ),
+        column_option(COLUMNS, DEFAULT_COLUMNS),
+        output_option(),
+        ORG,
+    ),
+)
+CANCEL = Command(
+    words="provisioner jobs cancel",
+    summary="Cancel a provisioner job",
+    usage="<job_id>",
+    run=_cancel,
+    min_args=1,
+    max_args=1,
+    options=(ORG,),
+)
+WHY = Command(
+    words="provisioner jobs why",
+    summary="Explain why a job waits, daemon by daemon, and when it should start",
+    usage="<job_id>",
+    run=_why,
+    min_args=1,
+    max_args=1,
+    options=(output_option(("text", "json"), "text"), ORG),
+)

@@ -1,0 +1,97 @@
+"""`coder provisioner keys`: secrets that let daemons in without a person's token, with their tags fixed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.cli import session
+from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.output import confirm, print_rows
+from coder.cli.templates.templates import organization_of
+from coder.cli.workspaces.parameters import pairs
+from coder.net.blocking import BlockingClient
+
+COLUMNS = ("created at", "name", "tags")
+
+
+def _path(invocation: Invocation, client: BlockingClient) -> str:
+    organization = organization_of(invocation, client)
+    return f"/api/v2/organizations/{organization['id']}/provisionerkeys"
+
+
+def _create(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    tags = pairs(invocation["tag"], "tag")
+    name = invocation.args[0]
+    body = {"name": name, "tags": tags}
+    made = client.request("POST", _path(invocation, client), json=body, expect=(201,)).json()
+    sys.stdout.write(
+        f"Successfully created provisioner key {name.lower()}! Keep this secret, it is not shown again.\n\n"
+        f"{made['key']}\n"
+    )
+    return 0
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    keys: list[dict[str, Any]] = client.request("GET", _path(invocation, client)).json()
+    if not keys and invocation["output"] != "json":
+        sys.stdout.write("No provisioner keys found\n")
+        return 0
+    print_rows(
+        invocation,
+        COLUMNS,
+        lambda: [{"created at": key["created_at"], "name": key["name"], "tags": key["tags"]} for key in keys],
+        lambda: keys,
+    )
+    return 0
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name = invocation.args[0]
+    confirm(invocation, f"Delete provisioner key {name}? Its daemons are disconnected at once.")
+    client.request("DELETE", f"{_path(invocation, client)}/{quote(name, safe='')}", expect=(204,))
+    sys.stdout.write(f"Successfully deleted provisioner key {name.lower()}!\n")
+    return 0
+
+
+CREATE = Command(
+    words="provisioner keys create",
+    summary="Create a new provisioner key",
+    usage="<name>",
+    run=_create,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option(
+            "tag",
+            "tag",
+            "CODER_PROVISIONERD_TAGS",
+            short="t",
+            kind="string-array",
+            default=(),
+            help="Tag of every daemon that uses the key, key=value.",
+        ),
+        ORG,
+    ),
+)
+LIST = Command(
+    words="provisioner keys list",
+    summary="List provisioner keys in an organization",
+    run=_list,
+    max_args=0,
+    options=(column_option(COLUMNS, COLUMNS), output_option(), ORG),
+)
+DELETE = Command(
+    words="provisioner keys delete",
+    summary="Delete a provisioner key",
+    usage="<name>",
+    run=_delete,
+    min_args=1,
+    max_args=1,
+    options=(YES, ORG),
+)

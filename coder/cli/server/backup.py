@@ -1,0 +1,119 @@
+"""`coder server backup` and `restore`: a deployment's database as one file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli.command import YES, Command, Invocation
+from coder.cli.output import confirm
+from coder.cli.server.direct_database import postgres_url, settings
+
+
+@contextlib.asynccontextmanager
+async def _reached(invocation: Invocation, config: Any) -> AsyncIterator[str]:
+    """The database given, the built-in one of a running server, or that one started for the block."""
+    from coder.coderd.store.engine.postgres import builtin_url, run_postgres
+
+    if invocation["postgres_url"]:
+        yield invocation["postgres_url"]
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(run_postgres(config.data_path, bin_dir=config.postgres_bin_dir))
+        except CoderError as error:
+            if error.code != "data_dir_in_use":
+                raise
+            url = builtin_url(config.data_path)
+        yield url
+
+
+def _backup(invocation: Invocation) -> int:
+    import trio
+
+    from coder.coderd.store.engine.backup import Programs, write_backup
+
+    config = settings(invocation)
+    now = datetime.now(UTC)
+    target = Path(invocation["output"] or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
+    if target.exists():
+        raise CoderError("exists", f"{target} is there already", "Choose another name.")
+    programs = Programs(config.data_path, config.postgres_bin_dir)
+
+    async def main() -> Any:
+        async with _reached(invocation, config) as url:
+            return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
+
+    manifest = trio.run(main)
+    sys.stdout.write(
+        f"{target}: {sum(manifest.rows.values())} rows of {len(manifest.rows)} tables, "
+        f"{target.stat().st_size / 1e6:.1f} MB, restored once to check it.\n"
+    )
+    return 0
+
+
+def _restore(invocation: Invocation) -> int:
+    import tempfile
+
+    import trio
+
+    from coder.coderd.store.engine import backup
+
+    config = settings(invocation)
+    programs = backup.Programs(config.data_path, config.postgres_bin_dir)
+    with tempfile.TemporaryDirectory(prefix="coder-restore-") as folder:
+        dump = Path(folder) / "database.dump"
+        manifest = backup.read_backup(Path(invocation.args[0]).expanduser(), dump)
+        where = "the database given" if invocation["postgres_url"] else f"the database of {config.data_path}"
+        sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
+        confirm(invocation, f"Put it in the place of {where}?")
+        aside = trio.run(_replace, invocation, config, programs, dump, manifest)
+    sys.stdout.write("Restored.\n")
+    if aside is not None:
+        sys.stdout.write(f"What was there before is in {aside}; remove it when all is well.\n")
+    return 0
+
+
+async def _replace(invocation: Invocation, config: Any, programs: Any, dump: Path, manifest: Any) -> Path | None:
+    from coder.coderd.store.engine.backup import load_backup
+    from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
+
+    if invocation["postgres_url"]:
+        await load_backup(invocation["postgres_url"], dump, manifest, programs)
+        return None
+    aside = set_aside(config.data_path, f"data-before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    try:
+        async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
+            await load_backup(url, dump, manifest, programs)
+    except BaseException:
+        if aside is not None:
+            put_back(config.data_path, aside)
+        raise
+    return aside
+
+
+BACKUP = Command(
+    words="server backup",
+    summary="Write the database into one file, while the server runs or not",
+    run=_backup,
+    max_args=0,
+    options=(
+        Option("output", "output", short="o", help="The file; coder-<date>.backup here if left out."),
+        postgres_url(),
+    ),
+)
+RESTORE = Command(
+    words="server restore",
+    summary="Put a backup in the place of the database; the server must be stopped",
+    usage="<file>",
+    run=_restore,
+    min_args=1,
+    max_args=1,
+    options=(postgres_url(), YES),
+)

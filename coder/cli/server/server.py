@@ -1,0 +1,100 @@
+"""`coder server`: the server role, from flags, environment and a YAML file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Inputs
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.log_files import open_logs
+from coder.coderd.config.options import OPTIONS
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    from coder.coderd.app import run_server
+    from coder.coderd.config.reading import server_config
+    from coder.coderd.config.without_effect import ignored_settings
+
+    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation["config"]))
+    config = server_config(inputs, session.config_dir(invocation))
+    if invocation["write_config"]:
+        _print_yaml(config.resolved)
+        return 0
+    _log_to(config)
+    if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
+        from coder.base.log import get_logger
+
+        get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
+    from coder.cli.provisioning.provisioners import builtin_daemons
+
+    def announce(text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    async def main() -> None:
+        await run_server(config, builtin_daemons, announce=announce)
+
+    trio.run(main)
+    announce("Shut down cleanly.")
+    return 0
+
+
+def _yaml(path: str) -> dict[str, Any]:
+    if not path:
+        return {}
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise CoderError("bad_config", f"cannot read settings from {path}") from error
+    if content is not None and not isinstance(content, dict):
+        raise CoderError("bad_config", f"{path} does not hold settings", "Compare with `coder server --write-config`.")
+    return content or {}
+
+
+def _print_yaml(resolved: Any) -> None:
+    import yaml
+
+    tree: dict[str, Any] = {}
+    for option in OPTIONS:
+        if not option.yaml or option.secret:
+            continue
+        node = tree
+        *parents, leaf = option.yaml.split(".")
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        value = resolved[option.name]
+        node[leaf] = list(value) if isinstance(value, tuple) else _plain(value)
+    sys.stdout.write(yaml.safe_dump(tree, sort_keys=False))
+
+
+def _plain(value: Any) -> Any:
+    from datetime import timedelta
+
+    from coder.base.duration import format_duration
+
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    return value if isinstance(value, str | int | float | bool | list | dict) or value is None else str(value)
+
+
+def _log_to(config: Any) -> None:
+    resolved = config.resolved
+    verbose = bool(resolved["verbose"] or resolved["log_filter"])
+    open_logs(resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"], verbose=verbose)
+
+
+SERVER = Command(
+    words="server",
+    summary="Start a Coder server",
+    run=_run,
+    max_args=0,
+    options=OPTIONS,
+)

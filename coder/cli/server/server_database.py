@@ -1,0 +1,327 @@
+"""`coder server postgres-builtin-…`, `create-admin-user` and `dbcrypt …`: work on a deployment's database."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.cli.command import YES, Command, Invocation
+from coder.cli.output import ask, confirm
+from coder.cli.server.direct_database import POSTGRES_AUTH, open_direct, postgres_url, settings
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.encryption_at_rest import Sealer
+
+_RAW = Option("raw_url", "raw-url", kind="bool", default=False, help="Print the bare URL instead of a psql command.")
+
+
+# ---- the built-in database
+
+
+def _print_url(invocation: Invocation, url: str) -> None:
+    sys.stdout.write(f"{url}\n" if invocation["raw_url"] else f'psql "{url}"\n')
+    sys.stdout.flush()
+
+
+def _builtin_url(invocation: Invocation) -> int:
+    from coder.coderd.store.engine.postgres import builtin_url
+
+    _print_url(invocation, builtin_url(settings(invocation).data_path))
+    return 0
+
+
+def _builtin_serve(invocation: Invocation) -> int:
+    """Until it is told to stop."""
+    import signal
+
+    import trio
+
+    from coder.coderd.store.engine.postgres import run_postgres
+
+    config = settings(invocation)
+
+    async def serve() -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
+                _print_url(invocation, url)
+                await signals.__anext__()
+
+    trio.run(serve)
+    return 0
+
+
+# ---- an administrator
+
+
+def _create_admin(invocation: Invocation) -> int:
+    import trio
+
+    username = invocation["username"] or ask("Username:")
+    email = invocation["email"] or ask("Email:")
+    password = invocation["password"]
+    if not password:
+        password = ask("Password:", secret=True)
+        if ask("Confirm password:", secret=True) != password:
+            raise CoderError("password", "Passwords do not match", "Nothing was changed.")
+    user_id = trio.run(_insert_admin, invocation, username, email, Secret(password))
+    sys.stdout.write("\nUser created successfully.\n")
+    for label, value in (("ID", user_id), ("Username", username), ("Email", email)):
+        sys.stdout.write(f"{label + ':':10}{value}\n")
+    return 0
+
+
+async def _insert_admin(invocation: Invocation, username: str, email: str, password: Secret) -> str:
+    from dataclasses import replace
+
+    import trio
+
+    from coder.base.clock import SystemClock
+    from coder.coderd.app import new_context
+    from coder.coderd.services.access.passwords import check_strength
+    from coder.coderd.services.people import users
+    from coder.coderd.store.people import organizations as organization_store
+
+    users.check_names(username, "", email)
+    check_strength(password.reveal())
+    config = replace(settings(invocation), ssh_keygen_algorithm=invocation["ssh_keygen_algorithm"])
+    async with open_direct(invocation) as database, trio.open_nursery() as nursery:
+        ctx = await new_context(config, database, nursery, SystemClock(), "http://localhost")
+        organizations = await database.read(organization_store.list_organizations)
+        wanted = users.NewUser(
+            email=email,
+            username=username,
+            name="",
+            password=password.reveal(),
+            status="active",
+            organization_ids=[one.id for one in organizations],
+            roles=["owner"],
+        )
+        row = await users.insert_user(ctx, wanted)
+        nursery.cancel_scope.cancel()
+        return str(row.id)
+
+
+# ---- keys of what is sealed
+
+
+def _keys(texts: list[str] | tuple[str, ...], flag: str) -> dict[str, bytes]:
+    from coder.coderd.services.foundation.encryption_at_rest import read_keys
+
+    return read_keys([text.strip() for text in texts if text.strip()], flag)
+
+
+def _rotate(invocation: Invocation) -> int:
+    """Seals everything, what lay open too, with the new key; what the old keys sealed can be read with the new one."""
+    new = _keys([invocation["new_key"]], "--new-key")
+    old = _keys(invocation["old_keys"], "--old-keys")
+    if not new:
+        raise CoderError("bad_option", "a new key is needed", "`openssl rand -base64 32` makes one for --new-key.")
+    confirm(invocation, "Seal everything in the database with the new key? Have a backup of it, and stop the server.")
+    from coder.coderd.services.foundation.encryption_at_rest import Sealer
+
+    reader, writer = Sealer.of_keys({**new, **old}), Sealer.of_keys(new)
+    newest = f"sealed:1:{next(iter(new))}:"
+
+    def seal(text: str) -> str:
+        return text if text.startswith(newest) else writer.seal(reader.open(text))
+
+    return _rewrite(invocation, seal, "sealed with the new key")
+
+
+def _decrypt(invocation: Invocation) -> int:
+    keys = _keys(invocation["keys"], "--keys")
+    if not keys:
+        raise CoderError("bad_option", "the keys are needed", "They are those of --external-token-encryption-keys.")
+    confirm(invocation, "Store everything that is sealed in the open? Have a backup of the database, stop the server.")
+    from coder.coderd.services.foundation.encryption_at_rest import Sealer
+
+    sealer: Sealer = Sealer.of_keys(keys)
+    return _rewrite(invocation, lambda text: sealer.open(text).reveal(), "opened")
+
+
+def _rewrite(invocation: Invocation, whole: Callable[[str], str], verb: str) -> int:
+    """One transaction: a text that cannot be opened leaves everything as it was."""
+    import trio
+
+    from coder.coderd.services.foundation.encryption_at_rest import SEALED
+    from coder.coderd.store.engine import encryption_at_rest
+
+    def inside(text: str) -> str:
+        return SEALED.sub(lambda found: whole(found[0]), text)
+
+    async def work() -> int:
+        async with open_direct(invocation) as database:
+            return await database.run(encryption_at_rest.rewrite, whole, inside)
+
+    sys.stdout.write(f"{trio.run(work)} values were {verb}.\n")
+    return 0
+
+
+def _forget(invocation: Invocation) -> int:
+    import trio
+
+    from coder.coderd.store.engine import encryption_at_rest
+
+    confirm(
+        invocation,
+        "Delete everything that is sealed: tokens of providers, secrets and SSH keys of users? It cannot be undone.",
+    )
+
+    async def work() -> Any:
+        async with open_direct(invocation) as database:
+            return await database.run(encryption_at_rest.forget_sealed)
+
+    sys.stdout.write(f"{trio.run(work)} values were deleted.\n")
+    return 0
+
+
+# ---- links to people of the OpenID provider
+
+
+def _fix_links(invocation: Invocation) -> int:
+    """After a change of the provider: accounts tied to the old one are tied again at their next login."""
+    import trio
+
+    from coder.coderd.store.login import user_links
+
+    everything, issuer = invocation["force_reset_all"], invocation["issuer_url"]
+    if not everything and not issuer:
+        raise CoderError("bad_option", "the issuer is needed", "Give --issuer-url, or --force-reset-all for all links.")
+    prefix = "" if everything else f"{issuer}||"
+
+    async def work(*, write: bool) -> int:
+        async with open_direct(invocation) as database:
+            return await database.run(partial(user_links.reset_links, write=write), "oidc", prefix)
+
+    found = trio.run(partial(work, write=False))
+    sys.stdout.write(f"{found} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
+    if invocation["dry_run"] or not found:
+        return 0
+    confirm(invocation, "Untie them? Each is tied again when its owner logs in with the same address.")
+    sys.stdout.write(f"{trio.run(partial(work, write=True))} accounts were untied.\n")
+    return 0
+
+
+BUILTIN_URL = Command(
+    words="server postgres-builtin-url",
+    summary="Print the URL of the built-in database",
+    run=_builtin_url,
+    max_args=0,
+    options=(_RAW,),
+)
+BUILTIN_SERVE = Command(
+    words="server postgres-builtin-serve",
+    summary="Run the built-in database without its server",
+    run=_builtin_serve,
+    max_args=0,
+    options=(_RAW,),
+)
+CREATE_ADMIN = Command(
+    words="server create-admin-user",
+    summary="Create a user who may do everything, when nobody can sign in any more",
+    run=_create_admin,
+    max_args=0,
+    options=(
+        Option("username", "username", "CODER_USERNAME", help="Name to sign in with."),
+        Option("email", "email", "CODER_EMAIL", help="E-mail address."),
+        Option("password", "password", "CODER_PASSWORD", secret=True, help="Password; asked for if left out."),
+        Option(
+            "ssh_keygen_algorithm",
+            "ssh-keygen-algorithm",
+            "CODER_SSH_KEYGEN_ALGORITHM",
+            default="ed25519",
+            help="Kind of the user's SSH key.",
+        ),
+        postgres_url(),
+        POSTGRES_AUTH,
+        _RAW,
+    ),
+)
+ROTATE = Command(
+    words="server dbcrypt rotate",
+    summary="Seal what is secret in the database with a new key",
+    run=_rotate,
+    max_args=0,
+    options=(
+        Option(
+            "new_key",
+            "new-key",
+            "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY",
+            secret=True,
+            help="Base64 of 32 bytes.",
+        ),
+        Option(
+            "old_keys",
+            "old-keys",
+            "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_OLD_KEYS",
+            kind="string-array",
+            default=(),
+            secret=True,
+            help="Keys of what is sealed now.",
+        ),
+        postgres_url(),
+        POSTGRES_AUTH,
+        YES,
+    ),
+)
+DECRYPT = Command(
+    words="server dbcrypt decrypt",
+    summary="Store everything in the open again",
+    run=_decrypt,
+    max_args=0,
+    options=(
+        Option(
+            "keys",
+            "keys",
+            "CODER_EXTERNAL_TOKEN_ENCRYPTION_DECRYPT_KEYS",
+            kind="string-array",
+            default=(),
+            secret=True,
+            help="Keys of what is sealed now.",
+        ),
+        postgres_url(),
+        POSTGRES_AUTH,
+        YES,
+    ),
+)
+FORGET = Command(
+    words="server dbcrypt delete",
+    summary="Delete everything that is sealed, when its keys are lost",
+    run=_forget,
+    max_args=0,
+    options=(postgres_url("CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL"), POSTGRES_AUTH, YES),
+)
+FIX_LINKS = Command(
+    words="server fix-oidc-links",
+    summary="Untie accounts from a former OpenID provider",
+    run=_fix_links,
+    max_args=0,
+    options=(
+        Option("issuer_url", "issuer-url", "CODER_OIDC_ISSUER_URL", help="The provider of today."),
+        Option(
+            "dry_run",
+            "dry-run",
+            "CODER_FIX_OIDC_LINKS_DRY_RUN",
+            short="n",
+            kind="bool",
+            default=False,
+            help="Only say how many there are.",
+        ),
+        Option(
+            "force_reset_all",
+            "force-reset-all",
+            "CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
+            kind="bool",
+            default=False,
+            help="Untie all accounts, whatever their issuer.",
+        ),
+        postgres_url(),
+        POSTGRES_AUTH,
+        YES,
+    ),
+)

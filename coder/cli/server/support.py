@@ -1,0 +1,199 @@
+"""`coder support bundle`: one archive with what somebody who helps has to know, without secrets.
+
+Whatever cannot be asked is noted in the archive instead of ending the command. The deployment masks its own secrets;
+environment variables of agents are masked here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.base.version import BUILD_VERSION
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation
+from coder.cli.output import confirm, say
+from coder.cli.workspaces.workspaces import find_workspace
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
+
+_CAP = 10
+"""Workspaces of a template that are looked at when nobody says how many."""
+_DEPLOYMENT = {
+    "deployment/buildinfo.json": "/api/v2/buildinfo",
+    "deployment/config.json": "/api/v2/deployment/config",
+    "deployment/experiments.json": "/api/v2/experiments",
+    "deployment/health.json": "/api/v2/debug/health",
+    "deployment/stats.json": "/api/v2/deployment/stats",
+    "deployment/workspaces.json": "/api/v2/workspaces?limit=25",
+    "deployment/entitlements.json": "/api/v2/entitlements",
+    "deployment/licenses.json": "/api/v2/licenses",
+    "network/coordinator_debug.html": "/api/v2/debug/coordinator",
+    "network/tailnet_debug.html": "/api/v2/debug/tailnet",
+    "network/connection_info.json": "/api/v2/workspaceagents/connection",
+}
+_PPROF = {
+    "pprof/server/cmdline.txt": "/api/v2/debug/pprof/cmdline",
+    "pprof/server/profile.txt": "/api/v2/debug/pprof/profile?seconds=1",
+}
+
+
+class _Bundle:
+    """The archive while it is being filled; every failure becomes a line of it."""
+
+    def __init__(self, archive: zipfile.ZipFile, client: BlockingClient) -> None:
+        self._archive, self._client = archive, client
+        self.log: list[str] = []
+
+    def text(self, name: str, content: str) -> None:
+        self._archive.writestr(name, content)
+
+    def json(self, name: str, value: Any) -> None:
+        self.text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    def take(self, name: str, path: str, change: Callable[[Any], Any] | None = None) -> Any:
+        """Puts what the server answers to `path` in; returns it, None when it was refused."""
+        begun = time.monotonic()
+        try:
+            answer = self._client.request("GET", path)
+        except CoderError as error:
+            status = f" ({error.status})" if isinstance(error, HttpError) else ""
+            self.log.append(f"{path}: {error.message}{status}")
+            return None
+        self.log.append(f"{path}: {answer.status}, {len(answer.body)} bytes in {time.monotonic() - begun:.3f} s")
+        if "json" not in answer.headers.get("content-type", ""):
+            self._archive.writestr(name, answer.body)
+            return answer.body
+        value = answer.json()
+        self.json(name, change(value) if change else value)
+        return value
+
+
+def mask_environment(value: Any) -> Any:
+    """Values of environment variables out of anything the API says."""
+    if isinstance(value, list):
+        return [mask_environment(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: dict.fromkeys(inner, "***") if key == "environment_variables" and inner else mask_environment(inner)
+        for key, inner in value.items()
+    }
+
+
+def _bundle(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    sys.stdout.write(
+        "The bundle holds the deployment's settings and health, and of the workspace its builds, logs and network.\n"
+        "Secrets are masked as far as they are known to be some; look through it before you give it away.\n"
+    )
+    confirm(invocation, "Proceed?")
+    if invocation["url_override"]:
+        client = BlockingClient(session.dial_policy(invocation, url=invocation["url_override"]))
+    path = Path(invocation["output_file"] or f"coder-support-{int(time.time())}.zip")
+    found = _workspaces(invocation, client)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        bundle = _Bundle(archive, client)
+        for name, address in {**_DEPLOYMENT, **(_PPROF if invocation["pprof"] else {})}.items():
+            bundle.take(name, address, mask_environment)
+        for index, workspace in enumerate(found):
+            say(f"Looking at workspace {workspace['owner_name']}/{workspace['name']} …")
+            agent = invocation.args[1] if len(invocation.args) > 1 else ""
+            _take_workspace(bundle, "" if len(found) == 1 else f"workspaces/{index}-", workspace, agent)
+        bundle.json("manifest.json", {"version": BUILD_VERSION, "platform": sys.platform, "workspaces": len(found)})
+        bundle.text("cli_logs.txt", "\n".join(bundle.log) + "\n")
+    try:
+        path.write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise CoderError("no_file", f"cannot write {path}") from error
+    sys.stdout.write(f"Wrote support bundle to {path}\n")
+    return 0
+
+
+def _workspaces(invocation: Invocation, client: BlockingClient) -> list[dict[str, Any]]:
+    """Those named, and those of `--template`."""
+    names = list(invocation.args[:1])
+    for path in invocation["workspace_file"]:
+        try:
+            names += [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+        except OSError as error:
+            raise CoderError("no_file", f"cannot read {path}") from error
+    found = [find_workspace(client, name) for name in names]
+    if invocation["template"]:
+        query = quote(f"template:{invocation['template']}")
+        found += client.request("GET", f"/api/v2/workspaces?q={query}").json()["workspaces"]
+    cap = invocation["workspaces_total_cap"] or _CAP
+    if len(found) > cap:
+        say(f"{len(found)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
+    return found[:cap] if cap > 0 else found
+
+
+def _take_workspace(bundle: _Bundle, prefix: str, workspace: dict[str, Any], agent_name: str) -> None:
+    build = workspace["latest_build"]
+    bundle.json(f"{prefix}workspace/workspace.json", mask_environment(workspace))
+    bundle.take(f"{prefix}workspace/parameters.json", f"/api/v2/workspacebuilds/{build['id']}/parameters")
+    bundle.take(f"{prefix}workspace/build_logs.json", f"/api/v2/workspacebuilds/{build['id']}/logs")
+    bundle.take(f"{prefix}workspace/timings.json", f"/api/v2/workspacebuilds/{build['id']}/timings")
+    bundle.take(f"{prefix}workspace/template.json", f"/api/v2/templates/{workspace['template_id']}")
+    bundle.take(f"{prefix}workspace/template_version.json", f"/api/v2/templateversions/{build['template_version_id']}")
+    for resource in build["resources"]:
+        for agent in resource.get("agents") or []:
+            if agent_name in {"", agent["name"]}:
+                _take_agent(bundle, f"{prefix}agent/{agent['name']}", agent["id"])
+
+
+def _take_agent(bundle: _Bundle, folder: str, agent_id: str) -> None:
+    root = f"/api/v2/workspaceagents/{agent_id}"
+    bundle.take(f"{folder}/agent.json", root, mask_environment)
+    bundle.take(f"{folder}/logs.json", f"{root}/logs")
+    bundle.take(f"{folder}/connection.json", f"{root}/connection")
+    bundle.take(f"{folder}/listening_ports.json", f"{root}/listening-ports")
+
+
+BUNDLE = Command(
+    words="support bundle",
+    summary="Write an archive that helps to find out what is wrong",
+    usage="[workspace] [agent]",
+    run=_bundle,
+    max_args=2,
+    options=(
+        Option("output_file", "output-file", "CODER_SUPPORT_BUNDLE_OUTPUT_FILE", short="O", help="Where to write it."),
+        Option("url_override", "url-override", "CODER_SUPPORT_BUNDLE_URL_OVERRIDE", help="Ask this URL instead."),
+        Option(
+            "pprof",
+            "pprof",
+            "CODER_SUPPORT_BUNDLE_PPROF",
+            kind="bool",
+            default=False,
+            help="Add profiles of the server.",
+        ),
+        Option("template", "template", "CODER_SUPPORT_BUNDLE_TEMPLATE", help="Look at workspaces of this template."),
+        Option(
+            "workspace_file",
+            "workspace-file",
+            "CODER_SUPPORT_BUNDLE_WORKSPACE_FILE",
+            kind="string-array",
+            default=(),
+            help="File with names of workspaces, one a line.",
+        ),
+        Option(
+            "workspaces_total_cap",
+            "workspaces-total-cap",
+            "CODER_SUPPORT_BUNDLE_WORKSPACES_TOTAL_CAP",
+            kind="int",
+            default=0,
+            help="How many workspaces to look at; 0 is 10, negative is all.",
+        ),
+        YES,
+    ),
+)

@@ -1,0 +1,48 @@
+"""`coder workspace-proxy server`: the role of a workspace proxy, from flags and environment."""
+
+from __future__ import annotations
+
+import sys
+
+from coder.base.config import Inputs
+from coder.cli.command import Command, Invocation
+from coder.cli.log_files import open_logs
+from coder.wsproxy.config import PROXY_OPTIONS, proxy_config
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    from coder.base.log import get_logger
+    from coder.wsproxy.server import run_proxy
+
+    config = proxy_config(Inputs(flags=invocation.raw, env=invocation.env))
+    server = config.server
+    verbose = bool(invocation.globals["verbose"] or server.log_filter)
+    open_logs(server.log_human, server.log_json, server.log_stackdriver, verbose=verbose)
+    if config.ignored:
+        get_logger("wsproxy").warn("settings without effect in this release", settings=" ".join(config.ignored))
+
+    def announce(text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    async def main() -> None:
+        await run_proxy(config, announce=announce)
+
+    trio.run(main)
+    announce("Shut down cleanly.")
+    return 0
+
+
+SERVER = Command(
+    words="workspace-proxy server",
+    summary="Start a workspace proxy",
+    run=_run,
+    max_args=0,
+    options=PROXY_OPTIONS,
+    long=(
+        "Serves applications, terminals and a relay near their users, for a server that runs elsewhere. It keeps "
+        "nothing; everything it decides it asks that server about."
+    ),
+)

@@ -1,0 +1,43 @@
+"""The bundled templates, for `coder templates init`: the same the server offers, readable without one."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import coder.coderd
+from coder.base.errors import CoderError
+
+if TYPE_CHECKING:
+    from coder.coderd.services.templates.examples import Example
+
+
+_FOLDER = Path(coder.coderd.__file__).parent / "examples"
+
+
+def example_ids() -> tuple[str, ...]:
+    """Names of the bundled examples, without reading them."""
+    return tuple(sorted(path.parent.name for path in _FOLDER.glob("*/README.md")))
+
+
+def examples() -> dict[str, Example]:
+    """By id."""
+    from coder.coderd.services.templates.examples import examples as bundled
+
+    return {example.id: example for example in bundled()}
+
+
+def unpack_example(ident: str, directory: Path) -> None:
+    """Writes an example's files. Raises CoderError rather than overwrite anything."""
+    example = examples()[ident]
+    with tarfile.open(fileobj=io.BytesIO(example.archive)) as tar:
+        names = [member.name for member in tar.getmembers()]
+        taken = [name for name in names if (directory / name).exists()]
+        if taken:
+            raise CoderError(
+                "exists", f"{directory} already holds {', '.join(taken)}", "Choose another directory, or remove them."
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        tar.extractall(directory, filter="data")

@@ -1,0 +1,261 @@
+"""`coder templates edit`, `pull` and `archive`: what exists already is changed, fetched, tidied up."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import ORG, YES, Command, Invocation
+from coder.cli.failures import doing
+from coder.cli.output import ask, confirm, say
+from coder.cli.templates.templates import organization_of
+from coder.net.blocking import BlockingClient
+
+WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def named_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> dict[str, Any]:
+    """A template of the chosen organization. Raises CoderError naming what was tried."""
+    organization = organization_of(invocation, client)
+    with doing(trying):
+        path = f"/api/v2/organizations/{organization['id']}/templates/{quote(name, safe='')}"
+        found: dict[str, Any] = client.request("GET", path).json()
+    return found
+
+
+# ---- edit
+
+_TEXTS = (
+    ("name", "name"),
+    ("display_name", "display_name"),
+    ("description", "description"),
+    ("icon", "icon"),
+    ("deprecated", "deprecation_message"),
+)
+_TIMES = (
+    ("default_ttl", "default_ttl_ms"),
+    ("activity_bump", "activity_bump_ms"),
+    ("failure_ttl", "failure_ttl_ms"),
+    ("dormancy", "time_til_dormant_ms"),
+    ("deletion", "time_til_dormant_autodelete_ms"),
+    ("autostop_reminder", "time_til_autostop_notify_ms"),
+)
+_SWITCHES = (
+    ("cancel", "allow_user_cancel_workspace_jobs"),
+    ("autostart", "allow_user_autostart"),
+    ("autostop", "allow_user_autostop"),
+    ("require_active_version", "require_active_version"),
+)
+
+
+def _edit(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    template = named_template(invocation, client, invocation.args[0], "get workspace template")
+    body = _changes(invocation, template)
+    confirm(invocation, "Confirm save of template metadata?")
+    with doing("update template metadata"):
+        client.request("PATCH", f"/api/v2/templates/{template['id']}", json=body)
+    sys.stdout.write(f"Updated template metadata at {_now()}!\n")
+    return 0
+
+
+def _changes(invocation: Invocation, template: dict[str, Any]) -> dict[str, Any]:
+    """Only what flags say: whatever is left out keeps its value."""
+    body: dict[str, Any] = {}
+    for option, key in (*_TEXTS, *_SWITCHES):
+        if invocation.given(option):
+            body[key] = invocation[option]
+    for option, key in _TIMES:
+        if invocation.given(option):
+            body[key] = int(invocation[option].total_seconds() * 1000)
+    if invocation.given("private"):
+        body["disable_everyone_group_access"] = invocation["private"]
+    if invocation.given("stop_days") or invocation.given("stop_weeks"):
+        before = template["autostop_requirement"]
+        days = _days(invocation, "stop_days", "none") if invocation.given("stop_days") else before["days_of_week"]
+        weeks = invocation["stop_weeks"] if invocation.given("stop_weeks") else before["weeks"]
+        body["autostop_requirement"] = {"days_of_week": days, "weeks": weeks}
+    if invocation.given("start_days"):
+        body["autostart_requirement"] = {"days_of_week": _days(invocation, "start_days", "all")}
+    return body
+
+
+def _days(invocation: Invocation, option: str, word: str) -> list[str]:
+    chosen = [day.lower() for day in invocation[option]]
+    if word in chosen:
+        if len(chosen) > 1:
+            raise CoderError("usage", f"{word!r} cannot be combined with days of the week")
+        return list(WEEK) if word == "all" else []
+    for day in chosen:
+        if day not in WEEK:
+            listed = " ".join((*WEEK, word))
+            raise CoderError("usage", f"invalid choice: {day}, should be one of [{listed}]")
+    return chosen
+
+
+def _now() -> str:
+    from datetime import datetime
+
+    return datetime.now().astimezone().strftime("%b %d %H:%M:%S")
+
+
+def _text(name: str, flag: str, text: str) -> Option:
+    return Option(name, flag, help=text)
+
+
+def _duration(name: str, flag: str, text: str) -> Option:
+    return Option(name, flag, kind="duration", default=timedelta(), help=text)
+
+
+def _switch(name: str, flag: str, default: bool, text: str) -> Option:
+    return Option(name, flag, kind="bool", default=default, help=text)
+
+
+EDIT = Command(
+    words="templates edit",
+    summary="Edit the metadata of a template by name.",
+    usage="<template>",
+    run=_edit,
+    min_args=1,
+    max_args=1,
+    options=(
+        _text("name", "name", "New name."),
+        _text("display_name", "display-name", "New display name."),
+        _text("description", "description", "New description."),
+        _text("deprecated", "deprecated", "Deprecate the template with this message; empty takes it back."),
+        _text("icon", "icon", "New icon path."),
+        _duration("default_ttl", "default-ttl", "Time after which workspaces stop, like 24h."),
+        _duration("activity_bump", "activity-bump", "Time that activity adds to a workspace's deadline."),
+        _duration("autostop_reminder", "autostop-reminder", "Time before a stop at which owners are reminded."),
+        Option(
+            "start_days",
+            "autostart-requirement-weekdays",
+            kind="string-array",
+            default=(),
+            help="Days on which workspaces may start by themselves, or all.",
+        ),
+        Option(
+            "stop_days",
+            "autostop-requirement-weekdays",
+            kind="string-array",
+            default=(),
+            help="Days on which workspaces must stop, or none.",
+        ),
+        Option("stop_weeks", "autostop-requirement-weeks", kind="int", default=0, help="Weeks between required stops."),
+        _duration("failure_ttl", "failure-ttl", "Time after which failed workspaces stop."),
+        _duration("dormancy", "dormancy-threshold", "Unused time after which a workspace is dormant."),
+        _duration("deletion", "dormancy-auto-deletion", "Time after which dormant workspaces are deleted."),
+        _switch("cancel", "allow-user-cancel-workspace-jobs", True, "Users may cancel builds that run."),
+        _switch("autostart", "allow-user-autostart", True, "Users may set when their workspaces start."),
+        _switch("autostop", "allow-user-autostop", True, "Users may set when their workspaces stop."),
+        _switch("require_active_version", "require-active-version", False, "Every start takes the active version."),
+        _switch("private", "private", False, "Nobody but those named may use it."),
+        ORG,
+        YES,
+    ),
+)
+
+
+# ---- pull
+
+
+def _pull(invocation: Invocation) -> int:
+    if invocation["tar"] and invocation["zip"]:
+        raise CoderError("usage", "either tar or zip can be selected", "Leave one of them out.")
+    client = session.client(invocation)
+    name = invocation.args[0]
+    template = named_template(invocation, client, name, "get template by name")
+    version = _wanted_version(client, template, invocation["version"])
+    shape = "?format=zip" if invocation["zip"] else ""
+    data = client.request("GET", f"/api/v2/files/{version['job']['file_id']}{shape}").body
+    if invocation["tar"] or invocation["zip"]:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return 0
+    _unpack(invocation, data, Path(invocation.args[1] if len(invocation.args) > 1 else name))
+    return 0
+
+
+def _wanted_version(client: BlockingClient, template: dict[str, Any], name: str) -> dict[str, Any]:
+    if name in {"", "active"}:
+        path = f"/api/v2/templateversions/{template['active_version_id']}"
+    elif name == "latest":
+        versions: list[dict[str, Any]] = client.request("GET", f"/api/v2/templates/{template['id']}/versions").json()
+        return max(versions, key=lambda version: str(version["created_at"]))
+    else:
+        path = f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}"
+    with doing("get template version"):
+        found: dict[str, Any] = client.request("GET", path).json()
+    say(f"Pulling template version {found['name']}")
+    return found
+
+
+def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise CoderError("exists", f"{directory} is not a directory", "Choose another destination.")
+    if directory.is_dir() and any(directory.iterdir()):
+        say(f"{directory} is not empty, existing files may be overwritten.")
+        confirm(invocation, "Overwrite existing files?")
+    directory.mkdir(parents=True, exist_ok=True)
+    say(f"Extracting template to {str(directory)!r}")
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        try:
+            tar.extractall(directory, filter="data")
+        except (tarfile.TarError, OSError) as error:
+            raise CoderError("extract", f"cannot extract the template to {directory}") from error
+
+
+PULL = Command(
+    words="templates pull",
+    summary="Download the active, latest, or specified version of a template to a path.",
+    usage="<name> [destination]",
+    run=_pull,
+    min_args=1,
+    max_args=2,
+    options=(
+        Option("tar", "tar", kind="bool", default=False, help="Write the template as a tar archive to stdout."),
+        Option("zip", "zip", kind="bool", default=False, help="Write the template as a zip archive to stdout."),
+        Option("version", "version", help='Name of a version, "active" (the default) or "latest".'),
+        ORG,
+        YES,
+    ),
+)
+
+
+# ---- archive
+
+
+def _archive(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    names = invocation.args or [ask("Which template?")]
+    found = [named_template(invocation, client, name, f'get template by name "{name}"') for name in names]
+    what = "all unused" if invocation["all"] else "failed"
+    confirm(invocation, f"Archive {what} versions of these templates: {', '.join(names)}?")
+    for template in found:
+        path = f"/api/v2/templates/{template['id']}/versions/archive"
+        with doing(f'archive template versions for "{template["name"]}"'):
+            done = client.request("POST", path, json={"all": invocation["all"]}).json()
+        count = len(done["archived_ids"])
+        sys.stdout.write(f"Archived {count} versions from {template['name']} at {_now()}!\n")
+    return 0
+
+
+ARCHIVE = Command(
+    words="templates archive",
+    summary="Archive unused or failed template versions from a given template(s)",
+    usage="[template-name...]",
+    run=_archive,
+    options=(
+        Option("all", "all", kind="bool", default=False, help="Archive all versions not in use, not only failed ones."),
+        ORG,
+        YES,
+    ),
+)

@@ -1,0 +1,182 @@
+"""`coder templates versions …` and `coder templates presets list`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.cli import session
+from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import ask, clock_time, confirm, print_rows, say
+from coder.cli.templates.template_settings import named_template
+from coder.net.blocking import BlockingClient
+
+COLUMNS = ("id", "name", "created at", "created by", "status", "active", "archived")
+PRESET_COLUMNS = ("name", "description", "parameters", "default", "desired prebuild instances")
+TEMPLATE = Option("template", "template", "CODER_TEMPLATE_NAME", short="t", help="Name of the template.")
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    template = named_template(invocation, client, invocation.args[0], "get template by name")
+    query = "?include_archived=true" if invocation["include_archived"] else ""
+    versions = client.request("GET", f"/api/v2/templates/{template['id']}/versions{query}").json()
+    active = template["active_version_id"]
+    print_rows(
+        invocation,
+        COLUMNS,
+        lambda: [_row(version, active) for version in versions],
+        lambda: [{"TemplateVersion": version, "active": version["id"] == active} for version in versions],
+    )
+    return 0
+
+
+def _row(version: dict[str, Any], active: str) -> dict[str, Any]:
+    return {
+        "id": version["id"],
+        "name": version["name"],
+        "created at": clock_time(version["created_at"]),
+        "created by": version["created_by"]["username"],
+        "status": version["job"]["status"].capitalize(),
+        "active": "Active" if version["id"] == active else "",
+        "archived": "Archived" if version["archived"] else "",
+    }
+
+
+def _promote(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name = invocation["template"] or ask("Which template?")
+    template = named_template(invocation, client, name, "get template by name")
+    version = _by_name(client, template, invocation["template_version"] or ask("Which version?"))
+    with doing("update active template version"):
+        client.request("PATCH", f"/api/v2/templates/{template['id']}/versions", json={"id": version["id"]})
+    sys.stdout.write(f'Successfully promoted version "{version["name"]}" to active for template "{name}"\n')
+    return 0
+
+
+def _by_name(client: BlockingClient, template: dict[str, Any], name: str) -> dict[str, Any]:
+    with doing("get template version by name"):
+        path = f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}"
+        found: dict[str, Any] = client.request("GET", path).json()
+    return found
+
+
+def _archive(invocation: Invocation) -> int:
+    return _set_archived(invocation, archived=True)
+
+
+def _unarchive(invocation: Invocation) -> int:
+    return _set_archived(invocation, archived=False)
+
+
+def _set_archived(invocation: Invocation, *, archived: bool) -> int:
+    client = session.client(invocation)
+    name, *names = invocation.args
+    verb = "archive" if archived else "unarchive"
+    template = named_template(invocation, client, name, "get template by name")
+    names = names or [ask(f"Which versions of {name}?")]
+    versions = [_by_name(client, template, one) for one in names]
+    changed = [version for version in versions if version["archived"] != archived]
+    for version in versions:
+        if version not in changed:
+            say(f"Version {version['name']} is {verb}d already.")
+    if changed:
+        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(one['name'] for one in changed)}?")
+    for version in changed:
+        with doing(f'{verb} template version "{version["name"]}"'):
+            client.request("POST", f"/api/v2/templateversions/{version['id']}/{verb}")
+        sys.stdout.write(f"Version {version['name']} {verb}d\n")
+    return 0
+
+
+def _presets(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    template = named_template(invocation, client, invocation.args[0], "get template by name")
+    version_id, version_name = template["active_version_id"], ""
+    if invocation["template_version"]:
+        version = _by_name(client, template, invocation["template_version"])
+        version_id, version_name = version["id"], version["name"]
+    with doing("get template versions presets by template version"):
+        presets = client.request("GET", f"/api/v2/templateversions/{version_id}/presets").json()
+    if not presets and invocation["output"] != "json":
+        which = f"template version {version_name}" if version_name else "the active version"
+        say(f"No presets found for template {template['name']} and {which}.")
+        return 0
+    print_rows(
+        invocation,
+        PRESET_COLUMNS,
+        lambda: [_preset_row(preset) for preset in presets],
+        lambda: [{"TemplatePreset": preset} for preset in presets],
+    )
+    return 0
+
+
+def _preset_row(preset: dict[str, Any]) -> dict[str, Any]:
+    desired = preset["DesiredPrebuildInstances"]
+    return {
+        "name": preset["Name"],
+        "description": preset["Description"],
+        "parameters": ",".join(f"{one['Name']}={one['Value']}" for one in preset["Parameters"]),
+        "default": preset["Default"],
+        "desired prebuild instances": "-" if desired is None else str(desired),
+    }
+
+
+LIST = Command(
+    words="templates versions list",
+    summary="List all the versions of the specified template",
+    usage="<template>",
+    run=_list,
+    min_args=1,
+    max_args=1,
+    options=(
+        column_option(COLUMNS, ("name", "created at", "created by", "status", "active")),
+        Option("include_archived", "include-archived", kind="bool", default=False, help="Show archived versions too."),
+        output_option(),
+        ORG,
+    ),
+)
+PROMOTE = Command(
+    words="templates versions promote",
+    summary="Promote a template version to active.",
+    run=_promote,
+    max_args=0,
+    options=(
+        TEMPLATE,
+        Option("template_version", "template-version", "CODER_TEMPLATE_VERSION_NAME", help="Name of the version."),
+        ORG,
+    ),
+)
+ARCHIVE = Command(
+    words="templates versions archive",
+    summary="Archive a template version(s).",
+    usage="<template-name> [template-version-names...]",
+    run=_archive,
+    min_args=1,
+    options=(ORG, YES),
+)
+UNARCHIVE = Command(
+    words="templates versions unarchive",
+    summary="Unarchive a template version(s).",
+    usage="<template-name> [template-version-names...]",
+    run=_unarchive,
+    min_args=1,
+    options=(ORG, YES),
+)
+PRESETS = Command(
+    words="templates presets list",
+    summary="List all presets of the specified template. Defaults to the active template version.",
+    usage="<template>",
+    run=_presets,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("template_version", "template-version", help="Version to list presets of; the active one if left out."),
+        column_option(PRESET_COLUMNS, PRESET_COLUMNS),
+        output_option(),
+        ORG,
+    ),
+)

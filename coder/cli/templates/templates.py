@@ -1,0 +1,345 @@
+"""`coder templates`: init from an example, push a directory, list, delete."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.output import ask, confirm, print_rows, say
+from coder.cli.progress import watch_job
+from coder.cli.provisioning.no_provisioner import WAIT, settle_unmatched
+from coder.cli.templates.archive import pack_directory
+from coder.cli.templates.examples import example_ids
+from coder.cli.templates.template_variables import variable_values
+from coder.cli.workspaces.parameters import pairs
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
+
+LIST_COLUMNS = (
+    "name", "created at", "last updated", "organization id", "organization name", "provisioner", "active version id",
+    "used by", "default ttl",
+)  # fmt: skip
+
+
+def organization_of(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
+    """The organization chosen by flag or saved file, else the only or default one."""
+    chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
+    if chosen:
+        found: dict[str, Any] = client.request("GET", f"/api/v2/organizations/{quote(chosen)}").json()
+        return found
+    organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json()
+    if not organizations:
+        raise CoderError("no_organization", "you are not a member of any organization", "Ask an administrator.")
+    return next((item for item in organizations if item["is_default"]), organizations[0])
+
+
+def _list(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json()
+    if not templates and invocation["output"] != "json":
+        say("No templates found! Create one:\n\n  coder templates push\n")
+        return 0
+    print_rows(
+        invocation,
+        LIST_COLUMNS,
+        lambda: [_row(item) for item in templates],
+        lambda: [{"Template": item} for item in templates],
+    )
+    return 0
+
+
+def _row(template: dict[str, Any]) -> dict[str, Any]:
+    count = template["active_user_count"]
+    users = "" if count < 0 else f"{count} developer{'' if count == 1 else 's'}"
+    return {
+        "name": template["name"],
+        "created at": template["created_at"],
+        "last updated": template["updated_at"][:10],
+        "organization id": template["organization_id"],
+        "organization name": template["organization_name"],
+        "provisioner": template["provisioner"],
+        "active version id": template["active_version_id"],
+        "used by": users,
+        "default ttl": f"{template['default_ttl_ms'] // 3600000}h0m0s" if template["default_ttl_ms"] else "",
+    }
+
+
+def _init(invocation: Invocation) -> int:
+    """Writes a bundled example. Works without a server: the examples are package data."""
+    from coder.cli.templates.examples import examples, unpack_example
+
+    known = examples()
+    ident = invocation["id"]
+    target = Path(invocation.args[0]) if invocation.args else None
+    if not ident and target is not None and target.name in known:
+        ident = target.name  # `templates init local-process` names both the example and the folder
+    if not ident:
+        for name, example in known.items():
+            sys.stdout.write(f"  {name}\n      {example.description}\n")
+        ident = ask("Choose a template:", default=next(iter(known)))
+    if ident not in known:  # what was typed at the prompt
+        raise CoderError("no_example", f"template {ident!r} not found", f"Known: {', '.join(known)}")
+    directory = target or Path(ident)
+    unpack_example(ident, directory)
+    sys.stdout.write(f"Extracting {ident} to ./{directory}...\nCreate your template by running:\n\n")
+    sys.stdout.write(f"  cd {directory} && coder templates push\n\n")
+    return 0
+
+
+def _push(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    directory = invocation["directory"]
+    name = invocation.args[0] if invocation.args else _name_of(directory)
+    if len(name) > 32:
+        raise CoderError("bad_name", "Template name must be no more than 32 characters", "Choose a shorter one.")
+    template = _find_template(client, organization, name)
+    tags = _tags(invocation, client, template)
+    archive = sys.stdin.buffer.read() if directory == "-" else _pack(invocation, client, Path(directory))
+    wanted = {"tags": tags, "values": variable_values(invocation, directory)}
+    version = _create_version(invocation, client, organization, template, archive, wanted)
+    _finish_push(invocation, client, organization, name, template, version)
+    return 0
+
+
+def _name_of(directory: str) -> str:
+    if directory == "-":
+        raise CoderError("usage", "a template name is needed when the archive comes from standard input")
+    return Path(directory).absolute().name
+
+
+def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> bytes:
+    """The archive of a directory, or the file itself when one is named. Asks before anything leaves the machine."""
+    if directory.is_file():
+        return _confirmed(invocation, directory, directory.read_bytes(), 1)
+    if not directory.is_dir():
+        said = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
+        raise CoderError("no_directory", said)
+    if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
+        sys.stdout.write("No .terraform.lock.hcl file found: provider versions are not pinned for this template.\n")
+    sys.stdout.write(f"Packing {directory}\n")
+    try:
+        archive, skipped = pack_directory(directory)
+    except CoderError as error:
+        raise CoderError(error.code, f'upload: Post "{client.policy.url}/api/v2/files"') from error
+    for path in skipped:
+        say(f"left out: {path}")
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return _confirmed(invocation, directory, archive, len(tar.getnames()))
+
+
+def _confirmed(invocation: Invocation, source: Path, archive: bytes, files: int) -> bytes:
+    size = f"{len(archive) / 1024:.0f} KiB" if len(archive) < 1 << 20 else f"{len(archive) / (1 << 20):.1f} MiB"
+    confirm(invocation, f"Upload {str(source)!r}? ({files} file{'' if files == 1 else 's'}, {size})", default=True)
+    return archive
+
+
+def _find_template(client: BlockingClient, organization: dict[str, Any], name: str) -> dict[str, Any] | None:
+    try:
+        path = f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}"
+        found: dict[str, Any] = client.request("GET", path).json()
+        return found
+    except HttpError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def _create_version(
+    invocation: Invocation,
+    client: BlockingClient,
+    organization: dict[str, Any],
+    template: dict[str, Any] | None,
+    archive: bytes,
+    wanted: dict[str, dict[str, str]],
+) -> dict[str, Any]:
+    """Uploads, imports, shows the import's log; asks for missing variables and tries again."""
+    kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
+    stored = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),)).json()
+    values = dict(wanted["values"])
+    body: dict[str, Any] = {
+        "storage_method": "file",
+        "file_id": stored["hash"],
+        "provisioner": "terraform" if not invocation["test_provisioner"] else invocation["test_provisioner"],
+        "tags": wanted["tags"],
+        "message": invocation["message"] or "Uploaded from the CLI",
+    }
+    if invocation["name"]:
+        body["name"] = invocation["name"]
+    if template is not None:
+        body["template_id"] = template["id"]
+    while True:
+        body["user_variable_values"] = [{"name": key, "value": value} for key, value in values.items()]
+        path = f"/api/v2/organizations/{organization['id']}/templateversions"
+        version: dict[str, Any] = client.request("POST", path, json=body, expect=(201,)).json()
+        path = f"/api/v2/templateversions/{version['id']}"
+        settle_unmatched(invocation, client, version, f"{path}/cancel")
+        try:
+            return watch_job(client, f"{path}/logs", path)
+        except CoderError:
+            missing = _missing_variables(client, version, values)
+            if not missing or invocation["yes"]:
+                raise
+            values |= {item["name"]: ask(f"{item['name']} ({item['description']}):") for item in missing}
+            body.pop("name", None)
+
+
+def _missing_variables(client: BlockingClient, version: dict[str, Any], values: dict[str, str]) -> list[dict[str, Any]]:
+    job = client.request("GET", f"/api/v2/templateversions/{version['id']}").json()["job"]
+    if job.get("error_code") != "REQUIRED_TEMPLATE_VARIABLES":
+        return []
+    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json()
+    return [item for item in listed if item["required"] and item["name"] not in values]
+
+
+def _tags(invocation: Invocation, client: BlockingClient, template: dict[str, Any] | None) -> dict[str, str]:
+    """The tags asked for, else those of the active version; said either way."""
+    given = invocation["provisioner_tag"]
+    tags: dict[str, str] = {}
+    if given and given != ("-",):
+        tags = pairs(given, "provisioner-tag")
+    elif not given and template is not None:
+        say("Re-using provisioner tags from the active template version.")
+        say("Tip: You can override these tags by passing --provisioner-tag; a single - takes all of them off.")
+        active = client.request("GET", f"/api/v2/templateversions/{template['active_version_id']}").json()
+        tags = {key: value for key, value in active["job"]["tags"].items() if key != "owner" and value}
+    say("Provisioner tags: " + (" ".join(f"{key}={tags[key]}" for key in sorted(tags)) or "<none>"))
+    return tags
+
+
+def _finish_push(
+    invocation: Invocation,
+    client: BlockingClient,
+    organization: dict[str, Any],
+    name: str,
+    template: dict[str, Any] | None,
+    version: dict[str, Any],
+) -> None:
+    if template is None:
+        body = {"name": name, "template_version_id": version["id"], **_settings(invocation)}
+        client.request("POST", f"/api/v2/organizations/{organization['id']}/templates", json=body, expect=(201,))
+        sys.stdout.write(f"The {name} template has been created! Developers can provision a workspace with it:\n\n")
+        sys.stdout.write(f"  coder create --template={name} [workspace name]\n\n")
+        return
+    if invocation["activate"]:
+        client.request("PATCH", f"/api/v2/templates/{template['id']}/versions", json={"id": version["id"]})
+    sys.stdout.write(f"Updated version at {version['created_at']}!\n")
+
+
+def _settings(invocation: Invocation) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for option, key in (
+        ("default_ttl", "default_ttl_ms"),
+        ("failure_ttl", "failure_ttl_ms"),
+        ("dormancy", "dormant_ttl_ms"),
+        ("deletion", "delete_ttl_ms"),
+    ):
+        if invocation.options.get(option):
+            found[key] = int(invocation[option].total_seconds() * 1000)
+    if invocation.options.get("private"):
+        found["disable_everyone_group_access"] = True
+    if invocation.options.get("require_active_version"):
+        found["require_active_version"] = True
+    return found
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    organization = organization_of(invocation, client)
+    names = invocation.args or [ask("Which template?")]
+    confirm(invocation, f"Delete these templates: {', '.join(names)}?")
+    for name in names:
+        template = client.request("GET", f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}").json()
+        try:
+            client.request("DELETE", f"/api/v2/templates/{template['id']}")
+        except HttpError as error:
+            raise CoderError("delete", f'delete template "{name}"') from error
+        sys.stdout.write(f"Deleted template {name}!\n")
+    return 0
+
+
+def _duration(name: str, flag: str, text: str, default: timedelta = timedelta()) -> Option:
+    return Option(name, flag, kind="duration", default=default, help=text)
+
+
+_PUSH_OPTIONS = (
+    Option("directory", "directory", short="d", default=".", help='Directory of the template, "-" for a tar on stdin.'),
+    Option("variables_file", "variables-file", help="YAML file with values of Terraform variables."),
+    Option("variable", "variable", kind="string-array", default=(), help="Value of a Terraform variable, name=value."),
+    Option("var", "var", kind="string-array", default=(), help="Alias of --variable."),
+    Option(
+        "provisioner_tag",
+        "provisioner-tag",
+        kind="string-array",
+        default=(),
+        help='Tag a provisioner must have, key=value; "-" takes all tags off.',
+    ),
+    Option("name", "name", help="Name of the new version; generated when left out."),
+    Option("always_prompt", "always-prompt", kind="bool", default=False, help="Always prompt for parameters."),
+    Option("activate", "activate", kind="bool", default=True, help="Make the new version the active one."),
+    Option("ignore_lockfile", "ignore-lockfile", kind="bool", default=False, help="Accept a missing lock file."),
+    Option("message", "message", short="m", help="What changed in this version."),
+    Option("test_provisioner", "test.provisioner", hidden=True),
+    WAIT,
+    ORG,
+    YES,
+)
+PUSH = Command(
+    words="templates push",
+    summary="Create or update a template from the current directory or as specified by flag",
+    usage="[template]",
+    run=_push,
+    max_args=1,
+    options=_PUSH_OPTIONS,
+)
+CREATE = Command(
+    words="templates create",
+    summary="Create a template from the current directory or as specified by flag",
+    usage="[template]",
+    run=_push,
+    max_args=1,
+    options=(
+        *_PUSH_OPTIONS,
+        Option("private", "private", kind="bool", default=False, help="Nobody but you and administrators may use it."),
+        Option("require_active_version", "require-active-version", kind="bool", default=False, help="Force updates."),
+        _duration("default_ttl", "default-ttl", "Time after which workspaces stop, like 24h.", timedelta(hours=24)),
+        _duration("failure_ttl", "failure-ttl", "Time after which failed workspaces stop."),
+        _duration("dormancy", "dormancy-threshold", "Unused time after which a workspace is dormant."),
+        _duration("deletion", "dormancy-auto-deletion", "Time after which dormant workspaces go."),
+    ),
+)
+LIST = Command(
+    words="templates list",
+    summary="List all the templates available for the organization",
+    run=_list,
+    max_args=0,
+    options=(
+        column_option(LIST_COLUMNS, ("name", "organization name", "last updated", "used by")),
+        output_option(),
+        ORG,
+    ),
+)
+INIT = Command(
+    words="templates init",
+    summary="Get started with a templated template",
+    usage="[directory]",
+    run=_init,
+    max_args=1,
+    options=(Option("id", "id", choices=example_ids(), help="Example to start from."),),
+)
+DELETE = Command(
+    words="templates delete",
+    summary="Delete templates",
+    usage="[name...]",
+    run=_delete,
+    options=(ORG, YES),
+)

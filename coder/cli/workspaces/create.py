@@ -1,0 +1,218 @@
+"""`coder create`: a workspace from a template, its first build watched to the end."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import ORG, YES, Command, Invocation
+from coder.cli.output import ask, confirm
+from coder.cli.progress import watch_build
+from coder.cli.provisioning.no_provisioner import WAIT, settle_build
+from coder.cli.workspaces import parameters
+from coder.cli.workspaces.external_logins import require_logins
+from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
+from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
+from coder.cli.workspaces.workspaces import find_workspace
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
+
+NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
+VersionCheck = Callable[[dict[str, Any]], None]
+
+
+def _create(invocation: Invocation) -> int:
+    create_workspace(invocation, session.client(invocation))
+    return 0
+
+
+def create_workspace(
+    invocation: Invocation, client: BlockingClient, *, check_version: VersionCheck | None = None
+) -> dict[str, Any]:
+    """Creates, confirms, watches. Returns the workspace's JSON once its build has ended."""
+    owner, name = _owner_and_name(invocation)
+    _refuse_taken(client, owner, name)
+    template, version = choose_template(invocation, client)
+    if check_version is not None:
+        check_version(version)
+    require_logins(invocation, client, version["id"], owner)
+    preset = _preset(invocation, client, version)
+    set_by_preset = {one["Name"]: one["Value"] for one in preset["Parameters"]} if preset else {}
+    wishes = KnownValues(CREATE_ACTION, copied=_copied_parameters(invocation, client), preset=set_by_preset)
+    values = resolve_values(invocation, VersionParameters(client, version["id"], owner), wishes)
+    _show_plan(template, version, name)
+    confirm(invocation, "Confirm create?", default=True)
+    body = _request_body(invocation, name, template, version, values)
+    if preset:
+        body["template_version_preset_id"] = preset["ID"]
+    workspace: dict[str, Any] = client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body).json()
+    settle_build(invocation, client, workspace["latest_build"], waits=not invocation["no_wait"])
+    if not invocation["no_wait"]:
+        watch_build(client, workspace["latest_build"])
+        workspace = client.request("GET", f"/api/v2/workspaces/{workspace['id']}").json()
+        sys.stdout.write(f"\nThe {workspace['name']} workspace has been created!\n")
+    return workspace
+
+
+def _owner_and_name(invocation: Invocation) -> tuple[str, str]:
+    given = invocation.args[0] if invocation.args else ask("Specify a name for your workspace:")
+    owner, slash, name = given.partition("/")
+    if not slash:
+        owner, name = "me", given
+    if not NAME.fullmatch(name) or len(name) > 32:
+        what = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
+        raise CoderError("bad_name", f'workspace name "{name}" is invalid: {what}')
+    return owner, name
+
+
+def _refuse_taken(client: BlockingClient, owner: str, name: str) -> None:
+    try:
+        find_workspace(client, f"{owner}/{name}")
+    except HttpError as error:
+        if error.status == 404:
+            return
+        raise
+    raise CoderError("name_taken", f'a workspace already exists named "{name}"')
+
+
+def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The template and the version to build from, by flags or, for a person at a terminal, by a question."""
+    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json()
+    organization = invocation["org"]
+    if organization:
+        templates = [item for item in templates if organization in {item["organization_id"], item["organization_name"]}]
+    wanted = invocation["template"]
+    if not wanted:
+        if not templates:
+            raise CoderError("no_templates", "there are no templates", "Create one with `coder templates push`.")
+        names = ", ".join(item["name"] for item in templates)
+        wanted = templates[0]["name"] if len(templates) == 1 else ask(f"Select a template ({names}):")
+    found = [item for item in templates if item["name"] == wanted]
+    if not found:
+        raise CoderError("no_template", f'no template found with the name "{wanted}"')
+    if len(found) > 1:
+        raise CoderError("ambiguous", f'several organizations have a template "{wanted}"', "Choose one with --org.")
+    template = found[0]
+    if invocation["template_version"]:
+        path = f"/api/v2/templates/{template['id']}/versions/{quote(invocation['template_version'])}"
+    else:
+        path = f"/api/v2/templateversions/{template['active_version_id']}"
+    return template, client.request("GET", path).json()
+
+
+def _copied_parameters(invocation: Invocation, client: BlockingClient) -> dict[str, str]:
+    source = invocation["copy_parameters_from"]
+    if not source:
+        return {}
+    build = find_workspace(client, source)["latest_build"]
+    rows = client.request("GET", f"/api/v2/workspacebuilds/{build['id']}/parameters").json()
+    return {row["name"]: row["value"] for row in rows}
+
+
+def _preset(invocation: Invocation, client: BlockingClient, version: dict[str, Any]) -> dict[str, Any] | None:
+    """The preset named by flag, else the default one, else what the person picks. Says what it sets."""
+    wanted = invocation["preset"]
+    if wanted.lower() == "none":
+        return None
+    presets = client.request("GET", f"/api/v2/templateversions/{version['id']}/presets").json()
+    label = ""
+    if wanted:
+        found = next((one for one in presets if one["Name"] == wanted), None)
+        if found is None:
+            known = ", ".join(one["Name"] for one in presets) or "none"
+            raise CoderError("preset", f'preset "{wanted}" not found', f"Known: {known}")
+    else:
+        found = next((one for one in presets if one["Default"]), None)
+        label = " (default)"
+        if found is None:
+            return _ask_preset(invocation, presets)
+    sys.stdout.write(f"Preset '{found['Name']}'{label} applied:\n")
+    for one in found["Parameters"]:
+        sys.stdout.write(f"  {one['Name']}: '{one['Value']}'\n")
+    return dict(found)
+
+
+def _ask_preset(invocation: Invocation, presets: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if not presets or invocation["yes"] or invocation["use_defaults"]:
+        return None
+    sys.stdout.write("\nPresets of this template\n")
+    for index, one in enumerate(presets, 1):
+        text = f" - {one['Description']}" if one["Description"] else ""
+        sys.stdout.write(f"  {index}. {one['Name']}{text}\n")
+    answer = ask("Select a preset:", default="none")
+    for index, one in enumerate(presets, 1):
+        if answer in {one["Name"], str(index)}:
+            return one
+    return None
+
+
+def _show_plan(template: dict[str, Any], version: dict[str, Any], name: str) -> None:
+    title = template.get("display_name") or template["name"]
+    sys.stdout.write(f"Creating workspace {name} from template {title}, version {version['name']}\n")
+
+
+def _request_body(
+    invocation: Invocation, name: str, template: dict[str, Any], version: dict[str, Any], values: list[dict[str, str]]
+) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "name": name,
+        "rich_parameter_values": values,
+        "automatic_updates": invocation["automatic_updates"],
+    }
+    if invocation["template_version"]:
+        body["template_version_id"] = version["id"]
+    else:
+        body["template_id"] = template["id"]
+    if invocation["stop_after"]:
+        body["ttl_ms"] = int(parse_duration(invocation["stop_after"]).total_seconds() * 1000)
+    if invocation["start_at"]:
+        from coder.cli.workspaces.schedules import parse_schedule
+
+        body["autostart_schedule"] = parse_schedule(invocation["start_at"].split())
+    return body
+
+
+CREATE = Command(
+    words="create",
+    summary="Create a workspace",
+    usage="[workspace]",
+    run=_create,
+    max_args=1,
+    options=(
+        Option("template", "template", "CODER_TEMPLATE_NAME", short="t", help="Template to create the workspace from."),
+        Option("template_version", "template-version", "CODER_TEMPLATE_VERSION", help="Version of the template."),
+        Option("preset", "preset", "CODER_PRESET_NAME", help='Preset of parameters, or "none".'),
+        Option(
+            "start_at", "start-at", "CODER_WORKSPACE_START_AT", help='Autostart, like "9:00AM Mon-Fri Europe/Berlin".'
+        ),
+        Option(
+            "stop_after", "stop-after", "CODER_WORKSPACE_STOP_AFTER", help="Time after which it is stopped, like 8h."
+        ),
+        Option(
+            "automatic_updates",
+            "automatic-updates",
+            "CODER_WORKSPACE_AUTOMATIC_UPDATES",
+            default="never",
+            choices=("always", "never"),
+            help="Update to the active version at every start.",
+        ),
+        Option(
+            "copy_parameters_from",
+            "copy-parameters-from",
+            "CODER_WORKSPACE_COPY_PARAMETERS_FROM",
+            help="Workspace whose parameter values are taken over.",
+        ),
+        Option("no_wait", "no-wait", "CODER_CREATE_NO_WAIT", kind="bool", default=False, help="Return at once."),
+        *parameters.OPTIONS,
+        WAIT,
+        ORG,
+        YES,
+    ),
+)

@@ -1,0 +1,123 @@
+"""`coder external-workspaces`: machines somebody else runs, attached by one line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation, output_option
+from coder.cli.output import print_json
+from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
+from coder.cli.workspaces.create import create_workspace
+from coder.cli.workspaces.workspaces import find_workspace, list_options, list_workspaces
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
+
+DEFAULT_COLUMNS = ("workspace", "template", "status", "healthy", "last built", "current version", "outdated")
+
+
+def _create(invocation: Invocation) -> int:
+    if not invocation["template"]:
+        raise CoderError("usage", "--template is required", "coder external-workspaces list shows those you have.")
+
+    def check(version: dict[str, Any]) -> None:
+        if not version.get("has_external_agent"):
+            raise CoderError(
+                "no_external_agent",
+                f"template version {version['name']!r} does not have an external agent",
+                "Choose a template with a coder_external_agent resource, or use `coder create`.",
+            )
+
+    client = session.client(invocation)
+    workspace = create_workspace(invocation, client, check_version=check)
+    _print_instructions(workspace["name"], _credentials(client, workspace, ""))
+    return 0
+
+
+def _instructions(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name, _, agent = invocation.args[0].partition(".")
+    workspace = find_workspace(client, name)
+    found = _credentials(client, workspace, agent)
+    if invocation["output"] == "json":
+        shown = [_as_json(workspace["name"], item) for item in found]
+        print_json(shown[0] if len(shown) == 1 else shown)
+        return 0
+    _print_instructions(workspace["name"], found)
+    return 0
+
+
+def _credentials(client: BlockingClient, workspace: dict[str, Any], agent: str) -> list[dict[str, Any]]:
+    """[{agent_name, command, agent_token}] of the workspace's external agents. Raises CoderError when it has none."""
+    names = [
+        item["name"]
+        for resource in workspace["latest_build"]["resources"]
+        if resource["type"] == "coder_external_agent"
+        for item in resource.get("agents") or []
+    ]
+    if agent and agent not in names:
+        raise CoderError("no_agent", f"agent not found by name {agent!r}, available agents: [{' '.join(names)}]")
+    if not names:
+        raise CoderError(
+            "no_external_agent",
+            f"workspace {workspace['name']!r} has no external agent",
+            "Only workspaces of templates with a coder_external_agent resource have one; is its build finished?",
+        )
+    found = []
+    for name in [agent] if agent else names:
+        path = f"/api/v2/workspaces/{workspace['id']}/external-agent/{name}/credentials"
+        try:
+            answer = client.request("GET", path).json()
+        except HttpError as error:
+            raise CoderError("credentials", f"get external agent credentials for agent {name!r}") from error
+        found.append({"agent_name": name, **answer})
+    return found
+
+
+def _as_json(workspace: str, item: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "workspace_name": workspace,
+        "agent_name": item["agent_name"],
+        "auth_type": "token",
+        "auth_token": item["agent_token"],
+        "init_script": item["command"],
+    }
+
+
+def _print_instructions(workspace: str, found: list[dict[str, Any]]) -> None:
+    sys.stdout.write(f"\nPlease run the following command to attach external agent to the workspace {workspace}:\n\n")
+    for item in found:
+        if len(found) > 1:
+            sys.stdout.write(f"For agent {item['agent_name']}:\n")
+        sys.stdout.write(f"{item['command']}\n\n")
+
+
+CREATE = Command(
+    words="external-workspaces create",
+    summary="Create a new external workspace",
+    usage="<workspace>",
+    run=_create,
+    options=_PLAIN_CREATE.options,
+    min_args=1,
+    max_args=1,
+)
+LIST = Command(
+    words="external-workspaces list",
+    summary="List external workspaces",
+    run=lambda invocation: list_workspaces(
+        invocation, "has_external_agent:true", "coder external-workspaces create <name>"
+    ),
+    options=list_options(DEFAULT_COLUMNS),
+    max_args=0,
+)
+AGENT_INSTRUCTIONS = Command(
+    words="external-workspaces agent-instructions",
+    summary="Get the instructions for an external agent",
+    usage="[user/]workspace[.agent]",
+    run=_instructions,
+    options=(output_option(("text", "json"), "text"),),
+    min_args=1,
+    max_args=1,
+)

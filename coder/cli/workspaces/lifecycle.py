@@ -1,0 +1,226 @@
+"""`coder start`, `stop`, `restart`, `update`, `delete`: builds, watched to their end."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from coder.base.config import Option
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation
+from coder.cli.output import confirm, parse_time, say
+from coder.cli.progress import watch_build
+from coder.cli.provisioning.no_provisioner import WAIT, settle_build
+from coder.cli.workspaces import parameters
+from coder.cli.workspaces.external_logins import require_logins
+from coder.cli.workspaces.parameter_form import START as START_ACTION
+from coder.cli.workspaces.parameter_form import UPDATE as UPDATE_ACTION
+from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
+from coder.cli.workspaces.workspaces import find_workspace
+from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError
+
+
+def build(
+    invocation: Invocation, client: BlockingClient, workspace: dict[str, Any], transition: str, **extra: Any
+) -> dict[str, Any]:
+    """Queues a build and, unless told otherwise, watches it. Raises HttpError 409 when one is active."""
+    body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
+    created: dict[str, Any] = client.request("POST", f"/api/v2/workspaces/{workspace['id']}/builds", json=body).json()
+    wait = not invocation.options.get("no_wait")
+    settle_build(invocation, client, created, waits=wait)
+    return watch_build(client, created) if wait else created
+
+
+def _start(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    latest = workspace["latest_build"]
+    if latest["status"] == "running":
+        sys.stdout.write(f"\nThe {workspace['name']} workspace is already running!\n")
+        return 0
+    if latest["status"] == "starting":
+        watch_build(client, latest)
+    else:
+        build(invocation, client, workspace, "start", **_start_extra(invocation, client, workspace))
+    verb = "has been queued to start" if invocation["no_wait"] else "has been started"
+    sys.stdout.write(f"\nThe {workspace['name']} workspace {verb} at {_now()}!\n")
+    return 0
+
+
+def _start_extra(invocation: Invocation, client: BlockingClient, workspace: dict[str, Any]) -> dict[str, Any]:
+    version = workspace["latest_build"]["template_version_id"]
+    if workspace["automatic_updates"] == "always" or workspace["template_require_active_version"]:
+        version = workspace["template_active_version_id"]
+    return _values_for(invocation, client, workspace, version, START_ACTION)
+
+
+def _values_for(
+    invocation: Invocation, client: BlockingClient, workspace: dict[str, Any], version: str, action: str
+) -> dict[str, Any]:
+    require_logins(invocation, client, version, workspace["owner_id"])
+    build_id = workspace["latest_build"]["id"]
+    rows = client.request("GET", f"/api/v2/workspacebuilds/{build_id}/parameters").json()
+    known = KnownValues(action, previous={row["name"]: row["value"] for row in rows})
+    values = resolve_values(invocation, VersionParameters(client, version, workspace["owner_name"]), known)
+    return {"template_version_id": version, "rich_parameter_values": values}
+
+
+def _update(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    asks = invocation["always_prompt"] or invocation["build_options"] or invocation["prompt_ephemeral"]
+    if not workspace["outdated"] and not asks and not parameters.given_values(invocation):
+        sys.stdout.write("Workspace is up-to-date.\n")
+        return 0
+    extra = _values_for(invocation, client, workspace, workspace["template_active_version_id"], UPDATE_ACTION)
+    if workspace["latest_build"]["transition"] == "start":
+        # Whatever the old version holds on to is let go before the new one starts.
+        sys.stdout.write("Stopping the workspace before it is updated.\n")
+        build(invocation, client, workspace, "stop")
+    build(invocation, client, workspace, "start", **extra)
+    return 0
+
+
+def _stop(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    confirm(invocation, "Confirm stop workspace?")
+    if workspace["latest_build"]["job"]["status"] == "pending":
+        say("The last build is still queued; waiting for it first.")
+        watch_build(client, workspace["latest_build"])
+    build(invocation, client, workspace, "stop")
+    sys.stdout.write(f"\nThe {workspace['name']} workspace has been stopped at {_now()}!\n")
+    return 0
+
+
+def _restart(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    extra = _start_extra(invocation, client, workspace)
+    confirm(invocation, "Restart workspace?")
+    build(invocation, client, workspace, "stop")
+    build(invocation, client, workspace, "start", **extra)
+    sys.stdout.write(f"\nThe {workspace['name']} workspace has been restarted at {_now()}!\n")
+    return 0
+
+
+def _delete(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    used = parse_time(workspace["last_used_at"])
+    days = (datetime.now(UTC) - used).days if used else 0
+    owner = f"{workspace['owner_name']}/{workspace['name']}"
+    say(f"{owner} was last used {days} days ago")
+    if invocation["abandon"] or invocation["orphan"]:
+        _show_remains(client, workspace)
+    confirm(invocation, "Confirm delete workspace?")
+    if invocation["abandon"]:
+        client.request("POST", f"/api/v2/workspaces/{workspace['id']}/abandon")
+        sys.stdout.write(f"\n{workspace['name']} has been abandoned at {_now()}!\n")
+        return 0
+    extra = {"orphan": True} if invocation["orphan"] else {}
+    build(invocation, client, workspace, "delete", **extra)
+    sys.stdout.write(f"\n{workspace['name']} has been deleted at {_now()}!\n")
+    return 0
+
+
+def _show_remains(client: BlockingClient, workspace: dict[str, Any]) -> None:
+    """What nobody will remove: the person has to."""
+    try:
+        found = client.request("GET", f"/api/v2/workspaces/{workspace['id']}/inventory").json()
+    except HttpError:
+        return  # an older server
+    if not found["readable"]:
+        say("The workspace has a Terraform state that cannot be read: nobody can say what remains.")
+    elif not found["resources"]:
+        say("The Terraform state knows of nothing that would remain.")
+    else:
+        say("These are not removed and may remain:")
+    for one in found["resources"]:
+        say(f"  {one['address']}" + (f" ({one['id']})" if one["id"] else ""))
+
+
+def _now() -> str:
+    return datetime.now().astimezone().strftime("%b %d %H:%M:%S")
+
+
+REASON = Option(
+    "reason",
+    "reason",
+    default="cli",
+    choices=REASONS_FOR_CLIENTS,
+    help="Why the workspace is built; programs that call this command say so.",
+)
+_START_OPTIONS = (
+    Option("no_wait", "no-wait", kind="bool", default=False, help="Return at once."),
+    REASON,
+    *parameters.OPTIONS,
+    WAIT,
+    YES,
+)
+START = Command(
+    words="start",
+    summary="Start a workspace",
+    usage="<workspace>",
+    run=_start,
+    options=_START_OPTIONS,
+    min_args=1,
+    max_args=1,
+)
+STOP = Command(
+    words="stop",
+    summary="Stop a workspace",
+    usage="<workspace>",
+    run=_stop,
+    options=(REASON, WAIT, YES),
+    min_args=1,
+    max_args=1,
+)
+RESTART = Command(
+    words="restart",
+    summary="Restart a workspace",
+    usage="<workspace>",
+    run=_restart,
+    options=_START_OPTIONS[1:],
+    min_args=1,
+    max_args=1,
+)
+UPDATE = Command(
+    words="update",
+    summary="Will update and start a given workspace if it is out of date. If the workspace is already running, "
+    "it will be stopped first.",
+    usage="<workspace>",
+    run=_update,
+    options=(REASON, *parameters.OPTIONS),
+    min_args=1,
+    max_args=1,
+)
+DELETE = Command(
+    words="delete",
+    summary="Delete a workspace",
+    usage="<workspace>",
+    run=_delete,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option(
+            "orphan",
+            "orphan",
+            kind="bool",
+            default=False,
+            help="Delete a workspace without deleting its resources. This can delete a workspace in a broken state.",
+        ),
+        Option(
+            "abandon",
+            "abandon",
+            kind="bool",
+            default=False,
+            help="Give the workspace up without a provisioner daemon: lists what may remain, removes nothing.",
+        ),
+        WAIT,
+        YES,
+    ),
+)

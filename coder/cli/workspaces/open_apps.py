@@ -1,0 +1,150 @@
+"""`coder open`: a workspace in the desktop editor, or one of its apps in the browser."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from typing import Any
+from urllib.parse import urlencode
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.output import say
+from coder.cli.workspaces.workspaces import find_workspace
+
+
+def _agent_of(workspace: dict[str, Any], wanted: str) -> dict[str, Any]:
+    resources = workspace["latest_build"]["resources"]
+    agents: list[dict[str, Any]] = [agent for resource in resources for agent in resource.get("agents") or ()]
+    if not agents:
+        raise CoderError("no_agent", f'workspace "{workspace["name"]}" has no agents', "Is it started?")
+    if not wanted:
+        return agents[0]
+    found = next((agent for agent in agents if agent["name"] == wanted), None)
+    if found is None:
+        names = ", ".join(agent["name"] for agent in agents)
+        raise CoderError("no_agent", f'agent not found by name "{wanted}", available agents: [{names}]')
+    return found
+
+
+def _split(name: str) -> tuple[str, str]:
+    owner, slash, rest = name.rpartition("/")
+    workspace, _, agent = rest.partition(".")
+    return f"{owner}{slash}{workspace}", agent
+
+
+def _vscode(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name, wanted = _split(invocation.args[0])
+    workspace = find_workspace(client, name)
+    agent = _agent_of(workspace, wanted)
+    folder = _folder(agent, invocation.args[1] if len(invocation.args) > 1 else "")
+    query = {
+        "owner": workspace["owner_name"],
+        "workspace": workspace["name"],
+        "agent": agent["name"],
+        "url": client.policy.url,
+        **({"folder": folder} if folder else {}),
+    }
+    if invocation["generate_token"]:
+        query["token"] = client.request("POST", "/api/v2/users/me/keys").json()["key"]
+    uri = f"vscode://coder.coder-remote/open?{urlencode(query)}"
+    say(f"Opening {workspace['name']} in Visual Studio Code Desktop.")
+    if invocation.globals["no_open"] or not _open(uri):
+        sys.stdout.write(f"Please open the following URI instead:\n\n{uri}\n\n")
+    return 0
+
+
+def _folder(agent: dict[str, Any], given: str) -> str:
+    """The directory asked for, relative ones from the agent's own; the agent's own if none is."""
+    base = agent.get("expanded_directory") or agent.get("directory") or ""
+    if not given:
+        return str(base)
+    is_absolute = given.startswith("/") or given[1:3] == ":\\"
+    return given if is_absolute or not base else f"{base.rstrip('/')}/{given}"
+
+
+def _app(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name, wanted = _split(invocation.args[0])
+    workspace = find_workspace(client, name)
+    agent = _agent_of(workspace, wanted)
+    slugs = [app["slug"] for app in agent["apps"]]
+    if len(invocation.args) < 2:
+        sys.stdout.write("".join(f"{slug}\n" for slug in slugs))
+        return 0
+    slug = invocation.args[1]
+    app = next((one for one in agent["apps"] if one["slug"] == slug), None)
+    if app is None:
+        say(f'ERROR: App "{slug}" not found in workspace "{workspace["name"]}"!')
+        say(f"Available apps: [{' '.join(slugs)}]")
+        raise CoderError("no_app", "app not found")
+    region = _region(client.request("GET", "/api/v2/regions").json()["regions"], invocation["region"])
+    url = _app_url(region, workspace, agent, app)
+    say(f"Opening {url}")
+    if not invocation.globals["no_open"] and not _open(url):
+        raise CoderError("no_opener", "no program to open a web page was found", f"Open it yourself: {url}")
+    return 0
+
+
+def _region(regions: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    found = next((region for region in regions if region["name"] == name), None)
+    if found is None:
+        names = ", ".join(region["name"] for region in regions)
+        raise CoderError("no_region", f'region "{name}" not found', f"Known: {names}")
+    return found
+
+
+def _app_url(region: dict[str, Any], workspace: dict[str, Any], agent: dict[str, Any], app: dict[str, Any]) -> str:
+    if app.get("external"):
+        return str(app["url"])
+    base = region["path_app_url"].rstrip("/")
+    if app.get("command"):
+        path = f"/@{workspace['owner_name']}/{workspace['name']}.{agent['name']}/terminal?"
+        return f"{base}{path}{urlencode({'command': app['command']})}"
+    if app.get("subdomain") and app.get("subdomain_name") and region.get("wildcard_hostname"):
+        scheme = base.partition("://")[0]
+        return f"{scheme}://{region['wildcard_hostname'].replace('*', app['subdomain_name'], 1)}/"
+    return f"{base}/@{workspace['owner_name']}/{workspace['name']}.{agent['name']}/apps/{app['slug']}/"
+
+
+def _open(address: str) -> bool:
+    """Hands an address to the desktop. False when there is none."""
+    opener = {"darwin": ["open"], "win32": ["rundll32", "url.dll,FileProtocolHandler"]}.get(sys.platform, ["xdg-open"])
+    if shutil.which(opener[0]) is None:
+        return False
+    return subprocess.run([*opener, address], check=False, capture_output=True).returncode == 0
+
+
+VSCODE = Command(
+    words="open vscode",
+    summary="Open a workspace in VS Code Desktop",
+    usage="<workspace> [<directory in workspace>]",
+    run=_vscode,
+    min_args=1,
+    max_args=2,
+    options=(
+        Option(
+            "generate_token",
+            "generate-token",
+            "CODER_OPEN_VSCODE_GENERATE_TOKEN",
+            kind="bool",
+            default=False,
+            help="Put a fresh session token into the address, for editors that are not signed in.",
+        ),
+    ),
+)
+APP = Command(
+    words="open app",
+    summary="Open a workspace application.",
+    usage="<workspace> <app slug>",
+    run=_app,
+    min_args=1,
+    max_args=2,
+    options=(
+        Option("region", "region", "CODER_OPEN_APP_REGION", default="primary", help="Region to use for the app."),
+    ),
+)

@@ -1,0 +1,119 @@
+"""`coder sharing`: who else may use a workspace."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.failures import doing
+from coder.cli.output import print_json, print_table
+from coder.cli.workspaces.workspaces import find_workspace
+from coder.net.blocking import BlockingClient
+
+COLUMNS = ("user", "group", "role")
+ROLES = ("use", "admin")
+
+
+def _status(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    return _print(invocation, client, find_workspace(client, invocation.args[0]))
+
+
+def _print(invocation: Invocation, client: BlockingClient, workspace: dict[str, Any]) -> int:
+    with doing("unable to fetch ACL for workspace"):
+        acl = client.request("GET", f"/api/v2/workspaces/{workspace['id']}/acl").json()
+    if invocation["output"] == "json":
+        print_json(acl)
+        return 0
+    rows = [{"user": user["username"], "group": "", "role": user["role"]} for user in acl["users"]]
+    rows += [{"user": "", "group": group["name"], "role": group["role"]} for group in acl.get("group") or ()]
+    if rows:
+        print_table([column.strip().lower() for column in invocation["column"]], rows)
+    return 0
+
+
+def _add(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    users = {_user(client, name): role for name, role in _with_roles(invocation["user"])}
+    groups = {_group(client, workspace, name): role for name, role in _with_roles(invocation["group"])}
+    _change(client, workspace, users, groups)
+    return _print(invocation, client, workspace)
+
+
+def _remove(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = find_workspace(client, invocation.args[0])
+    users = {_user(client, name): "" for name in invocation["user"]}
+    groups = {_group(client, workspace, name): "" for name in invocation["group"]}
+    _change(client, workspace, users, groups)
+    return _print(invocation, client, workspace)
+
+
+def _change(client: BlockingClient, workspace: dict[str, Any], users: dict[str, str], groups: dict[str, str]) -> None:
+    if not users and not groups:
+        raise CoderError("usage", "at least one user or group must be provided", "Name them with --user and --group.")
+    with doing("update workspace sharing"):
+        body = {"user_roles": users, "group_roles": groups}
+        client.request("PATCH", f"/api/v2/workspaces/{workspace['id']}/acl", json=body)
+
+
+def _with_roles(words: tuple[str, ...]) -> list[tuple[str, str]]:
+    """`name` or `name:role`."""
+    found = []
+    for word in words:
+        name, _, role = word.partition(":")
+        role = role or "use"
+        if role not in ROLES:
+            raise CoderError("role", f'invalid role "{role}": expected one of {", ".join(ROLES)}')
+        found.append((name, role))
+    return found
+
+
+def _user(client: BlockingClient, name: str) -> str:
+    with doing(f'could not find user "{name}"'):
+        return str(client.request("GET", f"/api/v2/users/{quote(name, safe='')}").json()["id"])
+
+
+def _group(client: BlockingClient, workspace: dict[str, Any], name: str) -> str:
+    with doing(f'could not find group "{name}"'):
+        path = f"/api/v2/organizations/{workspace['organization_id']}/groups/{quote(name, safe='')}"
+        return str(client.request("GET", path).json()["id"])
+
+
+_WHO = (
+    Option("user", "user", kind="string-array", default=(), help="Users, each like name or name:role (use, admin)."),
+    Option("group", "group", kind="string-array", default=(), help="Groups, each like name or name:role (use, admin)."),
+)
+_OUTPUT = (column_option(COLUMNS, COLUMNS), output_option())
+STATUS = Command(
+    words="sharing status",
+    summary="List all users and groups the given workspace is shared with",
+    usage="<workspace>",
+    run=_status,
+    min_args=1,
+    max_args=1,
+    options=_OUTPUT,
+)
+ADD = Command(
+    words="sharing add",
+    summary="Share a workspace with a user or group",
+    usage="<workspace>",
+    run=_add,
+    min_args=1,
+    max_args=1,
+    options=(*_WHO, *_OUTPUT),
+)
+REMOVE = Command(
+    words="sharing remove",
+    summary="Remove shared access for users or groups from a workspace",
+    usage="<workspace>",
+    run=_remove,
+    min_args=1,
+    max_args=1,
+    options=(*_WHO, *_OUTPUT),
+)

@@ -1,0 +1,105 @@
+"""`coder logs`: the log of a workspace's build, then those of its agents."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.failures import doing
+from coder.cli.output import clock_time
+from coder.cli.workspaces.workspaces import find_workspace
+from coder.net.blocking import BlockingClient
+
+
+def _logs(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    with doing("failed to get workspace"):
+        workspace = find_workspace(client, invocation.args[0])
+    build = _chosen(client, workspace, invocation["build_number"])
+    path = f"/api/v2/workspacebuilds/{build['id']}"
+    if invocation["follow"]:
+        import trio
+
+        trio.run(_follow, client, path)
+        return 0
+    lines = [_build_line(log) for log in client.request("GET", f"{path}/logs").json()]
+    for agent in _agents(build):
+        logs = client.request("GET", f"/api/v2/workspaceagents/{agent['id']}/logs").json()
+        lines += [_agent_line(agent, log) for log in logs]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _chosen(client: BlockingClient, workspace: dict[str, Any], number: int) -> dict[str, Any]:
+    """A build by its number; zero and below count back from the latest."""
+    latest: dict[str, Any] = workspace["latest_build"]
+    wanted = number if number > 0 else latest["build_number"] + number
+    if wanted == latest["build_number"]:
+        return latest
+    if wanted < 1:
+        raise CoderError("build", f"there is no build {number}", f"The latest is {latest['build_number']}.")
+    path = f"/api/v2/users/{workspace['owner_id']}/workspace/{workspace['name']}/builds/{wanted}"
+    with doing("failed to get workspace build"):
+        found: dict[str, Any] = client.request("GET", path).json()
+    return found
+
+
+def _agents(build: dict[str, Any]) -> list[dict[str, Any]]:
+    return [agent for resource in build["resources"] for agent in resource.get("agents") or ()]
+
+
+def _build_line(log: dict[str, Any]) -> str:
+    return f"{clock_time(log['created_at'])} [{log['log_level']}] [provisioner|{log['stage']}] {log['output']}"
+
+
+def _agent_line(agent: dict[str, Any], log: dict[str, Any]) -> str:
+    return f"{clock_time(log['created_at'])} [{log['level']}] [agent.{agent['name']}] {log['output']}"
+
+
+async def _follow(client: BlockingClient, path: str) -> None:
+    """The build's lines to its end, then those of all agents until a newer build replaces them."""
+    import trio
+
+    from coder.client.logs import follow_agent_logs, follow_job_logs
+
+    async for log in follow_job_logs(client.policy, f"{path}/logs"):
+        _say(_build_line(log))
+    build = await trio.to_thread.run_sync(lambda: client.request("GET", path).json())
+
+    async def watch(agent: dict[str, Any]) -> None:
+        async for log in follow_agent_logs(client.policy, agent["id"]):
+            _say(_agent_line(agent, log))
+
+    async with trio.open_nursery() as nursery:
+        for agent in _agents(build):
+            nursery.start_soon(watch, agent)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+LOGS = Command(
+    words="logs",
+    summary="View logs for a workspace",
+    usage="<workspace>",
+    run=_logs,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option(
+            "build_number",
+            "build-number",
+            kind="int",
+            default=0,
+            short="n",
+            help="Build to show; 0 is the latest, -1 the one before.",
+        ),
+        Option("follow", "follow", kind="bool", default=False, short="f", help="Go on as lines come."),
+    ),
+)

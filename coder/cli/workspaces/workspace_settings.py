@@ -1,0 +1,179 @@
+"""`coder rename`, `favorite`, `unfavorite`, `autoupdate`, `state …`: what is set on a workspace without building it."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import YES, Command, Invocation
+from coder.cli.failures import doing
+from coder.cli.output import ask, confirm
+from coder.cli.progress import watch_build
+from coder.cli.workspaces.workspaces import find_workspace
+from coder.net.blocking import BlockingClient
+
+
+def _workspace(client: BlockingClient, name: str) -> dict[str, Any]:
+    with doing("get workspace"):
+        return find_workspace(client, name)
+
+
+def _rename(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = _workspace(client, invocation.args[0])
+    sys.stdout.write("WARNING: A rename can result in data loss if a resource references the workspace name in the ")
+    sys.stdout.write("template (e.g volumes). Please backup any data before proceeding.\n\n")
+    # --yes does not skip this: the name is typed out because volumes may hang on it (as upstream has it).
+    if ask(f'Type "{workspace["name"]}" to confirm rename:') != workspace["name"]:
+        raise CoderError("canceled", "the name typed is not the workspace's", "Nothing was changed.")
+    with doing("rename workspace"):
+        client.request("PATCH", f"/api/v2/workspaces/{workspace['id']}", json={"name": invocation.args[1]})
+    sys.stdout.write(f'Workspace "{workspace["name"]}" renamed to "{invocation.args[1]}"\n')
+    return 0
+
+
+def _favorite(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = _workspace(client, invocation.args[0])
+    with doing("favorite workspace"):
+        client.request("PUT", f"/api/v2/workspaces/{workspace['id']}/favorite")
+    sys.stdout.write(f'Workspace "{workspace["name"]}" added to favorites.\n')
+    return 0
+
+
+def _unfavorite(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    workspace = _workspace(client, invocation.args[0])
+    with doing("unfavorite workspace"):
+        client.request("DELETE", f"/api/v2/workspaces/{workspace['id']}/favorite")
+    sys.stdout.write(f'Workspace "{workspace["name"]}" removed from favorites.\n')
+    return 0
+
+
+def _autoupdate(invocation: Invocation) -> int:
+    name, policy = invocation.args
+    if policy not in {"always", "never"}:
+        said = f'validate policy: invalid option "{policy}" must be either of "always" or "never"'
+        raise CoderError("usage", said)
+    client = session.client(invocation)
+    workspace = _workspace(client, name)
+    if policy == "always" and workspace["automatic_updates"] != policy:
+        confirm(invocation, "Every start will take the template's active version. Is that wanted?")
+    with doing("update workspace automatic updates policy"):
+        path = f"/api/v2/workspaces/{workspace['id']}/autoupdates"
+        client.request("PUT", path, json={"automatic_updates": policy})
+    sys.stdout.write(f'Updated workspace "{workspace["name"]}" auto-update policy to "{policy}"\n')
+    return 0
+
+
+# ---- state
+
+
+def _build(client: BlockingClient, name: str, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    workspace = find_workspace(client, name)
+    if not number:
+        return workspace, workspace["latest_build"]
+    path = f"/api/v2/users/{workspace['owner_id']}/workspace/{workspace['name']}/builds/{number}"
+    return workspace, client.request("GET", path).json()
+
+
+def _pull(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    _, build = _build(client, invocation.args[0], invocation["build"])
+    state = client.request("GET", f"/api/v2/workspacebuilds/{build['id']}/state").body
+    if len(invocation.args) < 2:
+        sys.stdout.buffer.write(state + b"\n")
+        sys.stdout.flush()
+        return 0
+    # A state holds secrets: nobody else reads the file.
+    target = Path(invocation.args[1])
+    target.touch(mode=0o600, exist_ok=True)
+    target.write_bytes(state)
+    return 0
+
+
+def _push(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name, source = invocation.args
+    try:
+        state = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise CoderError("state", f"cannot read the state from {source}") from error
+    workspace, build = _build(client, name, invocation["build"])
+    encoded = base64.b64encode(state).decode()
+    if invocation["no_build"]:
+        client.request("PUT", f"/api/v2/workspacebuilds/{build['id']}/state", json={"state": encoded})
+        sys.stdout.write("State updated successfully.\n")
+        return 0
+    body = {
+        "template_version_id": build["template_version_id"],
+        "transition": build["transition"],
+        "state": encoded,
+    }
+    made = client.request("POST", f"/api/v2/workspaces/{workspace['id']}/builds", json=body).json()
+    watch_build(client, made)
+    return 0
+
+
+_BUILD = Option("build", "build", kind="int", default=0, short="b", help="Number of the build; the latest if left out.")
+
+RENAME = Command(
+    words="rename",
+    summary="Rename a workspace",
+    usage="<workspace> <new name>",
+    run=_rename,
+    min_args=2,
+    max_args=2,
+    options=(YES,),
+)
+FAVORITE = Command(
+    words="favorite",
+    summary="Add a workspace to your favorites",
+    usage="<workspace>",
+    run=_favorite,
+    min_args=1,
+    max_args=1,
+)
+UNFAVORITE = Command(
+    words="unfavorite",
+    summary="Remove a workspace from your favorites",
+    usage="<workspace>",
+    run=_unfavorite,
+    min_args=1,
+    max_args=1,
+)
+AUTOUPDATE = Command(
+    words="autoupdate",
+    summary="Toggle auto-update policy for a workspace",
+    usage="<workspace> <always|never>",
+    run=_autoupdate,
+    min_args=2,
+    max_args=2,
+    options=(YES,),
+)
+STATE_PULL = Command(
+    words="state pull",
+    summary="Pull a Terraform state file from a workspace.",
+    usage="<workspace> [file]",
+    run=_pull,
+    min_args=1,
+    max_args=2,
+    options=(_BUILD,),
+)
+STATE_PUSH = Command(
+    words="state push",
+    summary="Push a Terraform state file to a workspace.",
+    usage="<workspace> <file>",
+    run=_push,
+    min_args=2,
+    max_args=2,
+    options=(
+        _BUILD,
+        Option("no_build", "no-build", kind="bool", default=False, short="n", help="Only store it; start no build."),
+    ),
+)

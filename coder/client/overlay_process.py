@@ -1,0 +1,192 @@
+"""A process that keeps a person's overlay warm: one mesh node a deployment, a tunnel for each agent in use.
+
+Commands ask it for streams (shared_link.py). It is forked by the command server and ends with it. A tunnel stays for
+some idle minutes, so that the next command finds its direct path known. Whether a person may enter is asked twice: by
+each command of the server, and by the server of every tunnel, which it closes when a right is lost; then the streams
+through it are cut.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.base.secret import Secret
+from coder.client.link import WorkspaceLink, describe_path, explain_link, join_agent, open_overlay_node
+from coder.client.overlay_wire import is_own, receive_frame, send_frame, token_digest
+from coder.mesh.description import PingResult
+from coder.net.policy import DialPolicy
+from coder.net.splice import splice
+
+IDLE_SECONDS = 600.0
+"How long a tunnel nobody uses is kept; also how long the node is after its last tunnel."
+_log = get_logger("overlay")
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A node or a tunnel with those who use it."""
+
+    ready: trio.Event = field(default_factory=trio.Event)
+    value: Any = None
+    error: Exception | None = None
+    users: set[trio.CancelScope] = field(default_factory=set)
+    changed: trio.Event = field(default_factory=trio.Event)
+
+    async def wait_unused(self) -> None:
+        """Returns when nobody used it for the idle time."""
+        while True:
+            changed = self.changed
+            with trio.move_on_after(IDLE_SECONDS):
+                await changed.wait()
+                continue
+            if not self.users:
+                return
+
+    def touch(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
+
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[Any]:
+        """The value, for as long as it lives. Raises what kept it from being made."""
+        with trio.CancelScope() as scope:
+            self.users.add(scope)
+            self.touch()
+            try:
+                await self.ready.wait()
+                if self.error is not None:
+                    raise self.error
+                yield self.value
+            finally:
+                self.users.discard(scope)
+                self.touch()
+
+
+class OverlayProcess:
+    """Serves the person's commands until cancelled."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+        self._kept: dict[tuple[str, ...], _Kept] = {}
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """One request; its failure is its own."""
+        async with stream:
+            if not is_own(stream.socket):
+                return
+            try:
+                await self._answer(stream, await receive_frame(stream))
+            except CoderError as error:
+                await _refuse(stream, error)
+            except (OSError, ValueError, KeyError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                _log.debug("a request for the overlay failed", error=error)
+
+    async def _answer(self, stream: trio.SocketStream, request: dict[str, Any]) -> None:
+        policy, direct, agent = policy_of(request), bool(request["direct"]), str(request["agent"])
+        async with self._tunnel(policy, direct, agent) as link:
+            await link.wait_reachable()
+            match request["verb"]:
+                case "reach":
+                    await send_frame(stream, {"regions": link.regions})
+                case "ping":
+                    await send_frame(stream, {"ping": asdict(await link.ping())})
+                case "explain":
+                    last = PingResult(**request["last"]) if request["last"] else None
+                    transports = [asdict(verdict) for verdict in explain_link(link, last)]
+                    await send_frame(stream, {"transports": transports, "path": describe_path(link, last)})
+                case "connect":
+                    remote = await link.connect(int(request["port"]))
+                    async with remote:
+                        await send_frame(stream, {})
+                        await splice(stream, remote)
+
+    @asynccontextmanager
+    async def _tunnel(self, policy: DialPolicy, direct: bool, agent: str) -> AsyncIterator[WorkspaceLink]:
+        token = policy.token.reveal() if policy.token else ""
+        place = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
+        node = self._keep(place, lambda kept: self._hold(kept, place, open_overlay_node(policy, agent, direct=direct)))
+        name = (*place, agent)
+        tunnel = self._keep(name, lambda kept: self._join(kept, name, node, agent))
+        async with tunnel.used() as link:
+            yield link
+
+    def _keep(self, name: tuple[str, ...], begin: Any) -> _Kept:
+        found = self._kept.get(name)
+        if found is None:
+            found = self._kept[name] = _Kept()
+            self._nursery.start_soon(begin, found)
+        return found
+
+    async def _join(self, kept: _Kept, name: tuple[str, ...], node: _Kept, agent: str) -> None:
+        async def join() -> None:
+            async with node.used() as overlay:
+                await self._hold(kept, name, join_agent(overlay, agent, ends_when_refused=True))
+
+        try:
+            await join()
+        except Exception as error:
+            self._fail(kept, name, error)
+        if not kept.ready.is_set():
+            self._fail(kept, name, CoderError("overlay", "the mesh node ended"))
+
+    async def _hold(self, kept: _Kept, name: tuple[str, ...], manager: Any) -> None:
+        """Opens it and keeps it until it breaks or nobody wants it; then whoever uses it is cut."""
+        try:
+            async with manager as kept.value:
+                kept.ready.set()
+                await kept.wait_unused()
+                self._kept.pop(name, None)  # who comes now has another made
+        except Exception as error:
+            self._fail(kept, name, error)
+        finally:
+            if self._kept.get(name) is kept:
+                del self._kept[name]
+            for scope in list(kept.users):
+                if kept.error is None or kept.value is not None:
+                    scope.cancel()
+
+    def _fail(self, kept: _Kept, name: tuple[str, ...], error: Exception) -> None:
+        found = error
+        while isinstance(found, ExceptionGroup):
+            found = found.exceptions[0]
+        kept.error = found if isinstance(found, CoderError) else CoderError("overlay", "the shared overlay failed")
+        kept.ready.set()
+        if self._kept.get(name) is kept:
+            del self._kept[name]
+        _log.debug("a shared tunnel ended", error=found)
+
+
+def policy_of(request: dict[str, Any]) -> DialPolicy:
+    """The policy that the person's configuration directory gives. Raises CoderError when it is another one."""
+    directory = Path(request["directory"])
+    url, token = ((directory / name).read_text(encoding="utf-8").strip() for name in ("url", "session"))
+    if token_digest(token) != request["token"] or url.rstrip("/") != request["url"]:
+        raise CoderError("overlay", "that session is not the one of the configuration directory")
+    return DialPolicy(url=request["url"], token=Secret(token), proxies=dict(request["proxies"]))
+
+
+async def _refuse(stream: trio.SocketStream, error: CoderError) -> None:
+    try:
+        await send_frame(stream, {"error": [error.code, error.message, error.hint]})
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
+
+
+async def serve_overlay(listening: socket.socket, parent: int) -> None:
+    """Until `parent`, a descriptor of the command server's, is closed."""
+    listening.setblocking(False)
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
+    async with trio.open_nursery() as nursery:
+        process = OverlayProcess(nursery)
+        nursery.start_soon(trio.serve_listeners, process.serve, [listener])
+        await trio.lowlevel.wait_readable(parent)
+        nursery.cancel_scope.cancel()

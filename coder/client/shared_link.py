@@ -1,0 +1,140 @@
+"""A link to an agent on the overlay that another process of the person keeps warm (overlay_process.py)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.client.overlay_wire import is_own, receive_frame, send_frame, token_digest
+from coder.mesh.description import PingResult
+from coder.net.policy import DialPolicy
+
+if TYPE_CHECKING:
+    from coder.client.link import WorkspaceLink
+    from coder.client.ready import Preparation, ReadyAgent
+    from coder.tailnet.verdicts import Verdict
+
+_place: Path | None = None
+
+
+def offer(place: Path) -> None:
+    """A command server tells its children where their overlay is."""
+    global _place
+    _place = place
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLink:
+    """What of WorkspaceLink works across processes."""
+
+    request: dict[str, Any]
+    regions: dict[int, str] = field(default_factory=dict)
+
+    async def wait_reachable(self, timeout: float = 0.0) -> None:
+        """It is: that is asked before a link is given."""
+
+    async def connect(self, port: int) -> trio.SocketStream:
+        """A TCP stream to a port of the agent. Raises CoderError."""
+        stream, _ = await _ask({**self.request, "verb": "connect", "port": port})
+        return stream
+
+    async def ping(self) -> PingResult:
+        """Raises CoderError when it is lost."""
+        stream, answer = await _ask({**self.request, "verb": "ping"})
+        await trio.aclose_forcefully(stream)
+        return PingResult(**answer["ping"])
+
+    async def explain(self, last: PingResult | None) -> tuple[list[Verdict], dict[str, Any]]:
+        """What `explain_link` and `describe_path` say there."""
+        from coder.tailnet.verdicts import Verdict
+
+        stream, answer = await _ask({**self.request, "verb": "explain", "last": asdict(last) if last else None})
+        await trio.aclose_forcefully(stream)
+        return [Verdict(**verdict) for verdict in answer["transports"]], answer["path"]
+
+
+@asynccontextmanager
+async def open_link_for_command(
+    policy: DialPolicy, directory: Path, prepare: Preparation, target: ReadyAgent, *, direct: bool, is_own: bool = False
+) -> AsyncIterator[SharedLink | WorkspaceLink]:
+    """A link to the agent of `target`: on the shared overlay if there is one, of its own otherwise or if `is_own`."""
+    from coder.client.link import open_link
+
+    agent = target.agent["id"]
+    if not is_own:
+        shared = await open_shared_link(
+            policy, directory, agent, direct=direct, may_enter=lambda: prepare.may_enter(target)
+        )
+        if shared is not None:
+            yield shared
+            return
+    async with open_link(policy, agent, direct=direct) as link:
+        yield link
+
+
+async def open_shared_link(
+    policy: DialPolicy, directory: Path, agent_id: str, *, direct: bool, may_enter: Callable[[], Awaitable[bool]]
+) -> SharedLink | None:
+    """The link once the agent answers, if there is a shared overlay that may be used; None: open one of your own.
+
+    `may_enter` asks the server; an open tunnel is no permission. What was given to this command alone (a token,
+    headers, a proxy's password) is never lent to a process that outlives it.
+    """
+    if _place is None or policy.token is None or not _is_lendable(policy):
+        return None
+    request = {
+        "directory": str(directory.absolute()), "url": policy.url, "token": token_digest(policy.token.reveal()),
+        "proxies": dict(policy.proxies), "direct": direct, "agent": agent_id,
+    }  # fmt: skip
+    regions: dict[int, str] = {}
+    is_allowed = is_open = False
+
+    async def ask_server() -> None:
+        nonlocal is_allowed
+        is_allowed = await may_enter()
+
+    async def ask_overlay() -> None:
+        nonlocal is_open
+        try:
+            stream, answer = await _ask({**request, "verb": "reach"})
+        except (CoderError, OSError, trio.BrokenResourceError, ValueError, KeyError):
+            return  # whatever is wrong shows again, with its own words, on the way of our own
+        await trio.aclose_forcefully(stream)
+        regions.update({int(number): name for number, name in answer["regions"].items()})
+        is_open = True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask_overlay)
+        await ask_server()
+        if not is_allowed:
+            nursery.cancel_scope.cancel()
+    return SharedLink(request, regions) if is_allowed and is_open else None
+
+
+def _is_lendable(policy: DialPolicy) -> bool:
+    """Only what the configuration directory and the machine say, nothing of this one command."""
+    files = policy.ca_file or policy.client_cert or policy.client_key
+    return not (policy.headers or files or any("@" in value for value in policy.proxies.values()))
+
+
+async def _ask(request: dict[str, Any]) -> tuple[trio.SocketStream, dict[str, Any]]:
+    connection = trio.socket.socket(trio.socket.AF_UNIX)
+    try:
+        await connection.connect(str(_place))
+        if not is_own(connection):
+            raise CoderError("overlay", "the shared overlay is somebody else's")
+        stream = trio.SocketStream(connection)
+        await send_frame(stream, request)
+        answer = await receive_frame(stream)
+        if "error" in answer:
+            raise CoderError(*answer["error"])
+    except BaseException:
+        connection.close()
+        raise
+    return stream, answer

@@ -1,0 +1,102 @@
+"""What the door of applications asks of the process it stands in: who may come in, and what is noted of it.
+
+The server answers from its database (`local_authorizer.py`); a workspace proxy asks its server
+(`coder/wsproxy/authorizer.py`). The door itself knows neither.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.apps.app_tickets import Ticket
+from coder.coderd.services.apps.app_visitor import Visitor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import trio
+
+    from coder.coderd.apps.upstream import AppPool
+    from coder.coderd.config.settings import ServerConfig
+    from coder.domain.apps.app_addresses import AppRequest
+
+
+@dataclass(frozen=True, slots=True)
+class AppProxySettings:
+    """What the door goes by."""
+
+    dashboard_url: str
+    "Where people sign in and pages lead back to, without a slash at the end."
+    own_url: str
+    "Where this process is reached itself; another address than the dashboard's at a proxy."
+    wildcard: str = ""
+    disable_path_apps: bool = False
+    secure_cookie: bool = False
+    samesite: str = "lax"
+    session_duration: timedelta = timedelta(hours=24)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether people sign in elsewhere than under this address."""
+        return self.dashboard_url != self.own_url
+
+    @classmethod
+    def of(cls, config: ServerConfig, *, dashboard_url: str, own_url: str) -> AppProxySettings:
+        return cls(
+            dashboard_url=dashboard_url,
+            own_url=own_url,
+            wildcard=config.wildcard_access_url,
+            disable_path_apps=config.disable_path_apps,
+            secure_cookie=config.secure_auth_cookie,
+            samesite=config.samesite_auth_cookie,
+            session_duration=config.session_duration,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AppAdmission:
+    """Somebody was let in."""
+
+    ticket: Ticket
+    token: str
+    "The ticket as it is signed."
+    expires_at: datetime
+
+
+class AppAuthorizer(Protocol):
+    """Decides and remembers for the door."""
+
+    @property
+    def settings(self) -> AppProxySettings: ...
+    @property
+    def pool(self) -> AppPool: ...
+    @property
+    def stopping(self) -> trio.Event: ...
+
+    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+        """The first valid ticket for just this application among what a client shows."""
+        ...
+
+    async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
+        """Lets somebody in. Raises AppRefusedError."""
+        ...
+
+    async def unseal(self, sealed: str) -> str:
+        """The API key a visitor brings from signing in. Raises TokenRefused."""
+        ...
+
+    async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
+        """Whether what a ticket was given for is still there. Raises AppRefusedError."""
+        ...
+
+    async def cors_of(self, request: AppRequest) -> str:
+        """What a workspace's template says about pages of other origins."""
+        ...
+
+    def stay(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
+        """Counts a visit for as long as it lasts; its scope is cancelled when the visitor may stay no longer."""
+        ...

@@ -1,0 +1,82 @@
+"""The server's own answers to its door of applications: from the database, by the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from coder.coderd.apps.authorizer import AppAdmission, AppProxySettings
+from coder.coderd.apps.upstream import AppPool
+from coder.coderd.services.access.authentication import Caller, authenticate
+from coder.coderd.services.apps import app_access, app_tokens
+from coder.coderd.services.apps.app_access import AppContext, HiddenAtError, RefusedAtError
+from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_usage import AppUsage
+from coder.coderd.services.foundation.errors import Unauthenticated
+
+if TYPE_CHECKING:
+    import trio
+
+    from coder.coderd.services.access.credentials import Credentials
+    from coder.coderd.services.apps.app_tickets import Ticket
+    from coder.coderd.services.apps.app_visitor import Visitor
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.apps.app_addresses import AppRequest
+
+
+class LocalAppAuthorizer:
+    """See `authorizer.AppAuthorizer`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.settings = AppProxySettings.of(ctx.config, dashboard_url=ctx.access_url, own_url=ctx.access_url)
+        self.stopping = ctx.stopping
+        self.pool: AppPool = ctx.part(AppPool)
+        self._usage: AppUsage = ctx.part(AppUsage)
+        self._open: OpenVisits = ctx.part(OpenVisits)
+
+    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+        return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
+
+    async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
+        caller = await self._caller(shown)
+        subject = caller.subject if caller else None
+        try:
+            ticket, view_context = await app_access.open_app(self._ctx, request, subject)
+        except (RefusedAtError, HiddenAtError) as error:
+            if caller is not None:
+                status = 404 if error.reason == "not_found" else 502
+                await self._log_visit(error.view_context, caller, shown, user_agent, status)
+            raise
+        await self._log_visit(view_context, caller, shown, user_agent, 200)
+        token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
+        return AppAdmission(ticket, token, expires_at)
+
+    async def _caller(self, shown: Credentials) -> Caller | None:
+        if not shown.token:
+            return None
+        try:
+            return await authenticate(self._ctx, shown)
+        except Unauthenticated:
+            return None
+
+    async def _log_visit(
+        self, view_context: AppContext, caller: Caller | None, shown: Credentials, user_agent: str, status: int
+    ) -> None:
+        user_id = caller.user.id if caller else None
+        await self._usage.log_visit(view_context, user_id, shown.remote_ip, user_agent, status)
+
+    async def unseal(self, sealed: str) -> str:
+        return await app_tokens.open_key_untrusted(self._ctx, sealed)
+
+    async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
+        await app_access.look_again(self._ctx, ticket)
+
+    async def cors_of(self, request: AppRequest) -> str:
+        return await app_access.cors_of(self._ctx, request)
+
+    @contextmanager
+    def stay(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
+        with self._usage.counted(ticket), self._open.in_app(visitor, ticket) as scope:
+            yield scope

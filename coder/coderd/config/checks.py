@@ -1,0 +1,90 @@
+"""What the values of single options do not tell: settings that contradict each other or cannot be used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coder.base.errors import CoderError
+from coder.domain.apps.app_addresses import explain_wildcard
+from coder.domain.foundation.endpoints import read_endpoint
+
+if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
+
+CLIENT_AUTH = ("none", "request", "require-any", "verify-if-given", "require-and-verify")
+"""Upstream's words. A certificate that is shown is always verified: accepting any would only look like a check."""
+
+
+def check_config(config: ServerConfig) -> None:
+    """What the values of single options do not tell. Raises CoderError `bad_option`."""
+    if config.tls_enable and (not config.tls_cert_file or len(config.tls_cert_file) != len(config.tls_key_file)):
+        raise CoderError(
+            "bad_option",
+            "TLS is on but --tls-cert-file and --tls-key-file do not pair up",
+            "Give one key file for each certificate file.",
+        )
+    if config.tls_client_auth not in CLIENT_AUTH:
+        raise CoderError("bad_option", f"--tls-client-auth must be one of {', '.join(CLIENT_AUTH)}")
+    if config.tls_enable and config.tls_client_auth not in {"none", "request"} and not config.tls_client_ca_file:
+        raise CoderError(
+            "bad_option",
+            f"--tls-client-auth={config.tls_client_auth} has nothing to check certificates against",
+            "Give the authority of the clients by --tls-client-ca-file.",
+        )
+    if config.oauth2_github_client_id and config.oauth2_github_allow_everyone == bool(
+        config.oauth2_github_allowed_orgs
+    ):
+        raise CoderError(
+            "bad_option",
+            "GitHub login needs to know who may come in",
+            "Give either --oauth2-github-allowed-orgs or --oauth2-github-allow-everyone.",
+        )
+    if not config.http_address and not config.tls_enable:
+        raise CoderError(
+            "bad_option", "nothing to listen on", "Give --http-address, or --tls-enable with --tls-address."
+        )
+    if config.access_url and not config.access_url.startswith(("http://", "https://")):
+        raise CoderError(
+            "bad_option",
+            f"--access-url: {config.access_url!r} is not a URL",
+            "Write it with http:// or https:// in front.",
+        )
+    wrong = explain_wildcard(config.wildcard_access_url)
+    if wrong:
+        raise CoderError(
+            "bad_option",
+            f"--wildcard-access-url: {config.wildcard_access_url!r} cannot be used: {wrong}",
+            "Write it like *.apps.example.com, and let DNS lead every name below it here.",
+        )
+    if config.wireguard_endpoint:
+        check_wireguard_endpoint(config.wireguard_endpoint)
+    idle = idle_connections(config.postgres_conn_max_idle)
+    if idle is not None and idle > config.postgres_conn_max_open:
+        raise CoderError(
+            "bad_option",
+            f"--postgres-conn-max-idle={idle} is more than --postgres-conn-max-open={config.postgres_conn_max_open}",
+            "What is kept idle is open as well.",
+        )
+    if config.samesite_auth_cookie not in {"lax", "none"}:
+        raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
+
+
+def idle_connections(text: str) -> int | None:
+    """None for `auto`. Raises CoderError `bad_option`."""
+    if text == "auto":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise CoderError("bad_option", f'--postgres-conn-max-idle: {text!r} is neither a number nor "auto"')
+    return int(text)
+
+
+def check_wireguard_endpoint(text: str) -> None:
+    """Raises CoderError `bad_option`. A client is told it once, beside a private key that is shown once."""
+    try:
+        read_endpoint(text)
+    except ValueError as error:
+        raise CoderError(
+            "bad_option",
+            f"WireGuard clients cannot be told to connect to {text!r}: {error}",
+            "Give --wireguard-endpoint as host:port, such as vpn.example.com:51820 or [2001:db8::1]:51820.",
+        ) from None

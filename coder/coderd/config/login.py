@@ -1,0 +1,58 @@
+"""Settings: sessions, GitHub, SCIM, external logins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from coder.base.secret import Secret
+from coder.coderd.config.groups import GENERAL, GITHUB, HTTP
+from coder.coderd.config.setting import concern, setting
+
+
+# fmt: off
+@concern(HTTP)
+@dataclass(frozen=True, kw_only=True)
+class SessionConfig:
+    """How long sessions and tokens last."""
+
+    disable_password_auth: bool = setting(False, "Disable Password Authentication", "Refuse password logins (owners excepted).", yaml="disablePasswordAuth", path="disable_password_auth?")
+    disable_session_expiry_refresh: bool = setting(False, "Disable Session Expiry Refresh", "Sessions end after their lifetime even when used.", yaml="disableSessionExpiryRefresh", path="session_lifetime.disable_expiry_refresh?")
+    session_duration: timedelta = setting(timedelta(hours=24), "Session Duration", "Lifetime of a browser session.", yaml="sessionDuration", path="session_lifetime.default_duration")
+    max_token_lifetime: timedelta = setting(timedelta(hours=876600), "Max Token Lifetime", "Longest lifetime of an API token.", yaml="maxTokenLifetime", path="session_lifetime.max_token_lifetime")
+    max_admin_token_lifetime: timedelta = setting(timedelta(days=7), "Maximum Admin Token Lifetime", "Longest lifetime of an owner's API token.", yaml="maxAdminTokenLifetime", path="session_lifetime.max_admin_token_lifetime")
+    default_token_lifetime: timedelta = setting(timedelta(days=7), "Default Token Lifetime", "Lifetime of an API token when none is asked for.", group=GENERAL, yaml="defaultTokenLifetime", path="session_lifetime.default_token_lifetime")
+    default_oauth_refresh_lifetime: timedelta = setting(timedelta(hours=720), "Default OAuth Refresh Lifetime", "Lifetime of OAuth2 refresh tokens.", group=GENERAL, yaml="defaultOAuthRefreshLifetime", path="session_lifetime.refresh_default_duration")
+
+
+@concern(GITHUB)
+@dataclass(frozen=True, kw_only=True)
+class GithubConfig:
+    """Signing in with GitHub."""
+
+    oauth2_github_client_id: str = setting("", "OAuth2 GitHub Client ID", "Client id of the GitHub application.", yaml="clientID", path="oauth2.github.client_id")
+    oauth2_github_client_secret: Secret = setting(Secret(""), "OAuth2 GitHub Client Secret", "Client secret of the GitHub application.", path="oauth2.github.client_secret")
+    oauth2_github_device_flow: bool = setting(False, "OAuth2 GitHub Device Flow", "Log in by device flow.", yaml="deviceFlow", path="oauth2.github.device_flow", shown="false")
+    oauth2_github_default_provider_enable: bool = setting(True, "OAuth2 GitHub Default Provider Enable", "Without effect: there is no default application to offer.", yaml="defaultProviderEnable", path="oauth2.github.default_provider_enable")
+    oauth2_github_allowed_orgs: tuple[str, ...] = setting((), "OAuth2 GitHub Allowed Orgs", "Organizations whose members may log in.", yaml="allowedOrgs", path="oauth2.github.allowed_orgs")
+    oauth2_github_allowed_teams: tuple[str, ...] = setting((), "OAuth2 GitHub Allowed Teams", "Teams (org/team) whose members may log in.", yaml="allowedTeams", path="oauth2.github.allowed_teams")
+    oauth2_github_allow_signups: bool = setting(False, "OAuth2 GitHub Allow Signups", "Let new users sign up.", yaml="allowSignups", path="oauth2.github.allow_signups")
+    oauth2_github_allow_everyone: bool = setting(False, "OAuth2 GitHub Allow Everyone", "Let every GitHub user log in.", yaml="allowEveryone", path="oauth2.github.allow_everyone")
+    oauth2_github_enterprise_base_url: str = setting("", "OAuth2 GitHub Enterprise Base URL", "GitHub Enterprise's URL.", yaml="enterpriseBaseURL", path="oauth2.github.enterprise_base_url")
+
+
+@concern(GENERAL)
+@dataclass(frozen=True, kw_only=True)
+class ExternalAuthConfig:
+    """Logins at other services that workspaces need."""
+
+    external_auth_github_default_provider_enable: bool = setting(True, "External Auth GitHub Default Provider Enable", "Without effect: there is no default application.", yaml="externalAuthGithubDefaultProviderEnable", path="external_auth_github_default_provider_enable?")
+
+
+@concern(GENERAL)
+@dataclass(frozen=True, kw_only=True)
+class ScimConfig:
+    """Users by SCIM."""
+
+    scim_auth_header: Secret = setting(Secret(""), "SCIM API Key", "Key of the SCIM API.", enterprise=True)
+    scim_use_legacy: bool = setting(True, "SCIM Use Legacy", "Only true: there is one SCIM API, which answers as the legacy one does.", yaml="scimUseLegacy", path="scim_use_legacy", enterprise=True)

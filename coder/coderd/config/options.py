@@ -1,0 +1,92 @@
+"""The option table of `coder server`, made from the settings' own declarations.
+
+Beside them stand the former names of settings, and where settings are read from. Names, kinds and defaults are
+upstream v2.34's; options of parts that are left out (AI gateway, chats, template builder) are left out with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coder.coderd.config.groups import CONFIG, EMAIL, GENERAL, NETWORKING, NOTIFICATIONS, TELEMETRY
+from coder.coderd.config.introspection import (
+    HealthConfig,
+    LoggingConfig,
+    PprofConfig,
+    PrometheusConfig,
+    TracingConfig,
+    UsageConfig,
+)
+from coder.coderd.config.login import ExternalAuthConfig, GithubConfig, ScimConfig, SessionConfig
+from coder.coderd.config.networking import AddressConfig, CookieConfig, HttpConfig, TlsConfig
+from coder.coderd.config.notifications import EmailConfig, NotificationConfig
+from coder.coderd.config.oidc import OidcConfig
+from coder.coderd.config.overlay import DerpConfig, WireguardConfig
+from coder.coderd.config.provisioning import PrebuildConfig, ProvisionerConfig
+from coder.coderd.config.setting import ServerOption, concern, options_of, setting
+from coder.coderd.config.site import ClientConfig, SiteConfig
+from coder.coderd.config.storage import PostgresConfig, RetentionConfig
+from coder.coderd.config.workspaces import QuietHoursConfig, WorkspaceConfig
+
+CONCERNS = (
+    AddressConfig, CookieConfig, HttpConfig, TlsConfig, DerpConfig, WireguardConfig,
+    HealthConfig, LoggingConfig, PrometheusConfig, TracingConfig, PprofConfig, UsageConfig,
+    SessionConfig, GithubConfig, OidcConfig, ExternalAuthConfig, ScimConfig,
+    ProvisionerConfig, PrebuildConfig, RetentionConfig, QuietHoursConfig, ClientConfig,
+    NotificationConfig, EmailConfig, PostgresConfig, WorkspaceConfig, SiteConfig,
+)  # fmt: skip
+"""One frozen dataclass a concern, in the order of the help; `ServerConfig` is all of them."""
+
+
+# fmt: off
+@concern(GENERAL)
+@dataclass(frozen=True, kw_only=True)
+class _Sources:
+    """Where settings come from and go to, and former names: options without an attribute of `ServerConfig`."""
+
+    config: str = setting("", "Config Path", "YAML file with settings.", env="CODER_CONFIG_PATH", group=CONFIG, short="c")
+    write_config: bool = setting(False, "Write Config", "Print the settings as YAML and exit.", group=CONFIG, proxies=True)
+    external_auth_providers: Any = setting("", "External Auth Providers", "Logins at other services that workspaces need, as a JSON list; CODER_EXTERNAL_AUTH_0_ID and its kin come first.", yaml="externalAuthProviders", hidden=True)
+    address: str = setting("", "Address", "Deprecated: http-address or tls-address.", group=NETWORKING, path="address", short="a", hidden=True, proxies=True, instead=("http-address", "tls-address"))
+    telemetry_enable: bool = setting(False, "Telemetry (backwards compatibility)", "Deprecated: telemetry.", env="CODER_TELEMETRY", group=TELEMETRY, hidden=True, instead=("telemetry",))
+# fmt: on
+
+
+_NO_VARIABLE = {"write_config", "external_auth_providers"}
+
+
+def _former_email(option: ServerOption) -> ServerOption:
+    """Mail settings stood below the notifications once."""
+    below = replace(EMAIL, parent=NOTIFICATIONS)
+    inner = option.group_of or EMAIL
+    whole = below if inner is EMAIL else replace(inner, parent=below)
+    return replace(
+        option,
+        name=f"notifications_{option.name}",
+        flag=f"notifications-{option.flag}",
+        env=option.env.replace("CODER_", "CODER_NOTIFICATIONS_", 1),
+        yaml=f"{NOTIFICATIONS.yaml}.{option.yaml}" if option.yaml else "",
+        help=f"Deprecated: {option.flag}.",
+        group=" / ".join(part.name for part in whole.chain()),
+        title=f"Notifications: {option.title}",
+        group_of=whole,
+        instead=(option.flag,),
+        shown_default="",
+        path="",
+    )
+
+
+OPTIONS: tuple[ServerOption, ...] = (
+    *options_of(*CONCERNS),
+    *(_former_email(option) for option in options_of(EmailConfig)),
+    *(replace(option, env="") if option.name in _NO_VARIABLE else option for option in options_of(_Sources)),
+)
+"""In the order of `coder server --help`."""
+
+FORMER = {
+    "address": "http_address",
+    "telemetry_enable": "telemetry",
+    **{f"notifications_{option.name}": option.name for option in options_of(EmailConfig)},
+}
+"""Deprecated names of settings; what is given under one of them counts, as upstream has it."""

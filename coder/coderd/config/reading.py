@@ -1,0 +1,40 @@
+"""The server's settings read from defaults, file, environment and flags, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Inputs, Resolved, resolve
+from coder.base.errors import CoderError
+from coder.coderd.config.checks import check_config
+from coder.coderd.config.options import OPTIONS
+from coder.coderd.config.refused import check_refused
+from coder.coderd.config.settings import ATTRIBUTES, WRAPS, ServerConfig, effective_name, struct_value
+from coder.domain.login.external_providers import ProviderProblem, read_providers
+
+
+def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
+    """Reads all options. Raises CoderError `bad_option`."""
+    resolved = resolve(OPTIONS, inputs)
+    values: dict[str, Any] = {}
+    for name, kind in ATTRIBUTES.items():
+        value = resolved[effective_name(resolved, name)]
+        values[name] = WRAPS[kind](value) if kind in WRAPS else value
+    try:
+        providers = read_providers(inputs.env, struct_value(resolved["external_auth_providers"]))
+    except ProviderProblem as error:
+        raise CoderError("bad_option", str(error), "See CODER_EXTERNAL_AUTH_0_ID and its kin.") from error
+    config = ServerConfig(data_dir=data_dir, resolved=resolved, external_auth_providers=providers, **values)
+    check_config(config)
+    check_refused(config)
+    return _with_redirect(config, resolved)
+
+
+def _with_redirect(config: ServerConfig, resolved: Resolved) -> ServerConfig:
+    """`--tls-redirect-http-to-https` is the former way to ask for a redirect to the access URL, once TLS is on."""
+    given = resolved.sources["tls_redirect_http_to_https"] != "default"
+    if given and config.tls_enable and config.tls_redirect_http_to_https:
+        return replace(config, redirect_to_access_url=True)
+    return config

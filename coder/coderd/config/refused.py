@@ -1,0 +1,42 @@
+"""Settings that are refused: this server does not do what they ask for, and says so instead of starting without it.
+
+A deployment that gives one was counting on it (a certificate shown to a provider, a pool of database logins); going on
+without would look like obeying.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coder.base.errors import CoderError
+from coder.coderd.config.options import OPTIONS
+
+if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
+
+REFUSED = {
+    "dangerous_oidc_email_fallback": "an address alone never opens an account that is linked to another login",
+    "enable_authz_recordings": "checks of permissions are not recorded",
+    "oidc_client_cert_file": "this server proves itself to the provider by a client secret",
+    "oidc_client_key_file": "this server proves itself to the provider by a client secret",
+    "oidc_redirect_allowed_hosts": "people come back to the access URL, or to --oidc-redirect-url",
+    "postgres_auth": "logins with AWS IAM are not spoken; put a password into --postgres-url",
+    "pprof_enable": "profiles are served to owners under /api/v2/debug/pprof, on no address of their own",
+    "prometheus_collect_db_metrics": "queries are not timed one by one; --trace shows them",
+    "prometheus_aggregate_agent_stats_by": "statistics of agents keep all their labels; sum them up in the query",
+    "scim_use_legacy": "there is one SCIM API, which answers as the legacy one does",
+    "tls_client_cert_file": "this server shows no certificate to services it calls",
+    "tls_client_key_file": "this server shows no certificate to services it calls",
+    "trace_datadog": "it is about the runtime of another language; --trace sends traces",
+    "update_check": "there is no list of releases to look at",
+    "wg_tunnel_host": "no public tunnel is opened; give --access-url",
+}
+"""Why, by attribute; anything but the default is refused."""
+
+
+def check_refused(config: ServerConfig) -> None:
+    """Raises CoderError `bad_option` for the first."""
+    for option in OPTIONS:
+        reason = REFUSED.get(option.name)
+        if reason is not None and getattr(config, option.name) != option.default:
+            raise CoderError("bad_option", f"--{option.flag} is not supported: {reason}", f"Leave {option.env} unset.")

@@ -1,0 +1,185 @@
+"""How a setting is declared: a field of a dataclass that says everything about itself, once.
+
+    @concern(TLS)
+    @dataclass(frozen=True, kw_only=True)
+    class TlsConfig:
+        tls_enable: bool = setting(False, "TLS Enable", "Listen with TLS.", yaml="enable", path="tls.enable")
+
+The flag is the attribute's name with dashes, the environment variable `CODER_` and that in capitals, the kind of value
+the annotation; `options_of` makes the option table from the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import Field, dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from coder.base.config import Kind, Option
+from coder.base.duration import format_duration
+from coder.base.secret import Secret
+
+_KINDS: dict[str, Kind] = {
+    "str": "string",
+    "Secret": "string",
+    "Path": "string",
+    "int": "int",
+    "bool": "bool",
+    "timedelta": "duration",
+    "tuple[str, ...]": "string-array",
+    "Any": "struct",
+}
+_GROUP = "__setting_group__"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A heading of the help and a level of the YAML file."""
+
+    name: str
+    yaml: str = ""
+    description: str = ""
+    parent: Group | None = None
+
+    def chain(self) -> Iterator[Group]:
+        """From the outermost to this one."""
+        if self.parent is not None:
+            yield from self.parent.chain()
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOption(Option):
+    """A setting of the server as an option: what `base.config` needs, and what the API shows beside it."""
+
+    title: str = ""
+    group_of: Group | None = None
+    annotations: tuple[tuple[str, str], ...] = ()
+    instead: tuple[str, ...] = ()
+    "Flags that replace this deprecated one."
+    enum: bool = False
+    "The API shows its choices beside the value."
+    shown_default: str = ""
+    path: str = ""
+    "Dotted place in the tree of `GET /deployment/config`; `?` at the end leaves an empty value out."
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    title: str
+    help: str
+    env: str
+    group: Group | None
+    yaml: str
+    path: str
+    short: str
+    hidden: bool
+    secret: bool
+    annotations: tuple[tuple[str, str], ...]
+    instead: tuple[str, ...]
+    choices: tuple[str, ...]
+    enum: bool
+    shown: str | None
+
+
+def setting(
+    default: Any,
+    title: str,
+    help: str,
+    *,
+    env: str = "",
+    group: Group | None = None,
+    yaml: str = "",
+    path: str = "",
+    short: str = "",
+    hidden: bool = False,
+    secret: bool = False,
+    enterprise: bool = False,
+    proxies: bool = False,
+    instead: tuple[str, ...] = (),
+    choices: tuple[str, ...] = (),
+    enum: tuple[str, ...] = (),
+    shown: str | None = None,
+) -> Any:
+    """A dataclass field with all that is to be known of it. `shown` is the default as the API writes it, where the
+    value alone does not tell; `proxies` says that workspace proxies take it too; `enum` are choices the API shows."""
+    marks = {"enterprise": enterprise, "external_workspace_proxies": proxies}
+    declared = _Declared(
+        title, help, env, group, yaml, path, short, hidden, secret or isinstance(default, Secret),
+        tuple((name, "true") for name, holds in marks.items() if holds), instead, enum or choices, bool(enum), shown,
+    )  # fmt: skip
+    if isinstance(default, Secret):  # not hashable enough for a plain default
+        return field(default_factory=lambda: default, metadata={"setting": declared})
+    return field(default=default, metadata={"setting": declared})
+
+
+def concern(group: Group) -> Callable[[type[T]], type[T]]:
+    """Names the group of a dataclass's settings."""
+
+    def mark(cls: type[T]) -> type[T]:
+        setattr(cls, _GROUP, group)
+        return cls
+
+    return mark
+
+
+def options_of(*classes: type) -> tuple[ServerOption, ...]:
+    """The options declared by these dataclasses, in their order."""
+    return tuple(
+        _option(item, item.metadata["setting"], getattr(cls, _GROUP))
+        for cls in classes
+        for item in fields(cls)
+        if "setting" in item.metadata
+    )
+
+
+def _option(item: Field[Any], declared: _Declared, of_class: Group) -> ServerOption:
+    group = declared.group or of_class
+    kind = _KINDS[str(item.type)]
+    default = item.default if isinstance(item.default, str | int | timedelta | tuple) else _text(item.default)
+    annotations = dict(declared.annotations)
+    if declared.secret:
+        annotations |= {"secret": "true"}
+    if kind == "duration":
+        annotations["format_duration"] = "true"
+    flag = item.name.replace("_", "-")
+    prefix = [part.yaml for part in group.chain() if part.yaml]
+    return ServerOption(
+        name=item.name,
+        flag=flag,
+        env=declared.env or "CODER_" + item.name.upper(),
+        yaml=".".join([*prefix, declared.yaml]) if declared.yaml else "",
+        kind=kind,
+        default=default,
+        help=declared.help,
+        group=" / ".join(part.name for part in group.chain()),
+        short=declared.short,
+        hidden=declared.hidden,
+        secret=declared.secret,
+        choices=declared.choices,
+        title=declared.title,
+        group_of=None if group.name == "General" else group,
+        annotations=tuple(annotations.items()),
+        instead=declared.instead,
+        enum=declared.enum,
+        shown_default=_shown(default) if declared.shown is None else declared.shown,
+        path=declared.path,
+    )
+
+
+def _text(default: Any) -> str:
+    return str(default) if isinstance(default, Path) else ""
+
+
+def _shown(default: Any) -> str:
+    """Go programs show a default only where there is one."""
+    if not default:
+        return ""
+    if isinstance(default, timedelta):
+        return format_duration(default)
+    if isinstance(default, tuple):
+        return ",".join(default)
+    return "true" if default is True else str(default)

@@ -1,0 +1,82 @@
+"""The server's settings: one frozen dataclass a concern, and `ServerConfig`, which is all of them.
+
+`ctx.config.tls_enable` is one attribute away, and a function that needs one concern asks for that: a `ServerConfig` is
+a `TlsConfig`. Attributes are the settings code of this server reads; the option table is made from them (`options`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Resolved
+from coder.base.secret import Secret
+from coder.coderd.config.introspection import (
+    HealthConfig,
+    LoggingConfig,
+    PprofConfig,
+    PrometheusConfig,
+    TracingConfig,
+    UsageConfig,
+)
+from coder.coderd.config.login import ExternalAuthConfig, GithubConfig, ScimConfig, SessionConfig
+from coder.coderd.config.networking import AddressConfig, CookieConfig, HttpConfig, TlsConfig
+from coder.coderd.config.notifications import EmailConfig, NotificationConfig
+from coder.coderd.config.oidc import OidcConfig
+from coder.coderd.config.options import FORMER, OPTIONS
+from coder.coderd.config.overlay import DerpConfig, WireguardConfig
+from coder.coderd.config.provisioning import PrebuildConfig, ProvisionerConfig
+from coder.coderd.config.site import ClientConfig, SiteConfig
+from coder.coderd.config.storage import PostgresConfig, RetentionConfig
+from coder.coderd.config.workspaces import QuietHoursConfig, WorkspaceConfig
+from coder.domain.login.external_providers import ExternalProvider
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerConfig(
+    AddressConfig, CookieConfig, HttpConfig, TlsConfig, DerpConfig, WireguardConfig,
+    HealthConfig, LoggingConfig, PrometheusConfig, TracingConfig, PprofConfig, UsageConfig,
+    SessionConfig, GithubConfig, OidcConfig, ExternalAuthConfig, ScimConfig,
+    ProvisionerConfig, PrebuildConfig, RetentionConfig, QuietHoursConfig, ClientConfig,
+    NotificationConfig, EmailConfig, PostgresConfig, WorkspaceConfig, SiteConfig,
+):  # fmt: skip
+    """Everything `run_server` needs to know. Defaults are those of a bare `coder server`."""
+
+    data_dir: Path = Path("~/.config/coderv2")
+    "Folder of the built-in database and of everything else the server keeps (`--global-config`)."
+    external_auth_providers: tuple[ExternalProvider, ...] = ()
+    "From `CODER_EXTERNAL_AUTH_<n>_…`, `--external-auth-providers` or the YAML file's list of that name."
+    resolved: Resolved | None = None
+    "Every option's value and source; None when the config was built by hand (tests)."
+
+    @property
+    def data_path(self) -> Path:
+        """`data_dir` with `~` expanded."""
+        return self.data_dir.expanduser()
+
+
+ATTRIBUTES = {item.name: str(item.type) for item in fields(ServerConfig) if "setting" in item.metadata}
+SECRETS = frozenset(name for name, kind in ATTRIBUTES.items() if kind == "Secret")
+"""Attributes that are `Secret`."""
+WRAPS = {"Secret": Secret, "Path": Path}
+_FORMER_OF = {name: former for former, name in FORMER.items()}
+
+
+def effective_name(resolved: Resolved, name: str) -> str:
+    """The option whose value counts for a setting: its former name when that was given."""
+    former = _FORMER_OF.get(name)
+    return former if former and resolved.sources[former] != "default" else name
+
+
+def struct_value(text: Any) -> Any:
+    """A struct option's value: JSON text, or what the YAML file held."""
+    return json.loads(text) if isinstance(text, str) and text else text
+
+
+def known_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that `coder server` reads."""
+    names = {option.env for option in OPTIONS}
+    return {name: value for name, value in environ.items() if name in names or name.startswith("CODER_EXTERNAL_AUTH_")}

@@ -1,0 +1,38 @@
+"""Settings: what clients are told, and the site as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from coder.coderd.config.groups import CLIENT, GENERAL
+from coder.coderd.config.setting import concern, setting
+
+
+# fmt: off
+@concern(CLIENT)
+@dataclass(frozen=True, kw_only=True)
+class ClientConfig:
+    """What clients are told."""
+
+    ssh_hostname_prefix: str = setting("coder.", "SSH Host Prefix", "Prefix of host names in SSH configurations.", yaml="sshHostnamePrefix", path="config_ssh.DeploymentName", hidden=True, instead=("workspace-hostname-suffix",))
+    workspace_hostname_suffix: str = setting("coder", "Workspace Hostname Suffix", "Suffix of host names in SSH configurations.", yaml="workspaceHostnameSuffix", path="workspace_hostname_suffix")
+    ssh_config_options: tuple[str, ...] = setting((), "SSH Config Options", "Options written to users' SSH configurations (key=value).", yaml="sshConfigOptions", path="config_ssh.SSHConfigOptions")
+    ssh_keygen_algorithm: str = setting("ed25519", "SSH Keygen Algorithm", "Kind of users' git keys (ed25519, ecdsa, rsa4096).", group=GENERAL, yaml="sshKeygenAlgorithm", path="ssh_keygen_algorithm")
+    web_terminal_renderer: str = setting("canvas", "Web Terminal Renderer", "How the web terminal draws (canvas, webgl, dom).", yaml="webTerminalRenderer", path="web_terminal_renderer", choices=("canvas", "webgl", "dom"))
+    hide_ai_tasks: bool = setting(False, "Hide AI Tasks", "Dashboards that ask leave out their page of tasks.", yaml="hideAITasks", shown="false")
+    cli_upgrade_message: str = setting("", "CLI Upgrade Message", "Shown by clients of another version.", yaml="cliUpgradeMessage", path="cli_upgrade_message?")
+
+
+@concern(GENERAL)
+@dataclass(frozen=True, kw_only=True)
+class SiteConfig:
+    """The site as a whole."""
+
+    experiments: tuple[str, ...] = setting((), "Experiments", "Experiments to turn on.", yaml="experiments", path="experiments?", proxies=True)
+    site_dir: str = setting("", "Site Dir", "Folder of another dashboard to serve.", hidden=True)
+    swagger_enable: bool = setting(False, "Enable swagger endpoint", "Serve the API description at /swagger.", yaml="enableSwagger", path="swagger.enable")
+    terms_of_service_url: str = setting("", "Terms of Service URL", "Shown at login.", yaml="termsOfServiceURL", path="terms_of_service_url?")
+    support_links: Any = setting("", "Support Links", "Links in the dashboard's menu.", yaml="supportLinks", path="support.links")
+    enable_authz_recordings: bool = setting(False, "Enable Authorization Recordings", "Refused: checks of permissions are not recorded.", hidden=True, shown="false")
+    wg_tunnel_host: str = setting("", "Custom wgtunnel Host", "Refused: no public tunnel is opened.", env="WGTUNNEL_HOST", yaml="wgtunnelHost", path="wgtunnel_host?", hidden=True)

@@ -1,0 +1,53 @@
+"""The settings nothing acts on, each with the reason. They are accepted so that a deployment's environment can stay."""
+
+from __future__ import annotations
+
+from coder.base.config import Resolved
+from coder.coderd.config.options import OPTIONS
+
+WITHOUT_EFFECT = {
+    "browser_only": "not done yet",
+    "host_prefix_cookie": "not done yet",
+    "tls_ciphers": "not done yet",
+    "tls_allow_insecure_ciphers": "not done yet",
+    "telemetry": "this server reports to nobody, whatever is asked",
+    "telemetry_enable": "a former name of --telemetry",
+    "telemetry_url": "this server reports to nobody",
+    "cluster_host": "replicas find each other by the database",
+    "pprof_address": "read only together with --pprof-enable, which is refused",
+    "oauth2_github_default_provider_enable": "there is no default application to offer",
+    "external_auth_github_default_provider_enable": "there is no default application to offer",
+    "oidc_repair_links": "links are by issuer and subject from the start, so there is nothing to repair",
+    "provisioner_daemon_poll_interval": "daemons are woken, nobody polls",
+    "provisioner_daemon_poll_jitter": "daemons are woken, nobody polls",
+    "boundary_log_retention": "no boundary logs are kept",
+    "web_terminal_renderer": "told to dashboards that can choose; our own draws in one way",
+    "notifications_lease_count": "messages are leased one by one, so that one that hangs keeps no other waiting",
+    "notifications_store_sync_buffer_size": "results are written at once",
+    "notifications_store_sync_interval": "results are written at once",
+    "hide_ai_tasks": "told to dashboards; this one always offers its tasks",
+}
+"""A test finds a difference for every other setting."""
+HARMLESS = frozenset(
+    {
+        "telemetry",
+        "telemetry_enable",
+        "telemetry_url",
+        "oauth2_github_default_provider_enable",
+        "external_auth_github_default_provider_enable",
+        "web_terminal_renderer",
+    }
+)
+"Settings whose effect would be to do less than we do anyway: nobody is told."
+
+
+def ignored_settings(resolved: Resolved) -> list[str]:
+    """Flags of settings that somebody gave and nothing acts on, so that a server can say so at its start."""
+    return [
+        f"--{option.flag}"
+        for option in OPTIONS
+        if option.name in WITHOUT_EFFECT
+        and option.name not in HARMLESS
+        and resolved.sources[option.name] != "default"
+        and resolved[option.name] != option.default
+    ]

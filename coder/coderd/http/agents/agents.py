@@ -1,0 +1,379 @@
+"""Agents: /api/v2/workspaceagents, for people by session and for agents (`me`) by their token."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
+
+from quart import Blueprint, Response, g, request, websocket
+
+from coder.api.agents import (
+    WorkspaceAgent,
+    WorkspaceAgentListeningPortsResponse,
+    WorkspaceAgentLog,
+    WorkspaceAgentLogSource,
+)
+from coder.api.struct import ApiStruct
+from coder.coderd.http.server.auth import context, credentials, optional_caller, subject
+from coder.coderd.http.server.declarations import EVENTS, TEXT
+from coder.coderd.http.server.json import read_body, reply
+from coder.coderd.http.server.query import Query, path_uuid
+from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
+from coder.coderd.services.agents import agent_containers, agent_http, agents
+from coder.coderd.services.agents.agents import AgentLogLine, AgentPlace, AppReport
+from coder.coderd.services.agents.instance_identity import Clouds, token_of
+from coder.coderd.services.foundation.errors import Invalid, Unauthenticated
+from coder.coderd.services.login import provider_tokens
+from coder.coderd.services.login.provider_tokens import AgentAuth
+from coder.coderd.services.network.derp_map import connection_info
+from coder.coderd.services.network.stream_http import AgentAnswer
+from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
+from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
+from coder.coderd.services.workspaces import subscriptions
+from coder.domain.access.route_scopes import AGENT, OPTIONAL, PUBLIC
+from coder.domain.foundation.search import parse_rfc3339
+
+blueprint = Blueprint("agents", __name__, url_prefix="/api/v2/workspaceagents")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Line(ApiStruct):
+    created_at: str
+    output: str
+    level: str
+
+
+class _Logs(ApiStruct):
+    log_source_id: UUID
+    logs: list[_Line]
+
+
+class _AwsIdentity(ApiStruct):
+    signature: str = ""
+    document: str = ""
+    agent_name: str = ""
+
+
+class _AzureIdentity(ApiStruct):
+    signature: str = ""
+    encoding: str = ""
+    agent_name: str = ""
+
+
+class _GoogleIdentity(ApiStruct):
+    json_web_token: str = ""
+    agent_name: str = ""
+
+
+class _SessionToken(ApiStruct):
+    session_token: str
+
+
+class _Source(ApiStruct):
+    id: UUID
+    display_name: str
+    icon: str
+
+
+class _AppStatus(ApiStruct):
+    app_slug: str
+    state: str
+    message: str
+    uri: str
+
+
+def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Lets only requests with a current agent's token through; `place()` is that agent."""
+
+    @wraps(view)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        g.place = await agents.authenticate_agent(context(), credentials())
+        return await view(*args, **kwargs)
+
+    return guarded
+
+
+def place() -> AgentPlace:
+    found: AgentPlace = g.place
+    return found
+
+
+def _nothing() -> Response:
+    # Upstream encodes "no body" as JSON.
+    return Response(b"", 200, content_type="application/json; charset=utf-8")
+
+
+@route(blueprint, "GET", "/connection", scope=OPTIONAL, answers=dict[str, Any], refuses=(401,))
+async def get_generic_connection() -> Response:
+    """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
+    proxy_token = request.headers.get(TOKEN_HEADER, "")
+    if proxy_token:
+        await authenticate_proxy(context(), proxy_token)
+    elif await optional_caller() is None:
+        raise Unauthenticated("API key or external proxy authentication required, but none provided")
+    return reply(connection_info(context()))
+
+
+@route(blueprint, "PATCH", "/me/logs", scope=AGENT, body=_Logs)
+@by_agent
+async def patch_logs() -> Response:
+    """Stores lines and wakes followers."""
+    body = await read_body(_Logs)
+    now = context().clock.now()
+    lines = [AgentLogLine(parse_rfc3339(line.created_at) or now, line.output, line.level) for line in body.logs]
+    await agents.append_logs(context(), place(), body.log_source_id, lines)
+    return _nothing()
+
+
+@route(blueprint, "POST", "/me/log-source", scope=AGENT, body=_Source, answers=WorkspaceAgentLogSource, status=201)
+@by_agent
+async def post_log_source() -> Response:
+    """Makes a source of logs; giving it again changes nothing."""
+    body = await read_body(_Source)
+    made = await agents.add_log_source(context(), place(), body.id, body.display_name, body.icon)
+    return reply(made, 201)
+
+
+@route(blueprint, "GET", "/me/gitsshkey", scope=AGENT, answers=_SessionToken, refuses=(403, 404))
+@by_agent
+async def get_git_ssh_key() -> Response:
+    """The owner's key pair, private half included: it is used inside their own workspace."""
+    return reply(await agents.get_git_ssh_key(context(), place()))
+
+
+@route(blueprint, "PATCH", "/me/app-status", scope=AGENT, body=_AppStatus)
+@by_agent
+async def patch_app_status() -> Response:
+    body = await read_body(_AppStatus)
+    report = AppReport(body.app_slug, body.state, body.message, body.uri)
+    await agents.report_app_status(context(), place(), report)
+    return _nothing()
+
+
+@route(
+    blueprint,
+    "GET",
+    "/me/external-auth",
+    scope=AGENT,
+    query={"id": str, "listen": str, "match": str},
+    answers=AgentAuth,
+    refuses=(400, 404),
+)
+@by_agent
+async def get_external_auth() -> Response:
+    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one."""
+    match, provider = request.args.get("match", ""), request.args.get("id", "")
+    if bool(match) == bool(provider):
+        raise Invalid("'url' or 'id' must be provided as a query parameter, and only one of them.")
+    return await _external_auth(provider, match)
+
+
+async def _external_auth(ident: str, match: str) -> Response:
+    """The owner's token, or where the owner gets one; with `listen` the answer waits for it."""
+    found = provider_tokens.provider(context(), ident, match)
+    if found is None:
+        raise agents.external_auth_unknown(match)
+    waits = "listen" in request.args
+    agents.require_user_data(place())
+    return reply(await provider_tokens.for_agent(context(), found, place().owner_id, waits=waits))
+
+
+@route(
+    blueprint, "GET", "/me/gitauth", scope=AGENT, query={"listen": str, "url": str}, answers=AgentAuth, refuses=(404,)
+)
+@by_agent
+async def get_git_auth() -> Response:
+    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one."""
+    return await _external_auth("", request.args.get("url", ""))
+
+
+@route(blueprint, "GET", "/me/reinit", scope=AGENT, query={"wait": str}, answers=EVENTS, refuses=(409,))
+@by_agent
+async def get_reinit() -> Response:
+    """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew."""
+    waits = request.args.get("wait", "") in {"1", "t", "T", "true", "TRUE", "True"}
+    return await sse(subscriptions.watch_claim(context(), place().workspace_id, only_prebuilt=waits))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/aws-instance-identity",
+    scope=PUBLIC,
+    body=_AwsIdentity,
+    answers=_SessionToken,
+    refuses=(401, 404),
+)
+async def post_aws_instance_identity() -> Response:
+    """The instance an identity document is about."""
+    body = await read_body(_AwsIdentity)
+    clouds: Clouds = context().part(Clouds)
+    return await _token_of(clouds.aws(body.document, body.signature), body.agent_name)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/azure-instance-identity",
+    scope=PUBLIC,
+    body=_AzureIdentity,
+    answers=_SessionToken,
+    refuses=(401, 404),
+)
+async def post_azure_instance_identity() -> Response:
+    """The machine an attested document is about."""
+    body = await read_body(_AzureIdentity)
+    clouds: Clouds = context().part(Clouds)
+    return await _token_of(await clouds.azure(body.signature), body.agent_name)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/google-instance-identity",
+    scope=PUBLIC,
+    body=_GoogleIdentity,
+    answers=_SessionToken,
+    refuses=(401, 404),
+)
+async def post_google_instance_identity() -> Response:
+    """The instance a token of Compute Engine is about."""
+    body = await read_body(_GoogleIdentity)
+    clouds: Clouds = context().part(Clouds)
+    return await _token_of(await clouds.google(body.json_web_token), body.agent_name)
+
+
+async def _token_of(instance_id: str, agent_name: str) -> Response:
+    return reply(_SessionToken(session_token=await token_of(context(), instance_id, agent_name)))
+
+
+@route(blueprint, "GET", "/<id:agent>", scope="workspace:read", answers=WorkspaceAgent)
+async def get_agent(agent: str) -> Response:
+    return reply(await agents.get_agent(context(), subject(), path_uuid(agent)))
+
+
+@route(blueprint, "GET", "/<id:agent>/connection", scope="workspace:read", answers=dict[str, Any])
+async def get_connection(agent: str) -> Response:
+    """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
+    await agents.load_agent(context(), subject(), path_uuid(agent))
+    return reply(connection_info(context()))
+
+
+@route(
+    blueprint,
+    "GET",
+    ("/<id:agent>/logs", "/<id:agent>/startup-logs"),
+    scope="workspace:read",
+    query={"after": int, "before": int, "follow": str, "format": str},
+    answers=(TEXT, list[WorkspaceAgentLog]),
+    others={426: TEXT},
+)
+async def get_logs(agent: str) -> Response:
+    agent_id = path_uuid(agent)
+    query = Query()
+    after, before = query.positive("after"), query.positive("before")
+    query.check()
+    if "follow" in request.args and request.args["follow"] not in {"false", "0"}:
+        await agents.load_agent(context(), subject(), agent_id)
+        return needs_upgrade()
+    logs = await agents.list_logs(context(), subject(), agent_id, after=after, before=before)
+    if query.text("format") == "text":
+        text = "".join(f"{log.created_at.isoformat()} [{log.level}] {log.output}\n" for log in logs)
+        return Response(text, 200, content_type="text/plain; charset=utf-8")
+    return reply(logs)
+
+
+@route(
+    blueprint, WEBSOCKET, ("/<id:agent>/logs", "/<id:agent>/startup-logs"), scope="workspace:read", query={"after": str}
+)
+async def follow_logs(agent: str) -> None:
+    """Every stored line, then new ones as they come, in lists; ends when a newer build takes over."""
+    text = websocket.args.get("after", "")
+    after = int(text) if text.isascii() and text.isdigit() else 0
+    await over_websocket(subscriptions.follow_logs(context(), subject(), path_uuid(agent), after))
+
+
+@route(blueprint, "GET", "/<id:agent>/watch-metadata", scope="workspace:read", answers=EVENTS)
+async def watch_metadata(agent: str) -> Response:
+    """The whole set at once, then after every report."""
+    return await sse(subscriptions.watch_metadata(context(), subject(), path_uuid(agent)))
+
+
+@route(blueprint, "GET", "/<id:agent>/watch-metadata-ws", scope="workspace:read", others={426: TEXT})
+async def watch_metadata_without_upgrade(agent: str) -> Response:
+    await agents.load_agent(context(), subject(), path_uuid(agent))
+    return needs_upgrade()
+
+
+@route(blueprint, WEBSOCKET, "/<id:agent>/watch-metadata-ws", scope="workspace:read")
+async def watch_metadata_ws(agent: str) -> None:
+    """The whole set at once, then after every report."""
+    await events_over_websocket(subscriptions.watch_metadata(context(), subject(), path_uuid(agent)))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/<id:agent>/listening-ports",
+    scope="workspace:read",
+    answers=WorkspaceAgentListeningPortsResponse,
+    refuses=(502,),
+)
+async def get_listening_ports(agent: str) -> Response:
+    """TCP ports open in the workspace, without the agent's own, well-known non-HTTP ones, and those of apps."""
+    return reply(await agent_http.listening_ports(context(), subject(), path_uuid(agent)))
+
+
+def _as_agent_said(found: AgentAnswer) -> Response:
+    if not found.kind.startswith("application/json"):
+        said = found.body[:4096].decode(errors="replace")
+        return reply({"message": f'unexpected non-JSON response "{found.kind}"', "detail": said}, found.status)
+    return Response(found.body, found.status, content_type="application/json; charset=utf-8")
+
+
+@route(blueprint, "GET", "/<id:agent>/containers/watch", scope="workspace:read", others={426: TEXT})
+async def watch_containers_without_upgrade(agent: str) -> Response:
+    await agent_containers.require_watchable(context(), subject(), path_uuid(agent))
+    return needs_upgrade()
+
+
+@route(blueprint, WEBSOCKET, "/<id:agent>/containers/watch", scope="workspace:read", refuses=(502,))
+async def watch_containers(agent: str) -> None:
+    """Each list the agent sends."""
+    await over_websocket(agent_containers.watch_containers(context(), subject(), path_uuid(agent)))
+
+
+@route(blueprint, "GET", "/<id:agent>/containers", scope="workspace:read", refuses=(502,))
+async def get_containers(agent: str) -> Response:
+    """What the agent answers to `path`, as it is."""
+    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "GET", "/api/v0/containers")
+    return _as_agent_said(found)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/<id:agent>/containers/devcontainers/<id:container>/recreate",
+    scope="workspace:update",
+    refuses=(502,),
+)
+async def recreate_container(agent: str, container: str) -> Response:
+    """What the agent answers to `path`, as it is."""
+    path = f"/api/v0/containers/devcontainers/{path_uuid(container)}/recreate"
+    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "POST", path)
+    return _as_agent_said(found)
+
+
+@route(
+    blueprint, "DELETE", "/<id:agent>/containers/devcontainers/<id:container>", scope="workspace:update", refuses=(502,)
+)
+async def delete_container(agent: str, container: str) -> Response:
+    """What the agent answers to `path`, as it is."""
+    path = f"/api/v0/containers/devcontainers/{path_uuid(container)}"
+    found = await agent_http.pass_through(context(), subject(), path_uuid(agent), "DELETE", path)
+    return _as_agent_said(found)

@@ -1,0 +1,97 @@
+"""The web terminal: /api/v2/workspaceagents/{agent}/pty, a WebSocket whose bytes are the agent's, both ways.
+
+Reached by page address as well as by script, so who may not see the workspace gets the page "not found" instead of
+JSON (recorded).
+"""
+
+from __future__ import annotations
+
+import functools
+from uuid import UUID
+
+from quart import Blueprint, Response, websocket
+
+from coder.coderd.http.server.auth import context, optional_caller, while_signed_in
+from coder.coderd.http.server.declarations import HTML, TEXT
+from coder.coderd.http.server.query import path_uuid
+from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.http.server.streams import needs_upgrade
+from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.access.session_revocation import CLOSE_CODE
+from coder.coderd.services.agents import terminals
+from coder.coderd.services.agents.agents import AgentPlace, load_agent
+from coder.coderd.services.apps import applications
+from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_visitor import Visitor
+from coder.coderd.services.foundation.errors import BadGateway, Forbidden, NotFound
+from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
+
+blueprint = Blueprint("terminals", __name__, url_prefix="/api/v2/workspaceagents")
+
+_NOT_FOUND = (
+    "<!doctype html><html><head><title>404 - Application Not Found</title></head><body>"
+    "<h1>404 - Application Not Found</h1><p>The application or workspace you are trying to access does not exist or "
+    "you do not have permission to access it.</p></body></html>"
+)
+_DIAL_FAILED = 1011
+
+
+def _page() -> Response:
+    return Response(_NOT_FOUND, 404, content_type="text/html; charset=utf-8")
+
+
+async def _may_open(agent_id: UUID) -> AgentPlace | None:
+    caller = await optional_caller()
+    if caller is None:
+        return None
+    try:
+        return await load_agent(context(), caller.subject, agent_id, "ssh")
+    except (NotFound, Forbidden):
+        return None
+
+
+@route(blueprint, "GET", "/<id:agent>/pty", scope="workspace:ssh", asks_itself=True, others={404: HTML, 426: TEXT})
+async def without_upgrade(agent: str) -> Response:
+    place = await _may_open(path_uuid(agent))
+    caller = await optional_caller()
+    # Recorded: a plain request tells nobody but the workspace's owner that there is something.
+    mine = place is not None and caller is not None and place.owner_id == caller.user.id
+    return needs_upgrade() if mine else _page()
+
+
+@route(
+    blueprint,
+    WEBSOCKET,
+    "/<id:agent>/pty",
+    scope="workspace:ssh",
+    asks_itself=True,
+    query={SIGNED_TOKEN_QUERY: str},
+    others={404: HTML},
+)
+async def terminal(agent: str) -> Response | None:
+    """Copies until the terminal ends or the caller is cancelled (the browser went away)."""
+    agent_id = path_uuid(agent)
+    ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
+    holder = await applications.opens_terminal(context(), ticket, agent_id) if ticket else None
+    if holder is not None:
+        return await _attach(agent_id, Visitor(Credentials(), holder))
+    who = await optional_caller()
+    if who is None or await _may_open(agent_id) is None:
+        return _page()
+    return await while_signed_in(who, functools.partial(_attach, agent_id, Visitor(who.credentials, who.user.id)))
+
+
+async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
+    spec = terminals.read_wish(websocket.args)
+    visits: OpenVisits = context().part(OpenVisits)
+    await websocket.accept()
+    with visits.at_terminal(visitor, agent_id) as scope:
+        try:
+            await terminals.attach(context(), agent_id, spec, websocket.receive, websocket.send)
+        except BadGateway as error:
+            await websocket.close(_DIAL_FAILED, f"dial workspace agent: {error.message}")
+        else:
+            await websocket.close(1000, "")
+    if scope.cancelled_caught:
+        await websocket.close(CLOSE_CODE, "no longer allowed")
+    return None

@@ -1,0 +1,70 @@
+"""Applications, as far as the API goes: their host, signing in to one, tickets for terminals."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from quart import Blueprint, Response, request
+
+from coder.api.agents import IssueReconnectingPTYSignedTokenRequest, IssueReconnectingPTYSignedTokenResponse
+from coder.api.deployment import AppHostResponse
+from coder.coderd.http.server.auth import context, count_request, optional_caller, subject
+from coder.coderd.http.server.declarations import NOTHING
+from coder.coderd.http.server.json import read_body, reply
+from coder.coderd.http.server.query import path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.access.credentials import SIGNED_OUT
+from coder.coderd.services.apps import applications
+from coder.domain.access.route_scopes import ANY_KEY
+
+blueprint = Blueprint("applications", __name__, url_prefix="/api/v2/applications")
+
+
+@route(blueprint, "GET", "/host", scope=ANY_KEY, answers=AppHostResponse)
+async def get_host() -> Response:
+    return reply(AppHostResponse(host=applications.app_host(context())))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/auth-redirect",
+    scope="api_key:create",
+    asks_itself=True,
+    query={"redirect_uri": str},
+    status=303,
+    others={307: NOTHING},
+)
+async def get_auth_redirect() -> Response:
+    """For browsers: whoever is signed out signs in first and comes back."""
+    caller = await optional_caller()
+    count_request(caller)
+    if caller is None:
+        query = request.query_string.decode("latin-1")
+        back = request.path + (f"?{query}" if query else "")
+        login = f"{context().access_url}/login?{urlencode({'message': SIGNED_OUT, 'redirect': back})}"
+        return _redirect(303, login)
+    return _redirect(307, await applications.hand_over(context(), caller, request.args.get("redirect_uri", "")))
+
+
+def _redirect(status: int, location: str) -> Response:
+    response = Response(b"", status, {"Location": location}, content_type="text/html; charset=utf-8")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["Referrer-Policy"] = "no-referrer"  # the address holds a key
+    return response
+
+
+@route(
+    blueprint,
+    "POST",
+    "/reconnecting-pty-signed-token",
+    scope="workspace:ssh",
+    body=IssueReconnectingPTYSignedTokenRequest,
+    answers=IssueReconnectingPTYSignedTokenResponse,
+)
+async def post_terminal_token() -> Response:
+    """A ticket for one agent's terminal, for a place that has no session (a proxy)."""
+    body = await read_body(IssueReconnectingPTYSignedTokenRequest)
+    agent_id = path_uuid(body.agentID)
+    token = await applications.issue_terminal_token(context(), subject(), body.url, agent_id)
+    return reply(IssueReconnectingPTYSignedTokenResponse(signed_token=token))

@@ -1,0 +1,85 @@
+"""The notification inbox of the caller."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+import trio
+from quart import Blueprint, Response, websocket
+
+from coder.api.notifications import GetInboxNotificationResponse, ListInboxNotificationsResponse
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.query import Query, path_uuid
+from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.services.events import inbox
+from coder.coderd.services.foundation.errors import Invalid
+
+blueprint = Blueprint("inbox", __name__, url_prefix="/api/v2/notifications")
+
+_READ = {"": None, "all": None, "read": True, "unread": False}
+
+
+class ReadStatus(msgspec.Struct):
+    is_read: bool = False
+
+
+@route(
+    blueprint,
+    "GET",
+    "/inbox",
+    scope="inbox_notification:read",
+    query={"read_status": str, "starting_before": UUID, "targets": list[UUID], "templates": list[UUID]},
+    answers=ListInboxNotificationsResponse,
+)
+async def get_inbox() -> Response:
+    query = Query()
+    targets, templates = query.uuids("targets"), query.uuids("templates")
+    before = query.uuid("starting_before")
+    query.check()
+    status = query.text("read_status")
+    if status not in _READ:
+        raise Invalid("starting_before query parameter should be any of 'all', 'read', 'unread'.")
+    return reply(
+        await inbox.list_inbox(
+            context(), subject().user_id, targets=targets, templates=templates, read=_READ[status], before=before
+        )
+    )
+
+
+@route(blueprint, "PUT", "/inbox/mark-all-as-read", scope="inbox_notification:update", status=204)
+async def put_all_read() -> Response:
+    await inbox.mark_all_read(context(), subject().user_id)
+    return no_content()
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/inbox/<id:notification>/read-status",
+    scope="inbox_notification:update",
+    body=ReadStatus,
+    answers=GetInboxNotificationResponse,
+    refuses=(500,),
+)
+async def put_read_status(notification: str) -> Response:
+    body = await read_body(ReadStatus)
+    made = await inbox.mark_read(context(), subject().user_id, path_uuid(notification), is_read=body.is_read)
+    return reply(made)
+
+
+@route(blueprint, WEBSOCKET, "/inbox/watch", scope="inbox_notification:read")
+async def watch_inbox() -> None:
+    """New notifications as they come; the connection stays open until either side leaves."""
+    await websocket.accept()
+    ctx = context()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(inbox.follow_inbox, ctx, subject().user_id, _show)
+        await ctx.stopping.wait()
+        nursery.cancel_scope.cancel()
+    await websocket.close(1001)
+
+
+async def _show(answer: GetInboxNotificationResponse) -> None:
+    await websocket.send(msgspec.json.encode(answer).decode())

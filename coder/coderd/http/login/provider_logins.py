@@ -1,0 +1,317 @@
+"""Logging in through identity providers: to the provider and back, and changing from a password to that."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from datetime import datetime
+from email.utils import format_datetime
+from html import escape
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote, urlsplit
+from uuid import UUID
+
+from quart import Blueprint, Response, request
+
+from coder.api.external_auth import ExternalAuthDevice
+from coder.api.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
+from coder.api.users import ConvertLoginRequest
+from coder.coderd.http.login.sessions import set_session_cookie
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import caller, context, remote_ip, subject
+from coder.coderd.http.server.declarations import BYTES
+from coder.coderd.http.server.errors import STATUS
+from coder.coderd.http.server.json import read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.http.site import pages
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Invalid, NotFound, Unauthenticated
+from coder.coderd.services.login import github_login, oidc, provider_login
+from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, authorize_url, exchange
+from coder.coderd.services.login.oidc import OidcProvider
+from coder.coderd.services.login.provider_login import Attempt, LoginRefused
+from coder.coderd.services.people import users
+from coder.coderd.services.people.users import user_resource
+from coder.domain.access.route_scopes import PUBLIC
+from coder.domain.login.identity import ClaimProblem, Fields, person_of
+
+if TYPE_CHECKING:
+    from coder.api.enums import LoginType
+
+blueprint = Blueprint("provider_logins", __name__, url_prefix="/api/v2/users")
+
+STATE_COOKIE = "oauth_state"
+REDIRECT_COOKIE = "oauth_redirect"
+VERIFIER_COOKIE = "oauth_pkce_verifier"
+CONVERSION_COOKIE = "coder_oauth_convert_jwt"
+_TYPES = ("github", "oidc")
+
+
+@route(
+    blueprint,
+    "GET",
+    "/oidc/callback",
+    scope=PUBLIC,
+    query={"code": str, "error": str, "error_description": str, "oidc_merge_state": str, "redirect": str, "state": str},
+    answers=BYTES,
+    status=307,
+    refuses=(400, 401, 403, 404, 500),
+)
+async def oidc_callback() -> Response:
+    ctx = context()
+    if not oidc.enabled(ctx):
+        raise NotFound("OIDC is not set up on this deployment.")
+    provider = ctx.part(OidcProvider)
+    check_provider_error("oidc")
+    endpoint = await provider.endpoint()
+    code = request.args.get("code", "")
+    if not code:
+        state = await _begin_state("oidc")
+        return to_endpoint(endpoint, state, oidc.nonce_of(state) if endpoint.nonce else "")
+    state = check_state("oidc")
+    convert = await _conversion(state, "oidc")
+    granted = await exchange(ctx, endpoint, code, verifier_of(endpoint))
+    told = await provider.told(granted, oidc.nonce_of(state) if endpoint.nonce else "")
+    config = ctx.config
+    try:
+        person = person_of(
+            told.merged,
+            Fields(config.oidc_email_field, config.oidc_username_field, config.oidc_name_field),
+            domains=config.oidc_email_domain,
+            ignore_verified=config.oidc_ignore_email_verified,
+        )
+    except ClaimProblem as problem:
+        return pages.problem(problem.status, problem.title, [str(problem)])
+    return await enter(
+        Attempt(
+            "oidc",
+            person,
+            granted,
+            {"id_token_claims": told.id_token, "user_info_claims": told.user_info, "merged_claims": told.merged},
+            allow_signups=config.oidc_allow_signups,
+            signups_disabled=config.oidc_signups_disabled_text,
+            ip=remote_ip(),
+            convert=convert,
+        )
+    )
+
+
+@route(
+    blueprint,
+    "GET",
+    "/oauth2/github/callback",
+    scope=PUBLIC,
+    query={"code": str, "error": str, "error_description": str, "oidc_merge_state": str, "redirect": str, "state": str},
+    answers=OAuth2DeviceFlowCallbackResponse,
+    others={307: BYTES},
+    refuses=(400, 401, 403, 404, 500, 502),
+)
+async def github_callback() -> Response:
+    ctx = context()
+    if not github_login.enabled(ctx):
+        raise NotFound("GitHub login is not set up on this deployment.")
+    check_provider_error("oauth2")
+    by_device = ctx.config.oauth2_github_device_flow
+    code = request.args.get("code", "")
+    if not code:
+        state = await _begin_state("github")
+        if by_device:
+            # The dashboard shows the code to type at GitHub, then comes back here with the device's code.
+            return to_provider(f"/login/device?state={quote(state)}", state)
+        return to_endpoint(github_login.endpoint(ctx), state)
+    convert = await _conversion(check_state("github"), "github")
+    if by_device:
+        granted = await github_login.exchange_device(ctx, code)
+    else:
+        granted = await exchange(ctx, github_login.endpoint(ctx), code)
+    person = await github_login.person(ctx, granted)
+    response = await enter(
+        Attempt(
+            "github",
+            person,
+            granted,
+            {},
+            allow_signups=ctx.config.oauth2_github_allow_signups,
+            ip=remote_ip(),
+            convert=convert,
+        )
+    )
+    if not by_device or response.status_code != 307:
+        return response
+    answer = reply(OAuth2DeviceFlowCallbackResponse(redirect_url=response.headers["Location"]))
+    for line in response.headers.getlist("Set-Cookie"):
+        answer.headers.add("Set-Cookie", line)
+    return answer
+
+
+@route(blueprint, "GET", "/oauth2/github/device", scope=PUBLIC, answers=ExternalAuthDevice, refuses=(400, 502))
+async def github_device() -> Response:
+    return reply(await github_login.begin_device(context()))
+
+
+async def _begin_state(login_type: str) -> str:
+    """A new state, or that of the conversion this browser has begun. Raises Unauthenticated for any other."""
+    state = request.args.get("oidc_merge_state", "")
+    if not state:
+        return new_state(login_type)
+    # A state that somebody else chose would let them finish this login, or have it end in their account.
+    await provider_login.begun_conversion(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
+    return state
+
+
+async def _conversion(state: str, login_type: str) -> UUID | None:
+    return await provider_login.conversion_of(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
+
+
+async def enter(attempt: Attempt) -> Response:
+    """A session in a cookie and the page the person wanted, or a page that says why not."""
+    try:
+        token = await provider_login.sign_in(context(), attempt)
+    except LoginRefused as error:
+        return pages.problem(STATUS[error.kind], error.message, [error.detail])
+    response = moved(local_path(request.cookies.get(REDIRECT_COOKIE, "")))
+    set_session_cookie(response, token)
+    forget(
+        response,
+        STATE_COOKIE,
+        REDIRECT_COOKIE,
+        VERIFIER_COOKIE,
+        *([CONVERSION_COOKIE] if attempt.convert is not None else []),
+    )
+    return response
+
+
+def check_provider_error(name: str) -> None:
+    """Raises Invalid with what the provider says went wrong there."""
+    error = request.args.get("error", "")
+    if error:
+        raise Invalid(f"Encountered error in {name} process: {error}", request.args.get("error_description", ""))
+
+
+def to_endpoint(endpoint: ProviderEndpoint, state: str, nonce: str = "") -> Response:
+    """`to_provider` for a new conversation with an authorization server, by PKCE where it knows that."""
+    verifier = endpoint.new_verifier()
+    response = to_provider(authorize_url(endpoint, state, verifier, nonce), state)
+    if verifier:
+        response.headers.add("Set-Cookie", cookie(VERIFIER_COOKIE, verifier))
+    return response
+
+
+def verifier_of(endpoint: ProviderEndpoint) -> str:
+    """What this browser's conversation began with. Raises Unauthenticated when it must have one and has none."""
+    verifier = request.cookies.get(VERIFIER_COOKIE, "")
+    if endpoint.pkce and not verifier:
+        raise Unauthenticated(f'Cookie "{VERIFIER_COOKIE}" must be provided.')
+    return verifier if endpoint.pkce else ""
+
+
+def to_provider(url: str, state: str) -> Response:
+    """Sends the person there, remembering in cookies what to compare and where to go afterwards."""
+    response = moved(url)
+    for name, value in ((STATE_COOKIE, state), (REDIRECT_COOKIE, local_path(request.args.get("redirect", "")))):
+        response.headers.add("Set-Cookie", cookie(name, value))
+    return response
+
+
+def cookie(name: str, value: str) -> str:
+    """A cookie of the way to a provider and back; it lives as long as the browser's session."""
+    return f"{name}={value}; Path=/; HttpOnly{_secure()}; SameSite=Lax"
+
+
+def forget(response: Response, *names: str) -> None:
+    """Ends cookies of the way: they have served."""
+    for name in names:
+        response.headers.add("Set-Cookie", f"{name}=; Path=/; Max-Age=0; HttpOnly{_secure()}; SameSite=Lax")
+
+
+def new_state(purpose: str) -> str:
+    """A state to send along; `purpose` says what it may end in, as one cookie serves all ways to providers."""
+    return f"{purpose}.{secrets.token_urlsafe(32)}"
+
+
+def check_state(purpose: str) -> str:
+    """The state, equal in query and cookie: only what began in this browser, for that purpose, ends in it.
+
+    Raises Invalid, Unauthenticated.
+    """
+    state = request.args.get("state", "")
+    if not state:
+        raise Invalid("State must be provided.")
+    cookie = request.cookies.get(STATE_COOKIE, "")
+    if not cookie:
+        raise Unauthenticated(f'Cookie "{STATE_COOKIE}" must be provided.')
+    if not hmac.compare_digest(cookie.encode(), state.encode()):
+        raise Unauthenticated("State mismatched.")
+    if state.rpartition(".")[0].removeprefix(provider_login.CONVERT) != purpose:
+        raise Unauthenticated("State mismatched.", "What was begun in this browser last is something else. Begin anew.")
+    return state
+
+
+def local_path(text: str) -> str:
+    """A path on this site, whatever address was asked for: a login must not send people elsewhere."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return "/"
+    path = "/" + parts.path.lstrip("/\\")
+    whole = path + (f"?{parts.query}" if parts.query else "")
+    return whole if whole.isascii() and not set(whole) & set('\r\n\t ;"\\,') else "/"
+
+
+def moved(url: str, status: int = 307) -> Response:
+    """A redirect with the body browsers of old want."""
+    response = Response(f'<a href="{escape(url)}">See there</a>.\n\n', status)
+    response.headers["Content-Type"] = "text/html; charset=utf-8"
+    response.headers["Location"] = url
+    return response
+
+
+def _secure() -> str:
+    ctx = context()
+    return "; Secure" if ctx.config.secure_auth_cookie or ctx.access_url.startswith("https://") else ""
+
+
+@route(blueprint, "GET", "/oidc-claims", scope="user:read_personal", answers=OIDCClaimsResponse)
+async def get_claims() -> Response:
+    """What the OpenID provider said of the user at the last login; empty before the first."""
+    user = caller().user
+    require(subject(), "read_personal", user_resource(user.id))
+    if user.login_type != "oidc":
+        raise Invalid("User is not an OIDC user.")
+    return reply(OIDCClaimsResponse(claims=await provider_login.claims_of(context(), user.id)))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/<user>/convert-login",
+    scope="user:update_personal",
+    body=ConvertLoginRequest,
+    required=("to_type", "password"),
+    answers=OAuthConversionResponse,
+    status=201,
+    audit=Audited("convert_login", "create"),
+)
+async def post_convert_login(user: str) -> Response:
+    """(state, cookie, expiry): proof for the provider's callback that the user asked."""
+    row = await users.resolve_user(context(), subject(), user)
+    require(subject(), "update_personal", user_resource(row.id))
+    body = await read_body(ConvertLoginRequest)
+    if body.to_type not in _TYPES:
+        raise Invalid(f"Invalid login type {body.to_type!r}.", f"One of {', '.join(_TYPES)}.")
+    state, cookie, expires = await provider_login.begin_conversion(context(), row, body.to_type, body.password)
+    response = reply(
+        OAuthConversionResponse(
+            state_string=state, expires_at=expires, to_type=cast("LoginType", body.to_type), user_id=row.id
+        ),
+        201,
+    )
+    response.headers.add(
+        "Set-Cookie",
+        f"{CONVERSION_COOKIE}={cookie}; Path=/; Expires={_http_date(expires)}; HttpOnly{_secure()}; SameSite=Lax",
+    )
+    return response
+
+
+def _http_date(value: datetime) -> str:
+    return format_datetime(value, usegmt=True)

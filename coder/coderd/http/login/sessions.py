@@ -1,0 +1,166 @@
+"""First user, login, logout, passwords, one-time passcodes."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response
+
+from coder.api.deployment import RequestOneTimePasscodeRequest
+from coder.api.errors import Response as Envelope
+from coder.api.oauth2 import GithubAuthMethod, OIDCAuthMethod
+from coder.api.users import (
+    AuthMethod,
+    AuthMethods,
+    ChangePasswordWithOneTimePasscodeRequest,
+    CreateFirstUserRequest,
+    CreateFirstUserResponse,
+    LoginWithPasswordRequest,
+    LoginWithPasswordResponse,
+    ValidateUserPasswordRequest,
+    ValidateUserPasswordResponse,
+)
+from coder.coderd.http.server.audit_rules import LOGIN, Audited
+from coder.coderd.http.server.auth import caller, context, remote_ip
+from coder.coderd.http.server.json import message, no_content, read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.access.credentials import SESSION_COOKIE
+from coder.coderd.services.events import passcodes
+from coder.coderd.services.login import sessions
+from coder.domain.access.passwords import explain_password
+from coder.domain.access.route_scopes import ANY_KEY, PUBLIC
+
+blueprint = Blueprint("sessions", __name__, url_prefix="/api/v2/users")
+
+COOKIE_AGE = 365 * 24 * 3600
+"""Seconds a browser keeps the session cookie; the key behind it ends much earlier."""
+
+
+@route(blueprint, "GET", "/first", scope=PUBLIC, answers=Envelope, refuses=(404,))
+async def get_first_user() -> Response:
+    if await sessions.has_first_user(context()):
+        return message("The initial user has already been created!")
+    return message("The initial user has not been created!", 404)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/first",
+    scope=PUBLIC,
+    body=CreateFirstUserRequest,
+    required=("email", "username", "password"),
+    answers=CreateFirstUserResponse,
+    status=201,
+    refuses=(404, 409),
+)
+async def post_first_user() -> Response:
+    """The owner of an empty site: (user id, default organization id)."""
+    body = await read_body(CreateFirstUserRequest)
+    user_id, organization_id = await sessions.create_first_user(
+        context(), body.email, body.username, body.name, body.password
+    )
+    return reply(CreateFirstUserResponse(user_id=user_id, organization_id=organization_id), 201)
+
+
+@route(blueprint, "GET", "/authmethods", scope=PUBLIC, answers=AuthMethods)
+async def get_auth_methods() -> Response:
+    config = context().config
+    return reply(
+        AuthMethods(
+            password=AuthMethod(enabled=not config.disable_password_auth),
+            github=GithubAuthMethod(enabled=bool(config.oauth2_github_client_id), default_provider_configured=False),
+            oidc=OIDCAuthMethod(
+                enabled=bool(config.oidc_client_id),
+                signInText=config.oidc_sign_in_text if config.oidc_client_id else "",
+                iconUrl=config.oidc_icon_url if config.oidc_client_id else "",
+            ),
+            **({"terms_of_service_url": config.terms_of_service_url} if config.terms_of_service_url else {}),
+        )
+    )
+
+
+@route(
+    blueprint,
+    "POST",
+    "/login",
+    scope=PUBLIC,
+    body=LoginWithPasswordRequest,
+    required=("email", "password"),
+    answers=LoginWithPasswordResponse,
+    status=201,
+    refuses=(401, 403),
+    audit=LOGIN,
+)
+async def post_login() -> Response:
+    body = await read_body(LoginWithPasswordRequest)
+    token = await sessions.login(context(), body.email, body.password, remote_ip())
+    response = reply(LoginWithPasswordResponse(session_token=token), 201)
+    set_session_cookie(response, token)
+    return response
+
+
+@route(blueprint, "GET", "/login", scope=ANY_KEY, refuses=(404,))
+async def get_login() -> Response:
+    # Upstream's router sees a user called "login" here.
+    from coder.coderd.services.foundation.errors import NotFound
+
+    raise NotFound
+
+
+@route(blueprint, "POST", "/logout", scope=ANY_KEY, answers=Envelope, audit=Audited("api_key", "logout", "me"))
+async def post_logout() -> Response:
+    """Ends this session and the keys applications were opened with."""
+    await sessions.logout(context(), caller())
+    response = message("Logged out!")
+    response.headers.add("Set-Cookie", f"{SESSION_COOKIE}=; Path=/; Max-Age=0; SameSite=Lax")
+    return response
+
+
+@route(
+    blueprint, "POST", "/otp/request", scope=PUBLIC, body=RequestOneTimePasscodeRequest, required=("email",), status=204
+)
+async def post_passcode_request() -> Response:
+    """Makes a passcode for a user who may reset a password; the caller never learns whether there is one."""
+    body = await read_body(RequestOneTimePasscodeRequest)
+    await passcodes.request_passcode(context(), body.email)
+    return no_content()
+
+
+@route(
+    blueprint,
+    "POST",
+    "/otp/change-password",
+    scope=PUBLIC,
+    body=ChangePasswordWithOneTimePasscodeRequest,
+    required=("email", "password", "one_time_passcode"),
+    status=204,
+)
+async def post_passcode_change() -> Response:
+    body = await read_body(ChangePasswordWithOneTimePasscodeRequest)
+    await sessions.change_with_passcode(context(), body.email, body.password, body.one_time_passcode)
+    return no_content()
+
+
+@route(
+    blueprint,
+    "POST",
+    "/validate-password",
+    scope=PUBLIC,
+    body=ValidateUserPasswordRequest,
+    required=("password",),
+    answers=ValidateUserPasswordResponse,
+)
+async def post_validate_password() -> Response:
+    body = await read_body(ValidateUserPasswordRequest)
+    why = explain_password(body.password)
+    return reply(ValidateUserPasswordResponse(valid=not why, details=why))
+
+
+def set_session_cookie(response: Response, token: str) -> None:
+    """The cookie a browser is logged in by."""
+    config = context().config
+    secure = "; Secure" if config.secure_auth_cookie or context().access_url.startswith("https://") else ""
+    same_site = "None" if config.samesite_auth_cookie == "none" else "Lax"
+    response.headers.add(
+        "Set-Cookie",
+        f"{SESSION_COOKIE}={token}; Path=/; Max-Age={COOKIE_AGE}; HttpOnly{secure}; SameSite={same_site}",
+    )

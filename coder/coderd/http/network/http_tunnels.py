@@ -1,0 +1,68 @@
+"""The requests that feed carried streams. The id is the right to use one: its opener passed the link's checks."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response, request
+
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.declarations import BYTES, NOTHING, OCTETS
+from coder.coderd.http.server.json import read_bytes
+from coder.coderd.http.server.route import route
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.network.http_tunnels import FIRST_WAIT, HttpTunnels, TunnelServerStream
+from coder.domain.access.route_scopes import PUBLIC
+from coder.net.http_tunnel import ENDED, MODE, OFFSET, RECEIVED, STREAMS, WAIT, WINDOW
+
+blueprint = Blueprint("carriers", __name__)
+
+_PATH = f"{STREAMS}<ident>"
+_HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
+_BYTES = "application/octet-stream"
+
+
+@route(blueprint, "GET", _PATH, scope=PUBLIC, answers=BYTES, others={410: NOTHING}, refuses=(400, 404, 409))
+async def down(ident: str) -> Response:
+    """Bytes from the server: `stream` for as long as they come, or one `poll`. 410 when all have been said."""
+    stream = _find(ident)
+    offset, wait = _number(OFFSET), _seconds()
+    if stream.has_ended(offset):
+        return Response(b"", 410, _HEADERS)
+    if request.headers.get(MODE) == "poll":
+        return Response(await stream.poll(offset, wait), 200, _HEADERS, content_type=_BYTES)
+    return Response(stream.pieces(offset, wait), 200, _HEADERS, content_type=_BYTES)
+
+
+@route(blueprint, "POST", _PATH, scope=PUBLIC, takes=OCTETS, limit=WINDOW, status=204, refuses=(404, 409))
+async def up(ident: str) -> Response:
+    """Bytes from the client; an empty body only acknowledges."""
+    stream = _find(ident)
+    body = await read_bytes(WINDOW)
+    await stream.feed(_number(OFFSET), body, _number(RECEIVED), ended=ENDED in request.headers)
+    return Response(b"", 204, _HEADERS)
+
+
+@route(blueprint, "DELETE", _PATH, scope=PUBLIC, status=204, refuses=(404,))
+async def end(ident: str) -> Response:
+    """The client has left."""
+    _find(ident).abort()
+    return Response(b"", 204, _HEADERS)
+
+
+def _find(ident: str) -> TunnelServerStream:
+    found: TunnelServerStream = context().part(HttpTunnels).find(ident)
+    return found
+
+
+def _number(name: str) -> int:
+    text = request.headers.get(name, "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise Invalid(f"The header {name} must be a number.")
+    return int(text)
+
+
+def _seconds() -> float:
+    try:
+        wait = float(request.headers.get(WAIT, FIRST_WAIT))
+    except ValueError:
+        wait = FIRST_WAIT
+    return wait if wait > 0 else FIRST_WAIT  # not a number is not greater either

@@ -1,0 +1,152 @@
+"""Groups, by id and inside their organization."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from quart import Blueprint, Response
+
+from coder.api.errors import Response as Envelope
+from coder.api.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import message, read_body, reply
+from coder.coderd.http.server.query import Query, path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.people import groups
+from coder.coderd.services.people.groups import GroupRow
+from coder.coderd.services.people.organizations import resolve_organization
+
+blueprint = Blueprint("groups", __name__, url_prefix="/api/v2")
+
+
+@route(
+    blueprint,
+    "GET",
+    "/groups",
+    scope="group:read",
+    query={"group_ids": list[UUID], "has_member": str, "organization": str},
+    answers=list[Group],
+)
+async def get_groups() -> Response:
+    """Those the caller may read, with their members."""
+    query = Query()
+    ids = query.uuids("group_ids")
+    query.check()
+    return reply(
+        await groups.list_groups(
+            context(),
+            subject(),
+            organization=query.text("organization"),
+            has_member=query.text("has_member"),
+            ids=ids,
+        )
+    )
+
+
+@route(blueprint, "GET", "/groups/<id:group>", scope="group:read", query={"exclude_members": bool}, answers=Group)
+async def get_group(group: str) -> Response:
+    row = await groups.load_group(context(), subject(), path_uuid(group))
+    return await _shown(row)
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/groups/<id:group>",
+    scope="group:update",
+    body=PatchGroupRequest,
+    answers=Group,
+    refuses=(409,),
+    audit=Audited("group", "write"),
+)
+async def patch_group(group: str) -> Response:
+    """Empty and absent fields stay as they are."""
+    group_id = path_uuid(group)
+    await groups.load_group(context(), subject(), group_id, "update")
+    body = await read_body(PatchGroupRequest)
+    return reply(await groups.update_group(context(), subject(), group_id, body))
+
+
+@route(
+    blueprint, "DELETE", "/groups/<id:group>", scope="group:delete", answers=Envelope, audit=Audited("group", "delete")
+)
+async def delete_group(group: str) -> Response:
+    await groups.delete_group(context(), subject(), path_uuid(group))
+    return message("Successfully deleted group!")
+
+
+@route(
+    blueprint,
+    "GET",
+    "/groups/<id:group>/members",
+    scope="group:read",
+    query={"limit": int, "offset": int, "q": str},
+    answers=GroupMembersResponse,
+)
+async def get_members(group: str) -> Response:
+    return await _members(await groups.load_group(context(), subject(), path_uuid(group)))
+
+
+@route(blueprint, "GET", "/organizations/<organization>/groups", scope="group:read", answers=list[Group])
+async def get_organization_groups(organization: str) -> Response:
+    """Those the caller may read, with their members."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await groups.list_groups(context(), subject(), organization=str(row.id)))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/organizations/<organization>/groups",
+    scope="group:create",
+    body=CreateGroupRequest,
+    answers=Group,
+    status=201,
+    refuses=(409,),
+    audit=Audited("group", "create", "body:id"),
+)
+async def post_group(organization: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    body = await read_body(CreateGroupRequest)
+    return reply(await groups.create_group(context(), subject(), row, body), 201)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/groups/<name>",
+    scope="group:read",
+    query={"exclude_members": bool},
+    answers=Group,
+)
+async def get_organization_group(organization: str, name: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    return await _shown(await groups.load_group_by_name(context(), subject(), row, name))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/groups/<name>/members",
+    scope="group:read",
+    query={"limit": int, "offset": int, "q": str},
+    answers=GroupMembersResponse,
+)
+async def get_organization_group_members(organization: str, name: str) -> Response:
+    """One page of the members the caller may see: all of them, or oneself."""
+    row = await resolve_organization(context(), subject(), organization)
+    return await _members(await groups.load_group_by_name(context(), subject(), row, name))
+
+
+async def _shown(row: GroupRow) -> Response:
+    with_members = not Query().boolean("exclude_members")
+    return reply(await groups.show(context(), subject(), row, with_members=with_members))
+
+
+async def _members(row: GroupRow) -> Response:
+    query = Query()
+    limit, offset = query.positive("limit"), query.positive("offset")
+    query.check()
+    search = query.text("q").lower()
+    return reply(await groups.members_page(context(), subject(), row, search=search, offset=offset, limit=limit))

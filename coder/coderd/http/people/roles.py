@@ -1,0 +1,138 @@
+"""Assignable roles and permission checks."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from quart import Blueprint, Response
+
+from coder.api.users import AssignableRoles, AuthorizationRequest, Role
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.people import custom_roles, object_checks, organizations, roles, users
+from coder.coderd.services.people.custom_roles import RoleWish
+from coder.coderd.services.people.object_checks import ObjectCheck
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.route_scopes import ANY_KEY
+
+blueprint = Blueprint("roles", __name__, url_prefix="/api/v2")
+
+
+class Check(msgspec.Struct):
+    """One question: may the caller do `action` to `object`?"""
+
+    object: dict[str, Any] = msgspec.field(default_factory=dict)
+    action: str = ""
+
+
+@route(blueprint, "GET", "/users/roles", scope="assign_role:read", answers=list[AssignableRoles])
+async def get_site_roles() -> Response:
+    """Site roles are the owners' to give; `member` is everybody's anyway."""
+    asker = subject()
+    require(asker, "read", Resource("assign_role"), hidden=False)
+    return reply(roles.assignable_site_roles(lambda name: users.may_assign(asker, name)))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/members/roles",
+    scope="assign_org_role:read",
+    answers=list[AssignableRoles],
+)
+async def get_organization_roles(organization: str) -> Response:
+    """Owners and organization admins give every role; others only what is harmless."""
+    asker = subject()
+    row = await organizations.resolve_organization(context(), asker, organization)
+    require(asker, "read", Resource("assign_org_role", organization_id=row.id))
+    built_in = roles.assignable_organization_roles(row.id, lambda name: organizations.may_assign(asker, row.id, name))
+    own = await custom_roles.list_assignable(context(), row, organizations.may_assign(asker, row.id, "custom"))
+    return reply([*built_in, *own])
+
+
+@route(
+    blueprint,
+    "POST",
+    "/organizations/<organization>/members/roles",
+    scope="assign_org_role:create",
+    body=RoleWish,
+    answers=Role,
+    refuses=(409,),
+    audit=Audited("custom_role", "create", "body:name"),
+)
+async def post_custom_role(organization: str) -> Response:
+    row = await organizations.resolve_organization(context(), subject(), organization)
+    body = await read_body(RoleWish)
+    return reply(await custom_roles.create_role(context(), subject(), row, body))
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/organizations/<organization>/members/roles",
+    scope="assign_org_role:update",
+    body=RoleWish,
+    answers=Role,
+    audit=Audited("custom_role", "write", "sent:name"),
+)
+async def put_custom_role(organization: str) -> Response:
+    """Replaces what the role of that name may do."""
+    row = await organizations.resolve_organization(context(), subject(), organization)
+    body = await read_body(RoleWish)
+    return reply(await custom_roles.update_role(context(), subject(), row, body))
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/organizations/<organization>/members/roles/<name>",
+    scope="assign_org_role:delete",
+    status=204,
+    audit=Audited("custom_role", "delete", "path:1"),
+)
+async def delete_custom_role(organization: str, name: str) -> Response:
+    """Members who have it lose it."""
+    row = await organizations.resolve_organization(context(), subject(), organization)
+    await custom_roles.delete_role(context(), subject(), row, name)
+    return no_content()
+
+
+@route(blueprint, "POST", "/authcheck", scope=ANY_KEY, body=AuthorizationRequest, answers=dict[str, bool])
+async def post_authcheck() -> Response:
+    body = await read_body(AuthorizationRequest)
+    checks = {}
+    for name, raw in body.checks.items():
+        try:
+            check = msgspec.convert(raw, Check)
+        except msgspec.ValidationError as error:
+            raise Invalid("Request body must be valid JSON.", str(error)) from error
+        checks[name] = _check(name, check, subject())
+    return reply(await object_checks.answer_checks(context(), subject(), checks))
+
+
+def _check(name: str, check: Check, asker: Subject) -> ObjectCheck:
+    raw = check.object
+    kind = raw.get("resource_type") or ""
+    if not kind:
+        raise Invalid(f'Object\'s "resource_type" field must be defined for key "{name}".')
+    owner = raw.get("owner_id") or ""
+    described = Resource(
+        str(kind),
+        owner_id=asker.user_id if owner == "me" else _uuid(owner),
+        organization_id=_uuid(raw.get("organization_id") or ""),
+        any_organization=bool(raw.get("any_org")),
+    )
+    return ObjectCheck(described, check.action, str(raw.get("resource_id") or ""))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(str(text)) if text else None
+    except ValueError:
+        return None

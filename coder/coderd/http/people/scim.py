@@ -1,0 +1,225 @@
+"""SCIM 2.0 for identity providers, open only where `--scim-auth-header` is set."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ParamSpec
+
+from quart import Blueprint, Response, request
+
+from coder.api.users import User
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.declarations import Content
+from coder.coderd.http.server.errors import STATUS
+from coder.coderd.http.server.json import read_bytes, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.foundation.errors import Invalid, Refusal
+from coder.coderd.services.people import scim, users
+from coder.coderd.services.people.users import UserRow
+from coder.domain.access.route_scopes import CLIENT, PUBLIC
+
+blueprint = Blueprint("scim", __name__, url_prefix="/scim/v2")
+
+P = ParamSpec("P")
+_TYPE = "application/scim+json"
+_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
+_MAX = 1 << 20
+
+
+def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Response]]:
+    """Lets only the provider through, and answers refusals as RFC 7644 section 3.12 wants them."""
+
+    @functools.wraps(view)
+    async def answered(*args: P.args, **kwargs: P.kwargs) -> Response:
+        key = context().config.scim_auth_header
+        if not key:
+            return _disabled()
+        shown = request.headers.get("Authorization", "")
+        if not (key.equals(shown) or key.equals(shown.removeprefix("Bearer ").strip())):
+            return _error(401, "invalidAuthorization")
+        try:
+            return await view(*args, **kwargs)
+        except Refusal as error:
+            return _error(STATUS[error.kind], error.message)
+
+    return answered
+
+
+def _disabled() -> Response:
+    return reply(
+        {
+            "message": "SCIM is disabled, please contact your administrator if you believe this is an error",
+            "detail": "SCIM endpoints are disabled if no SCIM is configured. Configure 'CODER_SCIM_AUTH_HEADER' to "
+            "enable.",
+        },
+        404,
+    )
+
+
+def _scim(document: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(document), status, content_type=_TYPE)
+
+
+def _error(status: int, detail: str) -> Response:
+    return _scim({"schemas": [_ERROR], "status": str(status), "detail": detail}, status)
+
+
+@route(
+    blueprint, "GET", "/ServiceProviderConfig", scope=PUBLIC, answers=Content("application/scim+json"), refuses=(404,)
+)
+async def get_config() -> Response:
+    if not context().config.scim_auth_header:
+        return _disabled()
+    no = {"supported": False}
+    return _scim(
+        {
+            "schemas": ["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"],
+            "documentationUri": f"{context().config.docs_url}/admin/users/oidc-auth#scim",
+            "patch": {"supported": True},
+            "bulk": {**no, "maxOperations": 0, "maxPayloadSize": 0},
+            "filter": {**no, "maxResults": 0},
+            "changePassword": no,
+            "sort": no,
+            "etag": no,
+            "authenticationSchemes": [
+                {"type": "oauthbearertoken", "name": "HTTP Header Authentication",
+                 "description": "The key of --scim-auth-header as a bearer token"}
+            ],
+            "meta": {"resourceType": "ServiceProviderConfig",
+                     "location": f"{context().access_url}/scim/v2/ServiceProviderConfig"},
+        }
+    )  # fmt: skip
+
+
+@route(
+    blueprint,
+    "GET",
+    "/Users",
+    scope=CLIENT,
+    answers=Content("application/scim+json"),
+    others={401: Content("application/scim+json")},
+    refuses=(404,),
+)
+@guarded
+async def get_users() -> Response:
+    """Always empty: providers then send their users instead of comparing."""
+    return _scim(
+        {
+            "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
+            "totalResults": 0,
+            "startIndex": 1,
+            "itemsPerPage": 0,
+            "Resources": [],
+        }
+    )
+
+
+@route(
+    blueprint,
+    "POST",
+    "/Users",
+    scope=CLIENT,
+    body=dict[str, Any],
+    answers=Content("application/scim+json"),
+    others={
+        400: Content("application/scim+json"),
+        401: Content("application/scim+json"),
+        403: Content("application/scim+json"),
+        404: (dict[str, Any], Content("application/scim+json")),
+        408: Content("application/scim+json"),
+        409: Content("application/scim+json"),
+        413: Content("application/scim+json"),
+    },
+)
+@guarded
+async def post_user() -> Response:
+    """The user for a SCIM document: made, or the one with that address."""
+    document = await _document()
+    row = await scim.provision(context(), document)
+    return _scim({**document, "id": str(row.id), "userName": row.username, "active": row.status != "suspended"})
+
+
+@route(
+    blueprint,
+    "GET",
+    "/Users/<ident>",
+    scope=CLIENT,
+    answers=Content("application/scim+json"),
+    others={401: Content("application/scim+json"), 404: (dict[str, Any], Content("application/scim+json"))},
+)
+@guarded
+async def get_user(ident: str) -> Response:
+    """By the id `provision` gave."""
+    return _scim(_described(await scim.find(context(), ident)))
+
+
+@route(
+    blueprint,
+    ("PATCH", "PUT"),
+    "/Users/<ident>",
+    scope=CLIENT,
+    body=dict[str, Any],
+    answers=User,
+    others={
+        400: Content("application/scim+json"),
+        401: Content("application/scim+json"),
+        403: Content("application/scim+json"),
+        404: (dict[str, Any], Content("application/scim+json")),
+        408: Content("application/scim+json"),
+        413: Content("application/scim+json"),
+    },
+)
+@guarded
+async def change_user(ident: str) -> Response:
+    """Suspends or wakes; nothing for None or where it is so already."""
+    document = await _document()
+    row = await scim.find(context(), ident)
+    wanted = scim.describe(_flattened(document))
+    if request.method == "PUT" and wanted.username and wanted.username != row.username:
+        return _error(400, "immutable: userName cannot be changed")
+    changed = await scim.set_active(context(), row, wanted.active)
+    return reply(users.user_view(changed))
+
+
+def _flattened(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A PATCH may send operations (RFC 7644 section 3.5.2) or, as providers do, the fields themselves."""
+    operations = document.get("Operations")
+    if not isinstance(operations, list):
+        return document
+    found: dict[str, Any] = {}
+    for item in operations:
+        if not isinstance(item, Mapping) or str(item.get("op", "")).lower() not in {"replace", "add"}:
+            continue
+        value = item.get("value")
+        if item.get("path"):
+            found[str(item["path"])] = value
+        elif isinstance(value, Mapping):
+            found |= value
+    if isinstance(found.get("active"), str):
+        found["active"] = found["active"].lower() == "true"
+    return found
+
+
+def _described(row: UserRow) -> dict[str, Any]:
+    return {
+        "schemas": [scim.USER_SCHEMA],
+        "id": str(row.id),
+        "userName": row.username,
+        "name": {"givenName": row.name, "familyName": ""},
+        "emails": [{"primary": True, "value": row.email, "type": "work"}],
+        "active": row.status != "suspended",
+        "groups": [],
+        "meta": {"resourceType": "User"},
+    }
+
+
+async def _document() -> dict[str, Any]:
+    try:
+        found = json.loads(await read_bytes(_MAX))
+    except (ValueError, RecursionError):
+        raise Invalid("The body is not JSON.") from None
+    if not isinstance(found, dict):
+        raise Invalid("The body is not a JSON object.")
+    return found

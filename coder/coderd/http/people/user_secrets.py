@@ -1,0 +1,92 @@
+"""Secrets users keep for their workspaces."""
+
+from __future__ import annotations
+
+import msgspec
+from quart import Blueprint, Response
+
+from coder.api.users import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.people import user_secrets, users
+from coder.coderd.services.people.users import UserRow
+
+blueprint = Blueprint("user_secrets", __name__, url_prefix="/api/v2/users/<user>/secrets")
+
+
+class ImportRequest(msgspec.Struct):
+    """A file of secrets; its form is checked by the service."""
+
+    format: str
+    content: str
+
+
+@route(blueprint, "GET", "", scope="user_secret:read", answers=list[UserSecret])
+async def get_secrets(user: str) -> Response:
+    return reply(await user_secrets.list_secrets(context(), subject(), await _owner(user)))
+
+
+@route(
+    blueprint,
+    "POST",
+    "",
+    scope="user_secret:create",
+    body=CreateUserSecretRequest,
+    answers=UserSecret,
+    status=201,
+    refuses=(409,),
+)
+async def post_secret(user: str) -> Response:
+    row = await _owner(user)
+    body = await read_body(CreateUserSecretRequest)
+    return reply(await user_secrets.create_secret(context(), subject(), row, body), 201)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/batch",
+    scope="user_secret:create",
+    body=ImportRequest,
+    answers=list[UserSecret],
+    status=201,
+    refuses=(409,),
+)
+async def post_secrets(user: str) -> Response:
+    """One secret for each name of a file, an environment variable of the same name; all of them or none."""
+    row = await _owner(user)
+    body = await read_body(ImportRequest)
+    made = await user_secrets.import_secrets(context(), subject(), row, body.format, body.content)
+    return reply(made, 201)
+
+
+@route(blueprint, "GET", "/<name>", scope="user_secret:read", answers=UserSecret)
+async def get_secret(user: str, name: str) -> Response:
+    return reply(await user_secrets.get_secret(context(), subject(), await _owner(user), name))
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/<name>",
+    scope="user_secret:update",
+    body=UpdateUserSecretRequest,
+    answers=UserSecret,
+    refuses=(409,),
+)
+async def patch_secret(user: str, name: str) -> Response:
+    """Absent fields stay."""
+    row = await _owner(user)
+    body = await read_body(UpdateUserSecretRequest)
+    return reply(await user_secrets.update_secret(context(), subject(), row, name, body))
+
+
+@route(blueprint, "DELETE", "/<name>", scope="user_secret:delete", status=204)
+async def delete_secret(user: str, name: str) -> Response:
+    await user_secrets.delete_secret(context(), subject(), await _owner(user), name)
+    return no_content()
+
+
+async def _owner(user: str) -> UserRow:
+    return await users.resolve_user(context(), subject(), user)

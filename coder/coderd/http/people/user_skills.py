@@ -1,0 +1,59 @@
+"""Skills users keep for their coding agents."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response
+
+from coder.api.users import CreateUserSkillRequest, UpdateUserSkillRequest, UserSkill, UserSkillMetadata
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.people import user_skills, users
+from coder.coderd.services.people.users import UserRow
+
+blueprint = Blueprint("user_skills", __name__, url_prefix="/api/experimental/users/<user>/skills")
+
+
+@route(blueprint, "GET", "", scope="user_skill:read", answers=list[UserSkillMetadata])
+async def get_skills(user: str) -> Response:
+    return reply(await user_skills.list_skills(context(), subject(), await _owner(user)))
+
+
+@route(
+    blueprint,
+    "POST",
+    "",
+    scope="user_skill:create",
+    body=CreateUserSkillRequest,
+    answers=UserSkill,
+    status=201,
+    refuses=(409,),
+)
+async def post_skill(user: str) -> Response:
+    """Named by its head."""
+    row = await _owner(user)
+    body = await read_body(CreateUserSkillRequest)
+    return reply(await user_skills.create_skill(context(), subject(), row, body.content), 201)
+
+
+@route(blueprint, "GET", "/<name>", scope="user_skill:read", answers=UserSkill)
+async def get_skill(user: str, name: str) -> Response:
+    return reply(await user_skills.get_skill(context(), subject(), await _owner(user), name))
+
+
+@route(blueprint, "PATCH", "/<name>", scope="user_skill:update", body=UpdateUserSkillRequest, answers=UserSkill)
+async def patch_skill(user: str, name: str) -> Response:
+    """Replaces the text; the name stays."""
+    row = await _owner(user)
+    body = await read_body(UpdateUserSkillRequest)
+    return reply(await user_skills.update_skill(context(), subject(), row, name, body.content))
+
+
+@route(blueprint, "DELETE", "/<name>", scope="user_skill:delete", status=204)
+async def delete_skill(user: str, name: str) -> Response:
+    await user_skills.delete_skill(context(), subject(), await _owner(user), name)
+    return no_content()
+
+
+async def _owner(user: str) -> UserRow:
+    return await users.resolve_user(context(), subject(), user)

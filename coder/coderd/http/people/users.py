@@ -1,0 +1,293 @@
+"""Users: /api/v2/users and what hangs below one user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from quart import Blueprint, Response
+
+from coder.api.errors import Response as Envelope
+from coder.api.external_auth import GitSSHKey
+from coder.api.organizations import Organization
+from coder.api.users import (
+    CreateUserRequestWithOrgs,
+    GetUsersResponse,
+    UpdateRoles,
+    UpdateUserPasswordRequest,
+    UpdateUserProfileRequest,
+    User,
+    UserLoginType,
+    UserRoles,
+)
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import caller, context, subject
+from coder.coderd.http.server.declarations import search
+from coder.coderd.http.server.json import message, no_content, read_body, reply
+from coder.coderd.http.server.query import Query
+from coder.coderd.http.server.route import route
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound
+from coder.coderd.services.people import git_ssh_keys, organizations, users
+from coder.coderd.services.people.users import UserFilter, user_resource
+from coder.domain.foundation.search import parse_query
+
+if TYPE_CHECKING:
+    from coder.coderd.services.access.authentication import Caller
+    from coder.coderd.services.foundation.context import Context
+
+blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
+
+_STATUSES = ("active", "dormant", "suspended")
+_LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
+
+
+@route(
+    blueprint,
+    "GET",
+    "",
+    scope="user:read",
+    query={
+        "after_id": UUID,
+        "limit": int,
+        "offset": int,
+        "q": search(
+            "created_after created_before github_com_user_id last_seen_after last_seen_before "
+            "login_type name role search service_account status"
+        ),
+    },
+    answers=GetUsersResponse,
+)
+async def get_users() -> Response:
+    """Everybody for those who may read users; just themselves for the others."""
+    query = Query()
+    after_id, limit, offset = query.uuid("after_id"), query.positive("limit"), query.positive("offset")
+    query.check()
+    wanted = search_filter(query.text("q"), after_id=after_id, limit=limit, offset=offset)
+    rows, count = await users.list_users(context(), subject(), wanted)
+    return reply(GetUsersResponse(users=[users.user_view(row) for row in rows], count=count))
+
+
+def search_filter(text: str, **page: object) -> UserFilter:
+    """Reads the `q=` of user lists. Raises Invalid."""
+    terms = parse_query(text, "search")
+    wanted = UserFilter(
+        search=terms.one("search"),
+        name=terms.one("name"),
+        statuses=_choices(terms, "status", _STATUSES),
+        roles=[role for value in terms.many("role") for role in value.split(",")],
+        login_types=_choices(terms, "login_type", _LOGIN_TYPES),
+        last_seen_before=terms.time("last_seen_before"),
+        last_seen_after=terms.time("last_seen_after"),
+        created_before=terms.time("created_before"),
+        created_after=terms.time("created_after"),
+        github_com_user_id=_integer(terms, "github_com_user_id"),
+        service_account=terms.boolean("service_account"),
+        **page,  # type: ignore[arg-type]
+    )
+    wrong = terms.refusals()
+    if wrong:
+        raise Invalid("Invalid user search query.", validations=[(item.field, item.detail) for item in wrong])
+    return wanted
+
+
+def _choices(terms: object, key: str, allowed: tuple[str, ...]) -> list[str]:
+    found = []
+    for value in terms.many(key):  # type: ignore[attr-defined]
+        for part in value.split(","):
+            if part in allowed:
+                found.append(part)
+            else:
+                terms.refuse(key, f'Query param "{key}" has invalid values: "{part}" is not a valid value')  # type: ignore[attr-defined]
+    return found
+
+
+def _integer(terms: object, key: str) -> int | None:
+    text = terms.one(key)  # type: ignore[attr-defined]
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        terms.refuse(  # type: ignore[attr-defined]
+            key,
+            f'Query param "{key}" must be a valid 64-bit integer: strconv.ParseInt: parsing "{text}": invalid syntax',
+        )
+        return None
+
+
+@route(
+    blueprint,
+    "POST",
+    "",
+    scope="user:create",
+    body=CreateUserRequestWithOrgs,
+    answers=User,
+    status=201,
+    refuses=(409,),
+    audit=Audited("user", "create", "body:id"),
+)
+async def post_user() -> Response:
+    body = await read_body(CreateUserRequestWithOrgs)
+    row = await users.create_user(
+        context(),
+        subject(),
+        users.NewUser(
+            email=body.email,
+            username=body.username,
+            name=body.name,
+            password=body.password,
+            login_type=body.login_type or "password",
+            status=body.user_status or "dormant",
+            organization_ids=body.organization_ids,
+            is_service_account=body.service_account is True,
+        ),
+    )
+    return reply(users.user_view(row), 201)
+
+
+async def show_me(_ctx: Context, me: Caller, _query: Query) -> User:
+    """Authentication read this row a moment ago: the most frequent request asks nothing more."""
+    require(me.subject, "read", user_resource(me.user.id))
+    return users.user_view(me.user)
+
+
+@route(blueprint, "GET", "/<user>", scope="user:read", answers=User)
+async def get_user(user: str) -> Response:
+    if user == "me":
+        return reply(await show_me(context(), caller(), Query()))
+    return reply(users.user_view(await users.resolve_user(context(), subject(), user)))
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/<user>",
+    scope="user:delete",
+    answers=Envelope,
+    refuses=(417,),
+    audit=Audited("user", "delete"),
+)
+async def delete_user(user: str) -> Response:
+    await users.delete_user(context(), subject(), await users.resolve_user(context(), subject(), user))
+    return message("User has been deleted!")
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/<user>/profile",
+    scope=("user:update", "user:update_personal"),
+    body=UpdateUserProfileRequest,
+    required=("username",),
+    answers=User,
+    refuses=(409,),
+    audit=Audited("user", "write"),
+)
+async def put_profile(user: str) -> Response:
+    """Members may change their full name, but not what others know them by."""
+    row = await users.resolve_user(context(), subject(), user)
+    body = await read_body(UpdateUserProfileRequest)
+    return reply(users.user_view(await users.update_profile(context(), subject(), row, body)))
+
+
+@route(blueprint, "PUT", "/<user>/status/<action>", scope="user:update", answers=User, audit=Audited("user", "write"))
+async def put_status(user: str, action: str) -> Response:
+    """Suspends or activates."""
+    status = {"suspend": "suspended", "activate": "active"}.get(action)
+    if status is None:
+        return message("Route not found.", 404)
+    row = await users.resolve_user(context(), subject(), user)
+    return reply(users.user_view(await users.set_status(context(), subject(), row, status)))
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/<user>/password",
+    scope="user:update_personal",
+    body=UpdateUserPasswordRequest,
+    required=("password",),
+    status=204,
+    audit=Audited("user", "write"),
+)
+async def put_password(user: str) -> Response:
+    """Ends every session of the user."""
+    row = await users.resolve_user(context(), subject(), user)
+    body = await read_body(UpdateUserPasswordRequest)
+    await users.set_password(context(), subject(), row, body.old_password, body.password)
+    return no_content()
+
+
+@route(blueprint, "GET", "/<user>/roles", scope="user:read_personal", answers=UserRoles)
+async def get_user_roles(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    if not may(subject(), "read_personal", user_resource(row.id)):
+        raise NotFound
+    by_organization = await users.roles_by_organization(context(), row.id)
+    return reply(
+        UserRoles(
+            roles=list(row.rbac_roles),
+            organization_roles={str(key): value for key, value in by_organization.items()},
+        )
+    )
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/<user>/roles",
+    scope="assign_role:assign",
+    body=UpdateRoles,
+    answers=User,
+    audit=Audited("user", "write"),
+)
+async def put_user_roles(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    body = await read_body(UpdateRoles)
+    return reply(users.user_view(await users.set_roles(context(), subject(), row, body.roles)))
+
+
+@route(blueprint, "GET", "/<user>/login-type", scope="user:read", answers=UserLoginType)
+async def get_login_type(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    if row.id != subject().user_id:
+        raise Forbidden("You are not authorized to view this user's login type.")
+    return reply(UserLoginType(login_type=row.login_type))  # type: ignore[arg-type]
+
+
+@route(blueprint, "GET", "/<user>/gitsshkey", scope="user:read_personal", answers=GitSSHKey)
+async def get_git_ssh_key(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    return reply(await git_ssh_keys.get(context(), subject(), row))
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/<user>/gitsshkey",
+    scope="user:update_personal",
+    answers=GitSSHKey,
+    audit=Audited("git_ssh_key", "write"),
+)
+async def put_git_ssh_key(user: str) -> Response:
+    row = await users.resolve_user(context(), subject(), user)
+    return reply(await git_ssh_keys.regenerate(context(), subject(), row))
+
+
+@route(blueprint, "GET", "/<user>/organizations", scope="user:read", answers=list[Organization])
+async def get_user_organizations(user: str) -> Response:
+    """Those of a user which the caller may read."""
+    row = await users.resolve_user(context(), subject(), user)
+    found = await organizations.organizations_of(context(), subject(), row.id)
+    return reply([organizations.organization_view(one) for one in found])
+
+
+@route(blueprint, "GET", "/<user>/organizations/<organization>", scope="user:read", answers=Organization)
+async def get_user_organization(user: str, organization: str) -> Response:
+    """Those of a user which the caller may read."""
+    row = await users.resolve_user(context(), subject(), user)
+    for one in await organizations.organizations_of(context(), subject(), row.id):
+        if one.name.lower() == organization.lower():
+            return reply(organizations.organization_view(one))
+    raise NotFound

@@ -1,0 +1,82 @@
+"""Logs of provisioner jobs over HTTP: a list, a text, or a WebSocket that follows until the job ends.
+
+Versions, dry runs and builds share this; finding the job and asking who may read it is theirs.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from uuid import UUID
+
+import trio
+from quart import Response, request, websocket
+
+from coder.api import codec
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.json import reply
+from coder.coderd.http.server.query import Query
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.provisioning.job_logs import follow_logs, format_log, present_log, read_logs
+
+_BAD_QUERY = "Query parameters have invalid values."
+
+
+async def send_job_logs(job_id: UUID) -> Response:
+    """`GET …/logs`: `after` is a log id, `format` json or text. `before` is accepted and ignored, as upstream does."""
+    query = Query(_BAD_QUERY)
+    after, _before = query.positive("after"), query.positive("before")
+    query.check()
+    shape = query.text("format", "json") or "json"
+    if shape not in {"json", "text"}:
+        raise Invalid("Invalid format parameter.", 'Allowed values are "json" and "text".')
+    if _wants_follow(request.args):
+        return _upgrade_required()
+    rows = await read_logs(context(), job_id, after)
+    if shape == "text":
+        return Response("".join(map(format_log, rows)), content_type="text/plain; charset=utf-8")
+    return reply([present_log(row) for row in rows])
+
+
+async def stream_job_logs(job_id: UUID) -> None:
+    """`GET …/logs?follow` as a WebSocket: one object a message, closed with 1000 when everything was sent."""
+    ctx = context()
+    after = _read_after(websocket.args.get("after", ""))
+    as_text = websocket.args.get("format", "json") == "text"
+    await websocket.accept()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_leave_on_stop, ctx.stopping, scope)
+            async with aclosing(follow_logs(ctx, job_id, after)) as batches:
+                async for rows in batches:
+                    for row in rows:
+                        text = format_log(row) if as_text else codec.encode(present_log(row)).decode()
+                        await websocket.send(text)
+            nursery.cancel_scope.cancel()
+    if ctx.stopping.is_set():
+        await websocket.close(1001, "the server is stopping")
+    else:
+        await websocket.close(1000, "done")
+
+
+async def _leave_on_stop(stopping: trio.Event, scope: trio.CancelScope) -> None:
+    await stopping.wait()
+    scope.cancel()
+
+
+def _wants_follow(args: object) -> bool:
+    return "follow" in args and args["follow"].lower() not in {"0", "f", "false"}  # type: ignore[operator,index]
+
+
+def _upgrade_required() -> Response:
+    text = "WebSocket protocol violation: Connection header does not contain Upgrade\n"
+    body = text.encode() + codec.encode({"message": "Failed to accept websocket.", "detail": text.strip()})
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    return Response(body, 426, headers, content_type="text/plain; charset=utf-8")
+
+
+def _read_after(text: str) -> int:
+    # -1 is how genuine clients say "from the beginning".
+    try:
+        return max(int(text or "0"), 0)
+    except ValueError as error:
+        raise Invalid(_BAD_QUERY, validations=[("after", 'Query param "after" must be a valid integer')]) from error

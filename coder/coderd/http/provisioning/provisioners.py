@@ -1,0 +1,276 @@
+"""Provisioner jobs, daemons and keys. The daemons' own link is `rpc_endpoints/provisioners.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+
+from quart import Blueprint, Response, request
+
+from coder.api.provisioners import (
+    CreateProvisionerKeyRequest,
+    CreateProvisionerKeyResponse,
+    ParkProvisionerJobRequest,
+    ProvisionerDaemon,
+    ProvisionerDaemonHealth,
+    ProvisionerJob,
+    ProvisionerJobWhy,
+    ProvisionerKey,
+    ProvisionerKeyDaemons,
+)
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.query import path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.people.organizations import resolve_organization
+from coder.coderd.services.people.users import find_user
+from coder.coderd.services.provisioning import daemon_health, job_lists, job_reasons, provisioners
+from coder.coderd.services.provisioning.job_lists import JobFilter
+from coder.coderd.services.provisioning.provisioners import DaemonFilter
+from coder.domain.access.route_scopes import PROVISIONER
+from coder.domain.foundation.search import Terms
+from coder.domain.provisioning.jobs import STATUSES
+from coder.domain.provisioning.provisioners import DAEMON_STATUSES
+
+blueprint = Blueprint("provisioners", __name__, url_prefix="/api/v2")
+
+_LIMIT = 50
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/provisionerjobs",
+    scope="provisioner_jobs:read",
+    query={"ids": str, "initiator": str, "limit": str, "status": str, "tags": str},
+    answers=list[ProvisionerJob],
+)
+async def get_jobs(organization: str) -> Response:
+    """Newest first."""
+    row = await resolve_organization(context(), subject(), organization)
+    terms = _terms()
+    initiator = terms.one("initiator")
+    which = JobFilter(
+        ids=terms.uuids("ids"),
+        statuses=_choices(terms, "status", (*STATUSES, "unknown")),
+        tags=_tags(terms),
+        limit=_limit(terms),
+    )
+    _check(terms)
+    if initiator:
+        person = await find_user(context(), subject(), initiator)
+        which = JobFilter(which.ids, which.statuses, which.tags, person.id, which.limit)
+    return reply(await job_lists.list_jobs(context(), subject(), row.id, which))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/provisionerjobs/<id:job>",
+    scope="provisioner_jobs:read",
+    answers=ProvisionerJob,
+)
+async def get_job(organization: str, job: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await job_lists.get_job(context(), subject(), row.id, path_uuid(job)))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/provisionerjobs/<id:job>/why",
+    scope="provisioner_jobs:read",
+    answers=ProvisionerJobWhy,
+)
+async def get_job_why(organization: str, job: str) -> Response:
+    """Ours: why a job waits."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await job_reasons.explain_job(context(), subject(), row.id, path_uuid(job)))
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/organizations/<organization>/provisionerjobs/<id:job>/parked",
+    scope="provisioner_jobs:update",
+    body=ParkProvisionerJobRequest,
+    status=204,
+)
+async def put_job_parked(organization: str, job: str) -> Response:
+    """Ours: a parked job waits for its daemon without limit."""
+    row = await resolve_organization(context(), subject(), organization)
+    body = await read_body(ParkProvisionerJobRequest)
+    await job_reasons.park_job(context(), subject(), row.id, path_uuid(job), parked=body.parked)
+    return no_content()
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/provisionerdaemons",
+    scope="provisioner_daemon:read",
+    query={"ids": str, "limit": str, "max_age": str, "offline": str, "status": str, "tags": str},
+    answers=list[ProvisionerDaemon],
+)
+async def get_daemons(organization: str) -> Response:
+    """Oldest first."""
+    row = await resolve_organization(context(), subject(), organization)
+    terms = _terms()
+    which = DaemonFilter(
+        limit=_limit(terms),
+        ids=terms.uuids("ids"),
+        tags=_tags(terms),
+        offline=bool(terms.boolean("offline")),
+        statuses=_choices(terms, "status", DAEMON_STATUSES),
+        max_age=_max_age(terms),
+    )
+    _check(terms)
+    return reply(await provisioners.list_daemons(context(), subject(), row.id, which))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/provisionerdaemons/health",
+    scope="provisioner_daemon:read",
+    answers=list[ProvisionerDaemonHealth],
+)
+async def get_daemon_health(organization: str) -> Response:
+    """Ours: liveness, version and load of every daemon's machine, as measured over the mesh."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await daemon_health.list_health(context(), subject(), row.id))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/provisionerkeys",
+    scope="provisioner_daemon:read",
+    answers=list[ProvisionerKey],
+)
+async def get_keys(organization: str) -> Response:
+    """Oldest first."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await provisioners.list_keys(context(), subject(), row.id))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/organizations/<organization>/provisionerkeys",
+    scope="provisioner_daemon:create",
+    body=CreateProvisionerKeyRequest,
+    answers=CreateProvisionerKeyResponse,
+    status=201,
+    refuses=(409,),
+)
+async def post_key(organization: str) -> Response:
+    """Makes a key and returns its secret, which nobody can see again."""
+    row = await resolve_organization(context(), subject(), organization)
+    body = await read_body(CreateProvisionerKeyRequest)
+    secret = await provisioners.create_key(context(), subject(), row.id, body.name, body.tags or {})
+    return reply(CreateProvisionerKeyResponse(key=secret), 201)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/provisionerkeys/daemons",
+    scope="provisioner_daemon:read",
+    answers=list[ProvisionerKeyDaemons],
+)
+async def get_key_daemons(organization: str) -> Response:
+    """Every key with its daemons that are here, the three pseudo keys first."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await provisioners.list_key_daemons(context(), subject(), row.id))
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/organizations/<organization>/provisionerkeys/<name>",
+    scope="provisioner_daemon:delete",
+    status=204,
+)
+async def delete_key(organization: str, name: str) -> Response:
+    """Deletes a key; its daemons are shown out."""
+    row = await resolve_organization(context(), subject(), organization)
+    await provisioners.delete_key(context(), subject(), row.id, name)
+    return no_content()
+
+
+@route(blueprint, "GET", "/provisionerkeys/<secret>", scope=PROVISIONER, answers=ProvisionerKey)
+async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header counts; the path repeats it
+    """For daemons, which authenticate with the key itself."""
+    shown = request.headers.get("Coder-Provisioner-Daemon-Key", "")
+    return reply(await provisioners.show_own_key(context(), shown))
+
+
+def _terms() -> Terms:
+    """The query string as terms: unknown keys are refused, as in searches."""
+    return Terms({key: list(values) for key, values in request.args.lists() if key != "coder_session_token"})
+
+
+def _limit(terms: Terms) -> int:
+    text = terms.one("limit")
+    if not text:
+        return _LIMIT
+    if not (text.isascii() and text.isdigit()) or int(text) >= 1 << 31:
+        terms.refuse("limit", f'Query param "limit" must be a valid 32-bit positive integer: "{text}"')
+        return 0
+    return int(text)
+
+
+def _choices(terms: Terms, key: str, allowed: tuple[str, ...]) -> list[str]:
+    found = [part for value in terms.many(key) for part in value.split(",") if part]
+    for part in found:
+        if part not in allowed:
+            terms.refuse(key, f'Query param "{key}" has invalid values: "{part}" is not one of {", ".join(allowed)}')
+    return found
+
+
+def _tags(terms: Terms) -> Mapping[str, str] | None:
+    text = terms.one("tags")
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {_go_json_error(text, error)}')
+        return None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        terms.refuse("tags", 'Query param "tags" must be a valid JSON object of texts')
+        return None
+    return found
+
+
+def _go_json_error(text: str, error: ValueError) -> str:
+    at = getattr(error, "pos", 0)
+    if at >= len(text):
+        return "unexpected end of JSON input"
+    return f"invalid character '{text[at]}' looking for beginning of value"
+
+
+def _max_age(terms: Terms) -> timedelta | None:
+    text = terms.one("max_age")
+    if not text:
+        return None
+    try:
+        return parse_duration(text)
+    except CoderError:
+        terms.refuse(
+            "max_age",
+            "Query param \"max_age\" must be a valid duration (e.g., '24h', '30m', '1h30m'): "
+            f'time: invalid duration "{text}"',
+        )
+        return None
+
+
+def _check(terms: Terms) -> None:
+    wrong = terms.refusals()
+    if wrong:
+        raise Invalid("Invalid query parameters.", validations=[(item.field, item.detail) for item in wrong])

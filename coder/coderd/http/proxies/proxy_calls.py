@@ -1,0 +1,89 @@
+"""The routes of workspace proxies themselves. `coordinate` is a link (`rpc_endpoints/proxies.py`)."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response, request
+
+from coder.api.proxies import (
+    CryptoKeysResponse,
+    DeregisterWorkspaceProxyRequest,
+    IssueSignedAppTokenResponse,
+    IssueTokenRequest,
+    RegisterWorkspaceProxyRequest,
+    RegisterWorkspaceProxyResponse,
+    ReportAppStatsRequest,
+)
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.json import read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.proxies import proxy_calls
+from coder.coderd.services.proxies.proxy_calls import ProxyCaller
+from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
+from coder.domain.access.route_scopes import PROXY
+
+blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceproxies/me")
+
+
+async def _proxy() -> ProxyCaller:
+    return await proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/register",
+    scope=PROXY,
+    body=RegisterWorkspaceProxyRequest,
+    answers=RegisterWorkspaceProxyResponse,
+    status=201,
+)
+async def post_register() -> Response:
+    """Notes a living process of a proxy and tells it what it needs."""
+    caller = await _proxy()
+    body = await read_body(RegisterWorkspaceProxyRequest)
+    return reply(await proxy_calls.register(context(), caller, body), 201)
+
+
+@route(blueprint, "POST", "/deregister", scope=PROXY, body=DeregisterWorkspaceProxyRequest, status=204, refuses=(404,))
+async def post_deregister() -> Response:
+    """A process of the proxy ends."""
+    caller = await _proxy()
+    await proxy_calls.deregister(context(), caller, await read_body(DeregisterWorkspaceProxyRequest))
+    return Response(b"", 204)
+
+
+@route(
+    blueprint, "GET", "/crypto-keys", scope=PROXY, query={"feature": str}, answers=CryptoKeysResponse, refuses=(400,)
+)
+async def get_crypto_keys() -> Response:
+    """Keys of one feature."""
+    await _proxy()
+    keys = await proxy_calls.crypto_keys(context(), request.args.get("feature", ""))
+    return reply(CryptoKeysResponse(crypto_keys=keys))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/issue-signed-app-token",
+    scope=PROXY,
+    body=IssueTokenRequest,
+    answers=IssueSignedAppTokenResponse,
+    status=201,
+    refuses=(403, 404, 502),
+)
+async def post_issue_token() -> Response:
+    """A ticket for what a proxy's visitor asked for."""
+    await _proxy()
+    body = await read_body(IssueTokenRequest)
+    token = await proxy_calls.issue_signed_token(context(), body)
+    return reply(IssueSignedAppTokenResponse(signed_token_str=token), 201)
+
+
+@route(blueprint, "POST", "/app-stats", scope=PROXY, body=ReportAppStatsRequest, status=204)
+async def post_app_stats() -> Response:
+    """Use of applications that passed through a proxy."""
+    await _proxy()
+    body = await read_body(ReportAppStatsRequest)
+    await proxy_calls.report_stats(context(), body.stats)
+    return Response(b"", 204)

@@ -1,0 +1,94 @@
+"""Workspace proxies and regions."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response
+
+from coder.api.errors import Response as Envelope
+from coder.api.proxies import (
+    CreateWorkspaceProxyRequest,
+    PatchWorkspaceProxy,
+    Region,
+    UpdateWorkspaceProxyResponse,
+    WorkspaceProxy,
+)
+from coder.api.struct import ApiStruct
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import message, read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.proxies import workspace_proxies
+from coder.domain.access.route_scopes import ANY_KEY
+
+blueprint = Blueprint("workspace_proxies", __name__, url_prefix="/api/v2")
+
+
+class _Regions(ApiStruct):
+    regions: list[Region]
+
+
+class _Proxies(ApiStruct):
+    regions: list[WorkspaceProxy]
+
+
+@route(blueprint, "GET", "/regions", scope=ANY_KEY, answers=_Regions)
+async def get_regions() -> Response:
+    """Where applications can be reached: this server, and the proxies that serve any."""
+    return reply(_Regions(regions=await workspace_proxies.list_regions(context())))
+
+
+@route(blueprint, "GET", "/workspaceproxies", scope="workspace_proxy:read", answers=_Proxies)
+async def get_proxies() -> Response:
+    """The primary region first."""
+    return reply(_Proxies(regions=await workspace_proxies.list_proxies(context(), subject())))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/workspaceproxies",
+    scope="workspace_proxy:create",
+    body=CreateWorkspaceProxyRequest,
+    answers=UpdateWorkspaceProxyResponse,
+    status=201,
+    refuses=(409,),
+    audit=Audited("workspace_proxy", "create", "body:proxy"),
+)
+async def post_proxy() -> Response:
+    """With the token it will show; it is never shown again."""
+    body = await read_body(CreateWorkspaceProxyRequest)
+    return reply(await workspace_proxies.create_proxy(context(), subject(), body), 201)
+
+
+@route(blueprint, "GET", "/workspaceproxies/<proxy>", scope="workspace_proxy:read", answers=WorkspaceProxy)
+async def get_proxy(proxy: str) -> Response:
+    return reply(await workspace_proxies.get_proxy(context(), subject(), proxy))
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/workspaceproxies/<proxy>",
+    scope="workspace_proxy:update",
+    body=PatchWorkspaceProxy,
+    answers=UpdateWorkspaceProxyResponse,
+    refuses=(409,),
+    audit=Audited("workspace_proxy", "write"),
+)
+async def patch_proxy(proxy: str) -> Response:
+    """Empty fields stay."""
+    body = await read_body(PatchWorkspaceProxy)
+    return reply(await workspace_proxies.update_proxy(context(), subject(), proxy, body))
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/workspaceproxies/<proxy>",
+    scope="workspace_proxy:delete",
+    answers=Envelope,
+    audit=Audited("workspace_proxy", "delete"),
+)
+async def delete_proxy(proxy: str) -> Response:
+    await workspace_proxies.delete_proxy(context(), subject(), proxy)
+    return message("Proxy has been deleted!")

@@ -1,0 +1,196 @@
+"""The HTTP application: which blueprints it has, what is the same for every answer.
+
+A new noun is one module with `blueprint` and one line in `BLUEPRINTS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from quart import Response, has_websocket_context, request, websocket
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
+
+from coder.api import codec
+from coder.coderd.http.server.auth import CsrfMismatch, context, count_public_request, credentials
+from coder.coderd.http.server.errors import envelope_of
+from coder.coderd.http.server.hypercorn_fixes import Application, new_application
+from coder.coderd.http.server.middleware import Middleware
+from coder.coderd.http.server.traced import Traced
+from coder.coderd.services.access.authentication import authenticate
+from coder.coderd.services.events.tracing import Tracing
+from coder.coderd.services.foundation.errors import Refusal
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+BLUEPRINTS: tuple[str, ...] = (
+    "site.root",
+    "network.http_tunnels",
+    "login.sessions",
+    "people.users",
+    "access.keys",
+    "people.organizations",
+    "people.organization_settings",
+    "people.groups",
+    "people.user_secrets",
+    "people.user_skills",
+    "templates.files",
+    "people.roles",
+    "people.settings",
+    "site.deployment",
+    "apps.applications",
+    "proxies.workspace_proxies",
+    "proxies.proxy_calls",
+    "events.inbox",
+    "events.notifications",
+    "events.web_push",
+    "events.audit",
+    "events.insights",
+    "site.debug",
+    "workspaces.prebuilds",
+    "templates.templates",
+    "templates.template_versions",
+    "provisioning.provisioners",
+    "workspaces.workspaces",
+    "workspaces.orphaning",
+    "workspaces.builds",
+    "agents.agents",
+    "tasks.tasks",
+    "agents.terminals",
+    "agents.init_script",
+    "site.binaries",
+    "site.experiments",
+    "server.unsupported",
+    "wireguard.wireguard_clients",
+    "login.oauth2",
+    "login.provider_logins",
+    "login.external_auth",
+    "people.scim",
+    "server.swagger",
+    # last: takes what nobody else wants
+    "site.site",
+)
+
+
+class Identifier(UnicodeConverter):
+    """A UUID in a path. Whether it is one says the view: a wrong one is 400 and not an unknown route."""
+
+
+class PagePath(PathConverter):
+    """Any path that is not the API's: there an unknown route is 404 and a wrong method 405."""
+
+    regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
+
+
+def build_application(ctx: Context, links: Sequence[Any] = ()) -> Middleware | Traced:
+    """The ASGI application with all blueprints. `links` (of `rpc_endpoints`) are only described, not served."""
+    framed = Middleware(make_application(ctx, links), ctx)
+    tracing = ctx.find(Tracing)
+    return Traced(framed, tracing) if tracing is not None else framed
+
+
+def make_application(ctx: Context, links: Sequence[Any] = ()) -> Application:
+    """The same without the frame around it."""
+    app = new_application("coderd")
+    app.config["CODER_CONTEXT"] = ctx
+    app.config["CODER_LINKS"] = links
+    app.url_map.converters |= {"page": PagePath, "id": Identifier}
+    for name in BLUEPRINTS:
+        app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
+    if not ctx.config.dangerous_disable_rate_limits:
+        app.before_request(count_public_request)
+    _register_errors(app)
+    _only_named_methods(app)
+    return app
+
+
+def _only_named_methods(app: Application) -> None:
+    """API routes answer HEAD and OPTIONS with 405, as upstream's router does; Quart would invent answers."""
+    paths = {_shape(rule.rule) for rule in app.url_map.iter_rules()}
+    parents = {path[: path.rindex("/")] for path in paths}
+    for rule in app.url_map.iter_rules():
+        if not rule.rule.startswith("/api/"):
+            continue
+        # A slash at the end: upstream's router takes it where a path goes on, and nowhere else.
+        rule.strict_slashes = not rule.rule.endswith("/") and _shape(rule.rule) not in parents
+        if rule.methods is not None and not rule.websocket:
+            rule.methods -= {"HEAD", "OPTIONS"}
+
+
+def _shape(path: str) -> str:
+    return re.sub(r"<[^>]*>", "{}", path)
+
+
+def _register_errors(app: Application) -> None:
+    app.register_error_handler(Refusal, _on_error)
+    app.register_error_handler(HTTPException, _on_http_exception)
+    app.register_error_handler(Exception, _on_error)
+
+
+async def _on_error(error: Exception) -> Response:
+    if isinstance(error, CsrfMismatch):
+        return Response(error.message + "\n", 400, content_type="text/plain; charset=utf-8")
+    status, body, headers = envelope_of(error)
+    response = Response(body, status, content_type="application/json; charset=utf-8")
+    for name, value in headers:
+        response.headers.add(name, value)
+    return response
+
+
+async def _on_http_exception(error: HTTPException) -> Any:
+    if isinstance(error, WebsocketMismatch) and not has_websocket_context():
+        return await _upgrade_required()
+    status = error.code or 500
+    if has_websocket_context() and (status == 405 or isinstance(error, WebsocketMismatch)):
+        status = 404  # there are pages at this address, and no WebSocket
+    if status == 404:
+        here = websocket if has_websocket_context() else request
+        if _SIGNED_IN & set(here.path.split("/")[3:4]):
+            refused = await _refuse_strangers()
+            if refused is not None:
+                return refused
+        return _json({"message": "Route not found."}, 404)
+    if status == 405:
+        # Upstream's router: an empty 405 with the methods it has.
+        methods = getattr(error, "valid_methods", None) or ()
+        return Response(b"", 405, {"Allow": ", ".join(sorted(methods))} if methods else None)
+    if 300 <= status < 400:
+        return error.get_response()
+    return _json({"message": error.description or error.name}, status)
+
+
+_SIGNED_IN = frozenset(
+    {"audit", "connectionlog", "debug", "deployment", "experiments", "external-auth", "files", "groups", "insights",
+     "licenses", "notifications", "organizations", "prebuilds", "replicas", "settings", "tailnet", "tasks",
+     "templatebuilder", "templates", "templateversions", "workspacebuilds", "workspaces"}
+)  # fmt: skip
+"""Parts of the API for people who signed in: what it has not is told to them alone (recorded: 401 first)."""
+_PUBLIC_STREAMS = frozenset({"/api/v2/derp-map"})
+
+
+async def _refuse_strangers() -> Response | None:
+    try:
+        await authenticate(context(), credentials())
+    except Refusal as refusal:
+        return await _on_error(refusal)
+    return None
+
+
+async def _upgrade_required() -> Response:
+    """A plain GET on a WebSocket's path: who may not come in hears that first."""
+    if request.path not in _PUBLIC_STREAMS:
+        refused = await _refuse_strangers()
+        if refused is not None:
+            return refused
+    connection = request.headers.get("Connection", "")
+    text = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
+
+
+def _json(value: dict[str, Any], status: int) -> Response:
+    return Response(codec.encode(value), status, content_type="application/json; charset=utf-8")

@@ -1,0 +1,160 @@
+"""Who asks, for blueprints: `@authenticated` views find the caller by `caller()` and `subject()`.
+
+A view without the decorator is public. The CSRF check lives here because it depends on how the caller
+authenticated: only requests that rely on a cookie can be forged by another site.
+"""
+
+from __future__ import annotations
+
+import functools
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+
+from quart import current_app, g, has_websocket_context, request, websocket
+
+from coder.coderd.http.server.query import read_arguments
+from coder.coderd.http.server.rate_limits import BYPASS_HEADER, RateLimits, key_of
+from coder.coderd.services.access import authentication
+from coder.coderd.services.access.authentication import Caller
+from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.access.session_revocation import CLOSE_CODE, CLOSE_REASON, SessionEndedError, SessionRegistry
+from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
+from coder.domain.access.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CSRF_COOKIE = "csrf_token"
+CSRF_HEADER = "X-CSRF-TOKEN"
+_SAFE = {"GET", "HEAD", "OPTIONS", "TRACE"}
+
+
+def context() -> Context:
+    """The server's context."""
+    return cast("Context", current_app.config["CODER_CONTEXT"])
+
+
+def credentials() -> Credentials:
+    """What the current request (or WebSocket) shows."""
+    here = websocket if has_websocket_context() else request
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in here.scope["headers"]}
+    return Credentials.of(headers, read_arguments(here.query_string), remote_ip())
+
+
+def remote_ip() -> str:
+    """The client's address; a trusted proxy's header was applied by the listener."""
+    here = websocket if has_websocket_context() else request
+    return here.headers.get("Remote-Addr", "") or ""
+
+
+def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Lets only requests with a valid token through."""
+
+    @functools.wraps(view)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        shown = credentials()
+        if shown.from_cookie and not has_websocket_context():
+            check_csrf()
+        try:
+            g.caller = await authentication.authenticate(context(), shown)
+        except Unauthenticated as error:
+            count_request(None)
+            error.headers = (*error.headers, ("WWW-Authenticate", challenge(context())))
+            raise
+        count_request(g.caller)
+        if has_websocket_context():
+            return await while_signed_in(g.caller, functools.partial(view, *args, **kwargs))
+        return await view(*args, **kwargs)
+
+    guarded.counts_itself = True  # type: ignore[attr-defined]
+    return guarded
+
+
+async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
+    """Runs the view of a WebSocket until it is over, or until the caller's key is good no longer."""
+    sessions: SessionRegistry = context().part(SessionRegistry)
+    with sessions.opened(who) as opened:
+        await sessions.confirm(opened)
+        try:
+            return await opened.run(view)
+        except SessionEndedError:
+            await websocket.close(CLOSE_CODE, CLOSE_REASON)
+            return cast("T", None)
+
+
+def count_request(who: Caller | None) -> None:
+    """Raises RateLimited; otherwise the frame adds the headers that say how much is left."""
+    here = websocket if has_websocket_context() else request
+    limits: RateLimits = context().part(RateLimits)
+    if limits.limit_of(here.path):
+        bypass = here.headers.get(BYPASS_HEADER) == "true"
+        cast("dict[str, object]", here.scope)["coder_headers"] = limits.count(
+            key_of(who, remote_ip(), bypass), here.path
+        )
+
+
+async def count_public_request() -> None:
+    """Before views that do not authenticate: they are limited by address."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    if not getattr(view, "counts_itself", False) and request.path.startswith("/api/"):
+        # Only who wants to be counted by nobody has to say who it is.
+        count_request(await optional_caller() if request.headers.get(BYPASS_HEADER) == "true" else None)
+
+
+async def optional_caller() -> Caller | None:
+    """The caller of a public view, if there is a valid one."""
+    try:
+        return await authentication.authenticate(context(), credentials())
+    except Unauthenticated:
+        return None
+
+
+def current_caller() -> Caller | None:
+    """The caller of this request; None where agents or nobody in particular asks."""
+    return cast("Caller | None", g.get("caller"))
+
+
+def caller() -> Caller:
+    """The authenticated caller of this request."""
+    return cast(Caller, g.caller)
+
+
+def subject() -> Subject:
+    return caller().subject
+
+
+class CsrfMismatch(Refusal):
+    """Answered as plain text, as upstream's middleware does."""
+
+    kind = "csrf"
+
+
+def check_csrf() -> None:
+    """Raises CsrfMismatch when a cookie-authenticated change carries no matching token."""
+    if request.method in _SAFE:
+        return
+    # Another site can make the browser send the cookie, but does not know what is in it.
+    token = credentials().token.encode()
+    for shown in (request.headers.get("Coder-Session-Token", ""), request.args.get("coder_session_token", "")):
+        if hmac.compare_digest(shown.encode(), token):
+            return
+    cookie = request.cookies.get(CSRF_COOKIE, "")
+    sent = request.headers.get(CSRF_HEADER, "")
+    if not cookie or not hmac.compare_digest(cookie.encode(), sent.encode()):
+        raise CsrfMismatch(
+            "Something is wrong with your CSRF token. Please refresh the page. If this error persists, try "
+            "clearing your cookies."
+        )
+
+
+def challenge(ctx: Context) -> str:
+    """What a refused caller is asked for."""
+    # Upstream says "expired" whatever was wrong; clients look at the body.
+    return (
+        'Bearer realm="coder", error="invalid_token", error_description="The access token has expired", '
+        f'resource_metadata="{ctx.access_url}/.well-known/oauth-protected-resource"'
+    )

@@ -1,0 +1,83 @@
+"""One table from refusals to HTTP statuses, and the error envelope.
+
+Used by the HTTP blueprints and, through the composition root, by the links before they upgrade.
+"""
+
+from __future__ import annotations
+
+import trio
+from msgspec import UNSET
+
+from coder.api import codec
+from coder.api.errors import Response as Envelope
+from coder.api.errors import ValidationError
+from coder.base.log import get_logger
+from coder.coderd.services.foundation.errors import Invalid, Refusal
+
+STATUS = {
+    "refused": 400,
+    "invalid": 400,
+    "csrf": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "too_slow": 408,
+    "conflict": 409,
+    "gone": 410,
+    "precondition": 412,
+    "too_large": 413,
+    "expectation_failed": 417,
+    "unprocessable": 422,
+    "too_early": 425,
+    "precondition_required": 428,
+    "rate_limited": 429,
+    "failed": 500,
+    "bad_gateway": 502,
+    "unavailable": 503,
+}
+"""Refusal.kind -> status. A kind that is not here is a mistake of ours and fails as one."""
+
+_UNSTORABLE = "A text contains a zero byte, or a number is out of range."
+_log = get_logger("http")
+
+
+def envelope(refusal: Refusal) -> tuple[int, bytes, list[tuple[str, str]]]:
+    """Status, JSON body and extra headers of a refusal."""
+    validations = [ValidationError(field=name, detail=detail) for name, detail in refusal.validations]
+    body = Envelope(
+        message=refusal.message,
+        detail=refusal.detail or UNSET,
+        validations=validations or UNSET,
+    )
+    return STATUS[refusal.kind], codec.encode(body), list(refusal.headers)
+
+
+def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]]:
+    """The same for any exception: what is not a refusal is our fault, is logged, and tells no secrets."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            if not isinstance(inner, trio.Cancelled):
+                return envelope_of(inner)
+    if isinstance(error, Refusal):
+        return envelope(error)
+    if _is_data_error(error):
+        return envelope(Invalid("The request holds a value that cannot be stored.", _UNSTORABLE))
+    _log.error("a request failed", error=error, where=_where(error))
+    body = Envelope(message="An internal server error occurred.", detail=type(error).__name__)
+    return 500, codec.encode(body), []
+
+
+def _is_data_error(error: BaseException) -> bool:
+    """SQLSTATE class 22: a NUL in a text, a number out of range. The caller's fault, found by the database."""
+    return str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith("22")
+
+
+def _where(error: BaseException) -> str:
+    """The innermost frames, enough to find the line without printing values."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append(f"{code.co_filename.rsplit('/coder/', 1)[-1]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " ".join(frames[-6:])

@@ -1,0 +1,368 @@
+"""What Hypercorn 0.18 (trio) and Quart-Trio 0.12 get wrong for a long-lived server, put right by subclasses.
+
+1. `TCPServer.protocol_send` writes inside a shielded scope: a peer that stops reading could never be cancelled and
+   blocked shutdown for ever. Here a write has a deadline, after which the connection is closed hard.
+2. Quart's request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
+3. An empty binary WebSocket message arrived as None and broke the handler.
+4. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
+5. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
+   went on writing into the void.
+6. After a refused WebSocket handshake the connection was neither closed nor usable.
+7. A small response left in three writes.
+8. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
+   fast lane (`FAST_PATHS`) are answered by the task that reads the connection.
+Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
+stay on HTTP/1.1 and uploads are ten times faster there.
+
+Not here: our own paths of raw streams (`http/server/listener.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import h11
+import trio
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.logging import Logger as HypercornLogger
+from hypercorn.protocol.events import EndBody, Response
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.typing import H11SendableEvent
+from quart.signals import websocket_received
+from quart.wrappers.response import DataBody
+from quart_trio import QuartTrio
+from quart_trio.asgi import TrioASGIHTTPConnection, TrioASGIWebsocketConnection
+from quart_trio.wrappers.request import TrioBody, TrioRequest
+
+from coder.base.log import get_logger
+
+WRITE_TIMEOUT = 20.0
+"Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."
+CLOSE_TIMEOUT = 5.0
+"Seconds closing a connection may take (TLS says goodbye)."
+WRITE_PIECE = 1 << 17
+"Bytes that must leave within WRITE_TIMEOUT: 6.4 KB/s is the slowest line served."
+BODY_HIGH_WATER = 1 << 20
+"Bytes of a request body kept before the socket is left unread."
+KEEP_ALIVE_REQUESTS = 10**9
+KEEP_ALIVE_IDLE = 120.0
+"Seconds an idle connection is kept; above Go's 90 s, so that the client closes first and no request is lost."
+HELD_BYTES = 1 << 16
+"Bytes of a response collected before the first write."
+HEADER_LIMIT = 1 << 17
+"Bytes of a request head before 431."
+WEBSOCKET_LIMIT = 1 << 24
+"Bytes of one WebSocket message."
+WEBSOCKET_PING = 15.0
+"Seconds between ping frames: an idle stream must not look dead to what lies between."
+
+FAST_PATHS: set[bytes] = set()
+"""Paths whose GETs the fast lane answers at once; it names them."""
+
+_log = get_logger("http.server")
+
+
+class _Log(HypercornLogger):
+    """Sends Hypercorn's own messages to our log."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+
+    async def error(self, message: str, *args: Any, **kwargs: Any) -> None:
+        _log.error(message % args if args else message)
+
+    async def exception(self, message: str, *args: Any, **kwargs: Any) -> None:
+        import sys
+
+        error = sys.exc_info()[1]
+        _log.error(message % args if args else message, error=error or "unknown")
+
+    async def info(self, message: str, *args: Any, **kwargs: Any) -> None:
+        _log.debug(message % args if args else message)
+
+
+def server_config() -> Config:
+    """Hypercorn's settings for every listener of ours."""
+    config = Config()
+    config.errorlog = None
+    config.accesslog = None
+    config.logger_class = _Log
+    config.alpn_protocols = ["http/1.1"]
+    config.keep_alive_max_requests = KEEP_ALIVE_REQUESTS
+    config.keep_alive_timeout = KEEP_ALIVE_IDLE
+    config.h11_max_incomplete_size = HEADER_LIMIT
+    config.websocket_max_message_size = WEBSOCKET_LIMIT
+    config.websocket_ping_interval = WEBSOCKET_PING
+    config.include_server_header = False
+    config.include_date_header = True
+    return config
+
+
+class PatientServer(TCPServer):
+    """A connection whose writes can be cancelled and time out (1), with one idle timer for its whole life."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
+        self._watch = trio.CancelScope()
+        self._busy = False
+
+    async def watch_idle(self) -> None:
+        """Closes the connection when it was idle too long, or is idle at shutdown. Runs beside `_read_data`."""
+        with self._watch:
+            with self._idle_timer:
+                await self.context.terminated.wait()
+            if not self._busy:  # a busy one is closed after its response
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
+                    await self._initiate_server_close()
+
+    def end_idle_watch(self) -> None:
+        self._watch.cancel()
+
+    async def protocol_send(self, event: Event) -> None:
+        if isinstance(event, Updated):
+            # Hypercorn starts and cancels a task here, twice a request.
+            self._busy = not event.idle
+            timeout = self.config.keep_alive_timeout if event.idle else math.inf
+            self._idle_timer.deadline = trio.current_time() + timeout
+            return
+        if not isinstance(event, RawData):
+            # The end of a response cancels the task that sent it, which is this one: closing must go through.
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
+                await super().protocol_send(event)
+            return
+        async with self.send_lock:
+            try:
+                await self._send_pieces(event.data)
+                return
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+            except trio.TooSlowError:
+                await self._abandon()
+            except trio.Cancelled:
+                # Half a response may be out: the connection is of no more use to anybody.
+                await self._abandon()
+                raise
+        await self.protocol.handle(Closed())
+
+    async def _send_pieces(self, data: bytes) -> None:
+        """The deadline is for a piece: a large download on a slow line is slow, not stalled."""
+        view = memoryview(data)
+        for start in range(0, len(view), WRITE_PIECE):
+            with trio.fail_after(WRITE_TIMEOUT):
+                await self.stream.send_all(view[start : start + WRITE_PIECE])
+
+    async def _abandon(self) -> None:
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(self.stream)
+
+
+class _OneFraming(h11.Connection):
+    """Refuses a request whose length is said twice (RFC 9112 section 6.1): who is in front may count otherwise."""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if b"content-length" in names and b"transfer-encoding" in names:
+                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
+        return event
+
+
+class OneWriteH11(H11Protocol):
+    """Sends the head, a short body and the end of a response of known length in one write instead of three."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.connection = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        self._held = b""
+        self._holding = False
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        rejected = isinstance(self.connection, H11WSConnection)
+        if isinstance(event, Response) and event.status_code >= 200:
+            self._holding = any(name == b"content-length" for name, _ in event.headers)
+            if rejected:
+                event.headers.append((b"connection", b"close"))
+        await super().stream_send(event)
+        if rejected and isinstance(event, EndBody):
+            # A refused handshake cannot be followed by another request here; say so and close.
+            await self.send(Closed())
+
+    async def _send_h11_event(self, event: H11SendableEvent) -> None:
+        if not self._holding:
+            await super()._send_h11_event(event)
+            return
+        try:
+            data = self.connection.send(event)
+        except h11.LocalProtocolError:
+            self._holding = False
+            if self.connection.their_state != h11.ERROR:
+                raise
+            return
+        self._held += data or b""
+        if isinstance(event, h11.EndOfMessage):
+            self._holding = False
+        if self._held and (not self._holding or len(self._held) > HELD_BYTES):
+            held, self._held = self._held, b""
+            await self.send(RawData(data=held))
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _is_upgrade(request):
+            await super()._create_stream(request)
+            return
+        # The stream takes its task group while it is made.
+        task_group, self.task_group = self.task_group, _AT_ONCE  # type: ignore[assignment]
+        try:
+            await super()._create_stream(request)
+        finally:
+            self.task_group = task_group
+
+
+def _is_upgrade(request: h11.Request) -> bool:
+    return any(name == b"upgrade" for name, _ in request.headers)
+
+
+class _AtOnce:
+    """In a task group's place: runs the application where the request's last byte was read (8)."""
+
+    async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Any) -> Any:
+        async def put(message: Any) -> None:
+            if message["type"] != "http.request" or message["more_body"]:
+                return  # these requests have no body that anybody wants
+            try:
+                await app(scope, _nothing, send, None, None)
+            except Exception as error:
+                _log.error("a request failed", error=error)
+            await send(None)
+
+        return put
+
+
+async def _nothing() -> Any:
+    await trio.sleep_forever()
+
+
+_AT_ONCE = _AtOnce()
+
+
+class BoundedBody(TrioBody):
+    """A request body that makes its sender wait (2)."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._drained = trio.Event()
+        self._whole = False
+        self._discarding = False
+
+    async def __anext__(self) -> bytes:
+        data = await super().__anext__()
+        self._drained.set()
+        return data
+
+    def __await__(self) -> Any:
+        # The whole body is wanted at once: only max_content_length limits it.
+        self._whole = True
+        self._drained.set()
+        return super().__await__()
+
+    def discard(self) -> None:
+        """Nobody will read on: what still comes is dropped, or its sender would hold up the response."""
+        self._whole = self._discarding = True
+        self._drained.set()
+
+    async def room(self) -> None:
+        """Waits until less than the high-water mark is buffered."""
+        while len(self._data) > BODY_HIGH_WATER and not self._whole and self._must_raise is None:
+            self._drained = trio.Event()
+            await self._drained.wait()
+        if self._discarding:
+            self._data.clear()
+
+
+class BoundedRequest(TrioRequest):
+    body_class = BoundedBody  # type: ignore[assignment]
+
+
+class BoundedHTTPConnection(TrioASGIHTTPConnection):
+    """Feeds a `BoundedBody` no faster than it is read (2); a ready body leaves in one message."""
+
+    _request: Any = None
+
+    async def _send_response(self, send: Any, response: Any) -> None:
+        if self._request is not None:
+            self._request.body.discard()
+        body = getattr(response, "response", None)
+        if not isinstance(body, DataBody):
+            await super()._send_response(send, response)
+            return
+        headers = [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        await send({"type": "http.response.body", "body": body.data, "more_body": False})
+
+    async def handle_messages(self, nursery: trio.Nursery, request: Any, receive: Any) -> None:  # type: ignore[override]
+        self._request = request
+        while True:
+            message = await receive()
+            if message["type"] == "http.request":
+                request.body.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    request.body.set_complete()
+                else:
+                    await request.body.room()
+            elif message["type"] == "http.disconnect":
+                break
+        nursery.cancel_scope.cancel()
+
+
+class ExactWebsocketConnection(TrioASGIWebsocketConnection):
+    """Delivers empty binary messages as such (3)."""
+
+    async def handle_messages(self, nursery: trio.Nursery, receive: Any) -> None:  # type: ignore[override]
+        while True:
+            event = await receive()
+            if event["type"] == "websocket.receive":
+                data = event.get("bytes")
+                message = data if data is not None else event["text"]
+                await websocket_received.send_async(message, _sync_wrapper=self.app.ensure_async)  # type: ignore[arg-type]
+                await self.send_channel.send(message)
+            elif event["type"] == "websocket.disconnect":
+                break
+        nursery.cancel_scope.cancel()
+
+
+class Application(QuartTrio):
+    """Quart with the fixes above."""
+
+    asgi_http_class = BoundedHTTPConnection
+    asgi_websocket_class = ExactWebsocketConnection
+    request_class = BoundedRequest
+
+    async def full_dispatch_request(self, request_context: Any = None) -> Any:
+        """Notes the route for whoever counts requests: the frame around us sees paths only."""
+        if request_context is not None and request_context.request.url_rule is not None:
+            request_context.request.scope["coder_route"] = request_context.request.url_rule.rule
+        return await super().full_dispatch_request(request_context)
+
+    async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
+        """The same for WebSockets."""
+        if websocket_context is not None and websocket_context.websocket.url_rule is not None:
+            websocket_context.websocket.scope["coder_route"] = websocket_context.websocket.url_rule.rule
+        return await super().full_dispatch_websocket(websocket_context)
+
+
+def new_application(name: str) -> Application:
+    app = Application(name, static_folder=None)
+    app.config["RESPONSE_TIMEOUT"] = None
+    app.config["BODY_TIMEOUT"] = None
+    # Readers count for themselves (`http/json.read_bytes`): one limit for all would be wrong for most.
+    app.config["MAX_CONTENT_LENGTH"] = None
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False  # a redirect would lose the body; the frame merges them for the API
+    return app

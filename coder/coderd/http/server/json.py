@@ -1,0 +1,218 @@
+"""JSON in and out of blueprints, with Go's rules for what a body may leave out.
+
+A missing or null field reads as its type's zero value (upstream's decoder does), then `required` fields must not be
+zero; several failures are answered together as validations.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import types
+import typing
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+import trio
+from quart import Response, g, request
+
+from coder.api import codec
+from coder.api.field_rules import NEW
+from coder.coderd.http.server.declarations import declared
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields, TooLarge, TooSlow
+from coder.coderd.services.foundation.fields import check_request
+from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+BODY_PATIENCE = 30.0
+"Seconds a body may take besides what its bytes buy; as long as common reverse proxies wait."
+BODY_SLOWEST = 4096.0
+"Bytes a second below which a sender is not waited for."
+
+_INT64 = 1 << 63
+_MISSING = object()
+
+
+async def read_body(kind: type[T]) -> T:
+    """The request's JSON object as `kind`, which is what the route declares.
+
+    Raises Invalid (not JSON, wrong type), InvalidFields (a required field is empty) or TooLarge.
+    """
+    said = declared()
+    if said.body is not kind:
+        raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
+    raw = await read_bytes(said.limit)
+    body = parse_body(raw, kind, said.required, allow_empty=said.allow_empty)
+    g.sent = body  # the audit log asks afterwards what was meant
+    return body
+
+
+async def read_bytes(limit: int) -> bytes:
+    """The whole body, at most `limit` bytes. Raises TooLarge as soon as more has come, TooSlow when it trickles."""
+    pieces, size = [], 0
+    with trio.move_on_after(BODY_PATIENCE) as scope:
+        async for piece in request.body:
+            size += len(piece)
+            if size > limit:
+                raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
+            pieces.append(piece)
+            # Every byte buys time, so that a slow line is served and one byte now and then is not.
+            scope.deadline += len(piece) / BODY_SLOWEST
+        return b"".join(pieces)
+    raise TooSlow("Request body came too slowly.", f"{size} bytes had come; send it faster or in smaller requests.")
+
+
+def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow_empty: bool = False) -> T:
+    """`read_body` without the request; see there."""
+    if not raw.strip() and allow_empty:
+        raw = b"{}"
+    document = _decode(raw)
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise Invalid("Request body must be valid JSON.", f"Expected an object, got {type(document).__name__}.")
+    try:
+        body = msgspec.convert(with_zeros(document, kind), kind)
+    except msgspec.ValidationError as error:
+        missing_field = re.search(r"missing required field `([^`]+)`", str(error))
+        if missing_field:
+            raise InvalidFields((missing_field[1], required_detail())) from error
+        raise Invalid("Request body must be valid JSON.", str(error)) from error
+    check_new(body, required)
+    return body
+
+
+def check_new(body: msgspec.Struct, required: Sequence[str] = ()) -> None:
+    """By the table of field rules; changes are judged by services, which know what there is. Raises InvalidFields."""
+    if type(body) in NEW:
+        check_request(body)
+    missing = [name for name in required if _is_zero(getattr(body, name))]
+    if missing:
+        raise InvalidFields(*((name, required_detail()) for name in missing))
+
+
+def _decode(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        if not raw.strip():
+            raise Invalid("Request body must be valid JSON.", "EOF") from error
+        try:
+            # Go's decoder stops after the first value; whatever follows is not looked at.
+            text = raw.decode().lstrip()
+            return msgspec.json.decode(text[: json.JSONDecoder().raw_decode(text)[1]])
+        except (ValueError, RecursionError):
+            detail = "unexpected EOF" if "truncated" in str(error) else str(error)
+            raise Invalid("Request body must be valid JSON.", detail) from error
+
+
+def required_detail(value: str = "") -> str:
+    """Upstream's sentence for an empty required field."""
+    return f'Validation failed for tag "required" with value: "{value}"'
+
+
+def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """`document` with every absent or null field of `kind` that may not be so set to its zero value."""
+    filled = dict(document)
+    lowered: dict[str, str] | None = None
+    for name, zero, nested, nullable in _fields(kind):  # type: ignore[arg-type]
+        if name not in filled:
+            # Go matches keys without regard to case when the exact key is absent.
+            lowered = lowered if lowered is not None else {key.lower(): key for key in document}
+            other = lowered.get(name.lower())
+            if other is not None:
+                filled[name] = filled.pop(other)
+        value = filled.get(name, _MISSING)
+        if value is _MISSING or (value is None and not nullable):
+            if zero is not _MISSING:
+                filled[name] = zero() if callable(zero) else zero
+            elif value is None:
+                filled.pop(name, None)
+        elif type(value) is int and not -_INT64 <= value < _INT64:
+            raise Invalid("Request body must be valid JSON.", f"{name} is out of range")
+        elif nested is not None:
+            if isinstance(value, dict):
+                filled[name] = with_zeros(value, nested)
+            elif isinstance(value, list):
+                filled[name] = [with_zeros(v, nested) if isinstance(v, dict) else v for v in value]
+    return filled
+
+
+@functools.cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any, type[Any] | None, bool], ...]:
+    """(wire name, zero value or _MISSING when the field has its own default, nested struct, nullable)."""
+    hints = typing.get_type_hints(kind)
+    result = []
+    for info in msgspec.structs.fields(kind):
+        hint = hints[info.name]
+        options = _options(hint)
+        has_default = info.default is not msgspec.NODEFAULT or info.default_factory is not msgspec.NODEFAULT
+        nullable = type(None) in options
+        zero = _MISSING if has_default else None if nullable else _zero(options[0])
+        result.append((info.encode_name, zero, _nested(options), nullable))
+    return tuple(result)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return typing.get_args(hint)
+    return (hint,)
+
+
+def _nested(options: tuple[Any, ...]) -> type[Any] | None:
+    for option in options:
+        if typing.get_origin(option) is list:
+            option = typing.get_args(option)[0]
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            return option
+    return None
+
+
+def _zero(hint: Any) -> Any:
+    origin = typing.get_origin(hint) or hint
+    if origin is typing.Literal:
+        # Without an empty value the missing field is reported as required.
+        return "" if "" in typing.get_args(hint) else _MISSING
+    if isinstance(origin, type):
+        if issubclass(origin, msgspec.Struct):
+            return lambda: with_zeros({}, origin)
+        if issubclass(origin, Enum):
+            return ""
+    return {
+        str: "",
+        bool: False,
+        int: 0,
+        float: 0.0,
+        list: list,
+        dict: dict,
+        UUID: str(NIL_UUID),
+        type(ZERO_TIME): "0001-01-01T00:00:00Z",
+    }.get(origin)  # Any: null
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, UUID):
+        return value == NIL_UUID
+    return value in ("", None, 0, [], {}, msgspec.UNSET)
+
+
+def reply(value: Any, status: int = 200) -> Response:
+    """A JSON answer. `value` is a struct of `coder.api`, or anything msgspec encodes."""
+    return Response(codec.encode(value), status, content_type="application/json; charset=utf-8")
+
+
+def message(text: str, status: int = 200) -> Response:
+    """`{"message": text}`."""
+    return reply({"message": text}, status)
+
+
+def no_content() -> Response:
+    response = Response(b"", 204)
+    del response.headers["Content-Type"]  # of nothing
+    return response

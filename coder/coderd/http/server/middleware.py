@@ -1,0 +1,239 @@
+"""Around the application: what every answer carries, the request log, the client's address.
+
+Plain ASGI, because Quart's hooks cost a good part of a small request. Headers: request id, build version, nosniff,
+Vary, and the CSRF cookie for browsers.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from coder.base.log import get_logger
+from coder.base.version import BUILD_VERSION
+from coder.coderd.http.server.fast_path import FastPath
+from coder.coderd.services.access.credentials import foreign_origin
+from coder.coderd.services.events.metrics import UPGRADED, Metrics
+from coder.coderd.services.foundation.client_address import TrustedProxies
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_log = get_logger("http.request")
+
+_CONSTANT = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-coder-build-version", BUILD_VERSION.encode()),
+)
+_VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
+_ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
+_ANY_HOST = ("/healthz", "/derp", "/latency-check", "/api/v2/replicas")
+"What load balancers, relays and other replicas ask under whatever address they know."
+_QUIET = ("/healthz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
+
+Message = dict[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+
+
+def shown_route(route: str) -> str:
+    """A route as upstream's router writes it: `/users/{user}`."""
+    return _ROUTE_ARGUMENT.sub(r"{\1}", route)
+
+
+def response_headers() -> list[tuple[str, str]]:
+    """The constant headers with a fresh request id, for doors that answer without this frame."""
+    return [
+        *((name.decode(), value.decode()) for name, value in _CONSTANT),
+        ("x-coder-request-id", str(uuid4())),
+    ]
+
+
+class Middleware:
+    """The ASGI application the listener serves."""
+
+    def __init__(self, app: Any, ctx: Context) -> None:
+        self.app = FastPath(app, ctx)
+        self.ctx = ctx
+        self._proxies = TrustedProxies(ctx.config)
+        self._cookie_tail = _cookie_tail(ctx)
+        access = urlsplit(ctx.access_url)
+        self._access_scheme = access.scheme
+        self._access_host = _host(access.netloc, access.scheme) if ctx.config.redirect_to_access_url else ""
+        self._metrics: Metrics = ctx.part(Metrics)
+        self._metrics.at_scrape.append(self._show_open)
+        self._open: dict[str, Message] = {}
+        "What is being answered, by request id."
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope.get("method") == "OPTIONS" and _header(scope["headers"], b"access-control-request-method"):
+            await _preflight(send, scope["headers"] if self.ctx.config.dangerous_allow_cors_requests else None)
+            return
+        if self._access_host and scope["type"] == "http" and self._is_elsewhere(scope):
+            await _redirect(send, self.ctx.access_url, scope)
+            return
+        if scope["type"] == "websocket" and self._foreign(scope):
+            await _refuse_websocket(send)
+            return
+        if "//" in scope["path"] and scope["path"].startswith("/api/"):
+            scope["path"] = re.sub("/+", "/", scope["path"])
+        started = time.perf_counter()
+        request_id = str(uuid4())
+        scope["coder_request_id"] = request_id
+        headers = scope["headers"]
+        fresh = "" if b"csrf_token=" in _header(headers, b"cookie") else _csrf()
+        scope["coder_csrf"] = fresh  # the page itself must know the token its answer sets
+        if self.ctx.config.proxy_trusted_origins:
+            self._apply_proxy(scope)
+        extra = [*_CONSTANT, (b"x-coder-request-id", request_id.encode())]
+        if self.ctx.config.dangerous_allow_cors_requests and _header(headers, b"origin"):
+            # Without credentials: a browser then sends no cookie along, whatever the page wants.
+            extra.append((b"access-control-allow-origin", b"*"))
+        status = 0
+        self._open[request_id] = scope
+
+        async def framed(message: Message) -> None:
+            nonlocal status
+            kind = message["type"]
+            if kind in {"http.response.start", "websocket.http.response.start"}:
+                status = message["status"]
+                given = list(message.get("headers", ()))
+                names = {name.lower() for name, _ in given}
+                given += [pair for pair in extra if pair[0] not in names]
+                given += [(name.encode(), value.encode()) for name, value in scope.get("coder_headers", ())]
+                given += _VARY
+                if fresh:
+                    given.append((b"set-cookie", f"csrf_token={fresh}{self._cookie_tail}".encode()))
+                message["headers"] = given
+            elif kind == "websocket.accept":
+                status = 101
+                message["headers"] = [*message.get("headers", ()), *extra]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, framed)
+        finally:
+            del self._open[request_id]
+            self._record(scope, status, time.perf_counter() - started, request_id)
+
+    def _is_elsewhere(self, scope: Message) -> bool:
+        """Was the server reached under another host than its access URL's? Probes of machines may do that."""
+        if scope["path"].startswith(_ANY_HOST):
+            return False
+        return _host(_header(scope["headers"], b"host").decode("latin-1"), self._access_scheme) != self._access_host
+
+    def _foreign(self, scope: Message) -> bool:
+        named = {name: _header(scope["headers"], name.encode()).decode("latin-1") for name in ("origin", "host")}
+        return foreign_origin(named, self.ctx.access_url)
+
+    def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
+        # percent-encoded as it came: no control characters for the log
+        self._count(scope, status, took)
+        path = scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
+        if status < 500 and path.startswith(_QUIET):
+            return
+        write = _log.warn if status >= 500 else _log.debug
+        write(
+            scope.get("method", "GET"),
+            path=path,
+            status=status,
+            took_ms=round(took * 1000, 2),
+            remote=(scope.get("client") or ("",))[0],
+            request_id=request_id,
+        )
+
+    def _count(self, scope: Message, status: int, took: float) -> None:
+        route = scope.get("coder_route")
+        if route is None:
+            return
+        # A route and never a path of one's own becomes a label.
+        path, method = shown_route(route), scope.get("method", "GET")
+        self._metrics["coderd_api_requests_processed_total"].add(str(status), method, path)
+        if status == UPGRADED:
+            self._metrics["coderd_api_websocket_durations_seconds"].observe(took, path)
+        else:
+            self._metrics["coderd_api_request_latencies_seconds"].observe(took, method, path)
+
+    def _show_open(self, metrics: Metrics) -> None:
+        """What is being answered at this moment, by route."""
+        requests: Counter[tuple[str, str]] = Counter()
+        sockets: Counter[str] = Counter()
+        for scope in self._open.values():
+            route = scope.get("coder_route")
+            if route is None:
+                continue
+            path = shown_route(route)
+            if scope["type"] == "websocket":
+                sockets[path] += 1
+            else:
+                requests[scope.get("method", "GET"), path] += 1
+        metrics["coderd_api_concurrent_requests"].replace(requests.items())
+        sockets.update(metrics.links.by_route())
+        metrics["coderd_api_concurrent_websockets"].replace(((path,), count) for path, count in sockets.items())
+
+    def _apply_proxy(self, scope: Message) -> None:
+        client = scope.get("client")
+        if client:
+            headers = scope["headers"]
+            address = self._proxies.address(client[0], lambda name: _header(headers, name.encode()).decode("latin-1"))
+            scope["client"] = (address, client[1])
+
+
+async def _refuse_websocket(send: Send) -> None:
+    body = b'{"message":"The origin of the request is not this server."}'
+    headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
+
+
+def _host(netloc: str, scheme: str) -> str:
+    """A host as it is compared: in lower case, without the scheme's own port."""
+    return netloc.lower().removesuffix(":443" if scheme == "https" else ":80")
+
+
+async def _redirect(send: Send, access_url: str, scope: Message) -> None:
+    path = scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or "/"
+    query = scope.get("query_string", b"").decode("latin-1")
+    location = f"{access_url}{path}" + (f"?{query}" if query else "")
+    headers = [(b"location", location.encode("latin-1")), (b"content-length", b"0"), *_CONSTANT]
+    await send({"type": "http.response.start", "status": 307, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _preflight(send: Send, invited: Iterable[tuple[bytes, bytes]] | None = None) -> None:
+    """No other origin is invited, unless the request's headers come along: then all of them are."""
+    names = (b"Origin", b"Access-Control-Request-Method", b"Access-Control-Request-Headers")
+    headers = [(b"vary", name) for name in names] + [(b"content-length", b"0")]
+    headers += [_CONSTANT[1], (b"x-coder-request-id", str(uuid4()).encode())]
+    if invited is not None:
+        headers += [(b"access-control-allow-origin", b"*"), (b"access-control-allow-methods", b"*")]
+        wanted = _header(invited, b"access-control-request-headers")
+        headers += [(b"access-control-allow-headers", wanted)] if wanted else []
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
+    for key, value in headers:
+        if key == name or key.lower() == name:
+            return value
+    return b""
+
+
+def _csrf() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _cookie_tail(ctx: Context) -> str:
+    secure = "; Secure" if ctx.config.secure_auth_cookie or ctx.access_url.startswith("https://") else ""
+    same_site = "None" if ctx.config.samesite_auth_cookie == "none" else "Lax"
+    return f"; Path=/; HttpOnly{secure}; SameSite={same_site}"

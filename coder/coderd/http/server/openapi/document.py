@@ -1,0 +1,228 @@
+"""The OpenAPI 3.1 document of an application, written from what its routes declare. Schemas are msgspec's."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from coder.api.errors import Response as Envelope
+from coder.base.version import BUILD_VERSION
+from coder.coderd.http.server.declarations import JSON, Content, Route, Search
+from coder.coderd.http.server.openapi.operations import Links, Operation, operations_of, refusals_of
+from coder.domain.access.route_scopes import Unscoped, named
+
+_VERBS = {"post": "create", "put": "set", "patch": "change"}
+_SCHEMES = {
+    "CoderSessionToken": ("Coder-Session-Token", "The token of a session or an API token; agents send theirs."),
+    "CoderProvisionerKey": ("Coder-Provisioner-Daemon-Key", "The key of a provisioner daemon."),
+    "Authorization": ("Authorization", "What the identity provider, or the OAuth2 client, was given."),
+    "CoderProxyToken": ("Coder-External-Proxy-Token", "The token of a workspace proxy."),
+}
+_SHOWN = {
+    Unscoped.PUBLIC: "",
+    Unscoped.PROVISIONER: "CoderProvisionerKey",
+    Unscoped.CLIENT: "Authorization",
+    Unscoped.PROXY: "CoderProxyToken",
+}
+"""Security schemes of who shows no key of a user or agent."""
+_RATE_HEADERS = ("Retry-After", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")
+_REFERENCE = "#/components/schemas/{name}"
+
+
+def build_document(app: Any, links: Links = (), server_url: str = "/") -> dict[str, Any]:
+    """The document, as plain JSON values."""
+    operations = operations_of(app, links)
+    types_ = _Types(operations)
+    paths: dict[str, dict[str, Any]] = {}
+    names = _parameter_names(operations)
+    seen: Counter[str] = Counter()
+    for item in operations:
+        path = _with_names(item.path, names)
+        described = _describe(item, path, types_)
+        present = paths.setdefault(path, {}).get(item.method)
+        if present is not None:  # a page and a WebSocket at the same address
+            _merge(present, described)
+            continue
+        seen[described["operationId"]] += 1
+        if seen[described["operationId"]] > 1:
+            described["operationId"] += f"_{seen[described['operationId']]}"
+        paths[path][item.method] = described
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Coder API",
+            "version": BUILD_VERSION,
+            "description": "Every refusal is a `Response`: a message, and the fields that were wrong as validations.",
+        },
+        "servers": [{"url": server_url}],
+        "tags": [{"name": name} for name in sorted({item.tag for item in operations})],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                name: {"type": "apiKey", "in": "header", "name": header, "description": words}
+                for name, (header, words) in _SCHEMES.items()
+            },
+            "schemas": dict(sorted(types_.components.items())),
+        },
+    }
+
+
+def _shape(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", path)
+
+
+def _parameter_names(operations: list[Operation]) -> dict[str, list[str]]:
+    """One set of names for each shape of path: OpenAPI knows `/users/{user}` and `/users/{name}` as the same."""
+    names: dict[str, list[str]] = {}
+    for item in operations:
+        found = [name.strip("_") for name in re.findall(r"\{([^}]*)\}", item.path)]
+        names.setdefault(_shape(item.path), found)
+    return names
+
+
+def _with_names(path: str, names: dict[str, list[str]]) -> str:
+    wanted = iter(names[_shape(path)])
+    return re.sub(r"\{[^}]*\}", lambda _: f"{{{next(wanted)}}}", path)
+
+
+def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
+    said = item.route
+    described: dict[str, Any] = {
+        "operationId": f"{item.tag.replace(' ', '_')}.{item.name}",
+        "tags": [item.tag],
+        "summary": _summary(item),
+        "parameters": _parameters(item, path),
+        "responses": _responses(item, types_),
+    }
+    words = _words(said)
+    if words:
+        described["description"] = words
+    if said.limit:
+        described["requestBody"] = _body(said, types_)
+    scheme = _SHOWN.get(said.scope, "CoderSessionToken") if isinstance(said.scope, Unscoped) else "CoderSessionToken"
+    if scheme:
+        described["security"] = [{scheme: []}]
+        if said.scope is Unscoped.OPTIONAL:
+            described["security"].append({})  # who comes with nothing is answered, too
+    return described
+
+
+def _summary(item: Operation) -> str:
+    """The view's name as words."""
+    first, _, others = item.name.partition("_")
+    return f"{_VERBS.get(first, first)} {others.replace('_', ' ')}".strip().capitalize()
+
+
+def _words(said: Route) -> str:
+    """What the view says of itself, and which scope a key needs."""
+    text = " ".join(inspect.cleandoc(said.view.__doc__ or "").split())
+    scopes = named(said.scope)
+    return f"{text} Scope: {' or '.join(scopes)}.".strip() if scopes else text
+
+
+def _parameters(item: Operation, path: str) -> list[dict[str, Any]]:
+    said = item.route
+    own = re.findall(r"\{([^}]*)\}", item.path)
+    found: list[dict[str, Any]] = []
+    for name, shown in zip(own, re.findall(r"\{([^}]*)\}", path), strict=True):
+        schema = _QUERY_SCHEMAS[UUID] if name in item.uuids else {"type": "string", "minLength": 1}
+        found.append({"name": shown, "in": "path", "required": True, "schema": schema})
+    for name, kind in sorted(said.query.items()):
+        is_search = isinstance(kind, Search)
+        parameter: dict[str, Any] = {"name": name, "in": "query", "schema": _QUERY_SCHEMAS[str if is_search else kind]}
+        if name in said.wants:
+            parameter["required"] = True
+        if is_search:
+            parameter["description"] = "Words and `key:value` terms. Keys: " + ", ".join(sorted(kind.keys))
+        found.append(parameter)
+    return found
+
+
+_QUERY_SCHEMAS: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer", "minimum": 0, "maximum": (1 << 31) - 1},
+    bool: {"type": "boolean"},
+    UUID: {"type": "string", "format": "uuid"},
+    list[UUID]: {"type": "string", "description": "UUIDs with commas between them."},
+}
+
+
+def _alternatives(answers: Any) -> tuple[Any, ...]:
+    return answers if isinstance(answers, tuple) else (answers,)
+
+
+def _answers(item: Operation) -> dict[int, tuple[Any, ...]]:
+    """Status -> what may be in it."""
+    said = item.route
+    found = {} if said.websocket else {said.status: _alternatives(said.answers)}
+    for status, answers in said.others.items():
+        found[status] = found.get(status, ()) + _alternatives(answers)
+    for status in refusals_of(item):
+        found.setdefault(status, (Envelope,))
+    if said.websocket:
+        found[101] = ()
+        found.setdefault(426, (Content("text/plain"),))
+    return found
+
+
+def _responses(item: Operation, types_: _Types) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for status, answers in sorted(_answers(item).items()):
+        answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+        content: dict[str, Any] = {kind.type: {} for kind in answers if isinstance(kind, Content) and kind.type}
+        data = [kind for kind in answers if not isinstance(kind, Content)]
+        if data:
+            schemas = [types_.schema(kind) for kind in data]
+            content[JSON] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
+        if content:
+            answer["content"] = content
+        if status == 429:
+            answer["headers"] = {name: {"schema": {"type": "integer"}} for name in _RATE_HEADERS}
+        elif status == 401:
+            answer["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+        found[str(status)] = answer
+    return found
+
+
+def _body(said: Route, types_: _Types) -> dict[str, Any]:
+    schema = types_.schema(said.body)
+    if said.required and "$ref" in schema:
+        # Such a field must not be empty either, which only the handler knows.
+        schema = {"allOf": [schema, {"required": list(said.required)}]}
+    content = {"schema": schema} if said.takes == JSON else {}
+    return {"required": not said.allow_empty, "content": {said.takes: content}}
+
+
+def _merge(present: dict[str, Any], other: dict[str, Any]) -> None:
+    for status, answer in other["responses"].items():
+        present["responses"].setdefault(status, answer)
+    known = {(item["in"], item["name"]) for item in present["parameters"]}
+    present["parameters"] += [item for item in other["parameters"] if (item["in"], item["name"]) not in known]
+    if "security" in other:
+        present.setdefault("security", other["security"])
+
+
+class _Types:
+    """The schemas of every type the operations name."""
+
+    def __init__(self, operations: list[Operation]) -> None:
+        wanted: list[Any] = [Envelope]
+        for item in operations:
+            named = [kind for answers in _answers(item).values() for kind in answers]
+            for kind in (*named, item.route.body):
+                if kind is not None and kind is not Any and not isinstance(kind, Content) and kind not in wanted:
+                    wanted.append(kind)
+        schemas, self.components = msgspec.json.schema_components(wanted, ref_template=_REFERENCE)
+        self._schemas = list(zip(wanted, schemas, strict=True))
+
+    def schema(self, kind: Any) -> dict[str, Any]:
+        """The schema of a declared type; `{}` for Any."""
+        if kind is None:
+            return {"type": "null"}
+        return next((schema for known, schema in self._schemas if known == kind), {})

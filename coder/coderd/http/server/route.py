@@ -1,0 +1,111 @@
+"""`@route`: puts a view at its address and stands in front of it with what the declaration says.
+
+From outside to inside: authentication, the scope of the key, the audit entry, the view. The decorated function itself
+stays as it was written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from quart import Blueprint
+
+from coder.coderd.http.server import audited
+from coder.coderd.http.server.auth import authenticated, caller
+from coder.coderd.http.server.declarations import JSON, LIMIT, NOTHING, PUBLIC_LIMIT, Route
+from coder.coderd.services.access.authorization import require_scope
+from coder.domain.access.route_scopes import Scope, Unscoped, named
+
+if TYPE_CHECKING:
+    from coder.coderd.http.server.audit_rules import Audited
+
+View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
+WEBSOCKET = "WEBSOCKET"
+_STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT})
+"""Who may send something before anybody knows who it is."""
+
+
+def route(
+    blueprint: Blueprint,
+    method: str | Sequence[str],
+    rule: str | Sequence[str],
+    *,
+    scope: Scope,
+    answers: Any = NOTHING,
+    status: int = 200,
+    others: Mapping[int, Any] | None = None,
+    refuses: Sequence[int] = (),
+    body: Any = None,
+    required: Sequence[str] = (),
+    allow_empty: bool = False,
+    takes: str = JSON,
+    limit: int = 0,
+    query: Mapping[str, Any] | None = None,
+    wants: Sequence[str] = (),
+    audit: Audited | None = None,
+    asks_itself: bool = False,
+) -> Callable[[View], View]:
+    """Declares the view below it. The words are those of `declarations.Route`; several rules are the same view."""
+
+    def add(view: View) -> View:
+        methods = (method,) if isinstance(method, str) else tuple(method)
+        reads = body is not None or takes != JSON
+        usual = PUBLIC_LIMIT if scope in _STRANGERS else LIMIT
+        said = Route(
+            view=view,
+            methods=() if methods == (WEBSOCKET,) else methods,
+            rules=(rule,) if isinstance(rule, str) else tuple(rule),
+            scope=scope,
+            answers=answers,
+            status=status,
+            others=others or {},
+            refuses=tuple(refuses),
+            body=body,
+            required=tuple(required),
+            allow_empty=allow_empty,
+            takes=takes,
+            limit=limit or (usual if reads else 0),
+            query=query or {},
+            wants=tuple(wants),
+            audit=audit,
+            asks_itself=asks_itself,
+        )
+        _register(blueprint, said)
+        return view
+
+    return add
+
+
+def _register(blueprint: Blueprint, said: Route) -> None:
+    guarded = _guarded(said)
+    said.view.route = said  # type: ignore[attr-defined]
+    name = said.view.__name__
+    for rule in said.rules:
+        if said.websocket:
+            blueprint.add_websocket(rule, name, guarded)
+        else:
+            blueprint.add_url_rule(rule, name, guarded, methods=list(said.methods))
+
+
+def _guarded(said: Route) -> Callable[..., Awaitable[Any]]:
+    guarded: Any = said.view if said.audit is None else audited.around(said.view, said.audit)
+    if said.signed_in:
+        guarded = authenticated(_within_scope(guarded, said.scope))
+    guarded.route = said
+    return cast("Callable[..., Awaitable[Any]]", guarded)
+
+
+def _within_scope(view: Callable[..., Awaitable[Any]], scope: Scope) -> Callable[..., Awaitable[Any]]:
+    """The view, for keys that reach as far as the route."""
+    wanted = named(scope)
+    if not wanted:
+        return view
+
+    @functools.wraps(view)
+    async def scoped(*args: Any, **kwargs: Any) -> Any:
+        require_scope(caller().subject, wanted)
+        return await view(*args, **kwargs)
+
+    return scoped

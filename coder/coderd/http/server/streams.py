@@ -1,0 +1,98 @@
+"""Streams to browsers and the CLI: server-sent events, and JSON messages over a WebSocket.
+
+A source yields values, or None when nothing happened for a while (a ping is sent then). Its first value is fetched
+before anything is answered, so that its refusals still become an ordinary error response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+from quart import Response, request, websocket
+
+from coder.api import codec
+from coder.coderd.http.server.auth import context, current_caller
+from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
+
+_OVER = object()
+_PING = b"event: ping\n\n"
+_SSE_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Response:
+    """`event: data` for each value."""
+    first = await anext(source, None)
+    sessions: SessionRegistry = context().part(SessionRegistry)
+    who = current_caller()
+
+    async def events() -> AsyncIterator[bytes]:
+        with sessions.opened(who) as opened:
+            await sessions.confirm(opened)
+            if ping_first:
+                yield _PING
+            yield _event(first)
+            async with aclosing(source) as values:  # type: ignore[type-var]
+                try:
+                    while (value := await opened.run(anext, values, _OVER)) is not _OVER:
+                        yield _event(value)
+                except SessionEndedError:
+                    return
+
+    return Response(events(), 200, _SSE_HEADERS, content_type="text/event-stream")
+
+
+def _event(value: Any) -> bytes:
+    return _PING if value is None else b"event: data\ndata: " + codec.encode(value) + b"\n\n"
+
+
+def _twin(value: Any) -> Any:
+    """Nothing for a pause: a WebSocket is kept alive by its own ping frames."""
+    return None if value is None else {"type": "data", "data": value}
+
+
+async def events_over_websocket(source: AsyncIterator[Any], *, ping_first: bool = False) -> None:
+    """The WebSocket twin of `sse`: `{"type": "data", "data": value}`."""
+    await over_websocket(source, _twin, ping_first=ping_first)
+
+
+async def over_websocket(
+    source: AsyncIterator[Any], shape: Callable[[Any], Any] | None = None, *, ping_first: bool = False
+) -> None:
+    """One text message for each value (`shape` may dress it); closes with 1000 when the source ends.
+
+    Without a shape None sends nothing. Quart cancels us when the client goes away.
+    """
+    async with aclosing(source) as values:  # type: ignore[type-var]
+        first = await anext(values, None)
+        await websocket.accept()
+        if ping_first:
+            await _send({"type": "ping", "data": None})
+        await _send_shaped(first, shape)
+        async for value in values:
+            await _send_shaped(value, shape)
+    if context().stopping.is_set():
+        await websocket.close(1001, "the server is stopping")
+    else:
+        await websocket.close(1000, "")
+
+
+async def _send_shaped(value: Any, shape: Callable[[Any], Any] | None) -> None:
+    shown = value if shape is None else shape(value)
+    if shown is not None:
+        await _send(shown)
+
+
+async def _send(value: Any) -> None:
+    await websocket.send(codec.encode(value).decode())
+
+
+def needs_upgrade() -> Response:
+    """For a stream that was asked for without a WebSocket handshake: upstream's 426, a line and then JSON."""
+    connection = request.headers.get("Connection", "")
+    said = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    body = said.encode() + b"\n" + codec.encode({"message": "Failed to accept websocket.", "detail": said})
+    return Response(
+        body, 426, {"Connection": "Upgrade", "Upgrade": "websocket"}, content_type="text/plain; charset=utf-8"
+    )

@@ -1,0 +1,95 @@
+"""The API's description: /swagger/doc.json, and a page to read it by. Only with `--swagger-enable`.
+
+The document is read from the sources of the handlers on the first request, in a thread, and kept. A packaged program
+has no sources: it brings the finished document (`scripts/generate-openapi`) as a file beside this package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import trio
+from quart import Blueprint, Response, current_app, request
+
+from coder.api import codec
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
+from coder.coderd.http.server.route import route
+from coder.coderd.http.site.site import framed
+from coder.coderd.services.foundation.errors import NotFound
+from coder.domain.access.route_scopes import PUBLIC
+
+blueprint = Blueprint("swagger", __name__, url_prefix="/swagger")
+
+_FOLDER = Path(__file__).resolve().parent / "openapi"
+PACKAGED = _FOLDER / "openapi.json"
+"The finished document of a packaged program; nothing makes it in a source tree."
+_TYPES = {
+    "page.js": "text/javascript; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+}
+_OFF = "Swagger documentation is disabled."
+
+
+class _Document:
+    """One server's description, see `Context.part`."""
+
+    def __init__(self, ctx: Any) -> None:
+        self._lock = trio.Lock()
+        self._data = b""
+
+    async def read(self, app: Any) -> bytes:
+        async with self._lock:
+            if not self._data:
+                self._data = await trio.to_thread.run_sync(write_document, app)
+        return self._data
+
+
+def write_document(app: Any) -> bytes:
+    """The document as JSON; seconds of CPU where it is not packaged."""
+    if PACKAGED.is_file():
+        return PACKAGED.read_bytes()
+    from coder.coderd.http.server.openapi.document import build_document
+
+    return codec.encode(build_document(app, app.config.get("CODER_LINKS", ())))
+
+
+def _require_enabled() -> None:
+    if not context().config.swagger_enable:
+        raise NotFound(_OFF)
+
+
+@route(blueprint, "GET", ("", "/", "/index.html"), scope=PUBLIC, answers=HTML, others={304: NOTHING}, refuses=(404,))
+async def page() -> Response:
+    """The page that shows the API's description"""
+    _require_enabled()
+    return _file("page.html", "text/html; charset=utf-8")
+
+
+@route(blueprint, "GET", "/doc.json", scope=PUBLIC, answers=Any, refuses=(404,))
+async def document() -> Response:
+    """The API's description as an OpenAPI document"""
+    _require_enabled()
+    app = current_app._get_current_object()  # type: ignore[attr-defined]
+    data = await context().part(_Document).read(app)
+    return Response(data, content_type="application/json; charset=utf-8")
+
+
+@route(blueprint, "GET", "/<path:name>", scope=PUBLIC, answers=BYTES, others={304: NOTHING})
+async def asset(name: str) -> Response:
+    """A file of the page"""
+    _require_enabled()
+    if name not in _TYPES:
+        raise NotFound("Route not found.")
+    return _file(name, _TYPES[name])
+
+
+def _file(name: str, content_type: str) -> Response:
+    path = _FOLDER / name
+    tag = f'"{path.stat().st_mtime_ns:x}"'
+    if request.headers.get("If-None-Match") == tag:
+        return framed(Response(b"", 304, {"ETag": tag}))
+    return framed(
+        Response(path.read_bytes(), 200, {"ETag": tag, "Cache-Control": "no-cache"}, content_type=content_type)
+    )

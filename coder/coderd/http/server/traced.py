@@ -1,0 +1,48 @@
+"""A span around each request, when the server traces; see `coder.coderd.services.events.tracing`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from coder.coderd.http.server.middleware import shown_route
+from coder.coderd.services.events.tracing import Tracing
+
+Message = dict[str, Any]
+_CARRIERS = (b"traceparent", b"tracestate")
+_FAILED = 500
+
+
+class Traced:
+    """The ASGI application inside, with its requests traced."""
+
+    def __init__(self, app: Any, tracing: Tracing) -> None:
+        self._app = app
+        self._tracing = tracing
+
+    async def __call__(
+        self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+    ) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        method = scope.get("method", "GET")
+        carried = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _CARRIERS}
+        with self._tracing.request(method, carried) as span:
+
+            async def watched(message: Message) -> None:
+                if message["type"] in {"http.response.start", "websocket.http.response.start"}:
+                    status = message["status"]
+                    span.set_attribute("http.response.status_code", status)
+                    if status >= _FAILED:
+                        span.set_attribute("error.type", str(status))
+                await send(message)
+
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                route = scope.get("coder_route")
+                if route is not None:
+                    span.update_name(f"{method} {shown_route(route)}")
+                    span.set_attribute("http.route", shown_route(route))
+                span.set_attribute("coder.request_id", scope.get("coder_request_id", ""))

@@ -1,0 +1,73 @@
+"""Routes of groups this product leaves out (AI gateway, agent firewall, chats, template builder): clients are told so.
+
+Lists that have nothing in them by their nature are answered empty; the rest is refused for everybody. Both want a
+session first, like any route.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quart import Blueprint, Response
+
+from coder.coderd.http.server.auth import subject
+from coder.coderd.http.server.json import reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Forbidden, NotFound
+from coder.domain.access.policy import Resource, allowed_organizations
+from coder.domain.access.route_scopes import ANY_KEY
+
+blueprint = Blueprint("not_offered", __name__)
+
+_ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+@route(blueprint, "GET", "/api/v2/ai/providers", scope="deployment_config:read", answers=list[Any])
+async def get_ai_providers() -> Response:
+    require(subject(), "read", Resource("deployment_config"), hidden=False)
+    return reply([])
+
+
+@route(blueprint, "GET", "/api/experimental/chats", scope="chat:read", answers=list[Any])
+async def get_chats() -> Response:
+    return reply([])
+
+
+@route(blueprint, "GET", "/api/experimental/chats/by-workspace", scope="chat:read", answers=dict[str, Any])
+async def get_chats_by_workspace() -> Response:
+    """The latest chat of each workspace asked for: there is none."""
+    return reply({})
+
+
+def _require_templates() -> None:
+    """For those who look after templates: whoever reads everybody's. Raises NotFound."""
+    if allowed_organizations(subject(), "read", "template") == frozenset():
+        raise NotFound
+
+
+@route(blueprint, "GET", "/api/v2/templatebuilder/bases", scope="template:read", answers=dict[str, list[Any]])
+async def get_template_builder_bases() -> Response:
+    _require_templates()
+    return reply({"bases": []})
+
+
+@route(blueprint, "GET", "/api/v2/templatebuilder/modules", scope="template:read", answers=dict[str, list[Any]])
+async def get_template_builder_modules() -> Response:
+    _require_templates()
+    return reply({"modules": []})
+
+
+@route(blueprint, "POST", "/api/v2/templatebuilder/<path:_rest>", scope="template:create", refuses=(403,))
+async def template_builder(_rest: str) -> Response:
+    raise Forbidden("The template builder is not part of this server.")
+
+
+@route(blueprint, _ANY, "/api/v2/ai-gateway/<path:_rest>", scope=ANY_KEY, refuses=(403,))
+async def ai_gateway(_rest: str) -> Response:
+    raise Forbidden("The AI gateway is not part of this server.")
+
+
+@route(blueprint, _ANY, "/api/v2/agent-firewall/<path:_rest>", scope=ANY_KEY, refuses=(403,))
+async def agent_firewall(_rest: str) -> Response:
+    raise Forbidden("The agent firewall is not part of this server.")

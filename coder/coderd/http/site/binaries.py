@@ -1,0 +1,106 @@
+"""Programs for other machines: /bin/coder-<os>-<arch>[.exe], streamed from files. Public, as upstream's.
+
+Beside each its checksum (`.sha256`, in the form `sha256sum -c` reads) and its signature (`.asc`) where there is one.
+Interrupted downloads go on by ranges (RFC 9110, section 14), one range a request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import trio
+from quart import Blueprint, Response, request
+
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.declarations import BYTES, NOTHING, TEXT
+from coder.coderd.http.server.route import route
+from coder.coderd.http.site.site import framed
+from coder.coderd.services.foundation.errors import NotFound
+from coder.coderd.services.site.binaries import ENCODINGS, Binaries, ServedBinary
+from coder.domain.access.route_scopes import PUBLIC
+
+blueprint = Blueprint("binaries", __name__, url_prefix="/bin")
+
+_CHUNK = 1 << 18
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+
+
+@route(
+    blueprint, "GET", "/<name>", scope=PUBLIC, answers=(BYTES, TEXT), others={206: BYTES, 304: NOTHING, 416: NOTHING}
+)
+async def get_binary(name: str) -> Response:
+    shelf = context().part(Binaries)
+    if name.endswith((".sha256", ".asc")):
+        return await _beside(shelf, *name.rsplit(".", 1))
+    binary = await shelf.find(name, _accepted(request.headers.get("Accept-Encoding", "")))
+    if binary is None:
+        raise NotFound(f"There is no {name} on this server.", await shelf.explain_missing(name))
+    headers = {
+        "ETag": binary.etag,
+        "X-Original-Content-Length": str(binary.size),
+        "Cache-Control": "no-cache",
+        "Accept-Ranges": "bytes",
+        "Vary": "Accept-Encoding",
+    }
+    if binary.encoding:
+        headers["Content-Encoding"] = binary.encoding
+    if binary.etag in [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]:
+        return framed(Response(b"", 304, headers))
+    wanted = _range(binary)
+    if wanted is None:
+        return framed(Response(b"", 416, {**headers, "Content-Range": f"bytes */{binary.size}"}))
+    first, end = wanted
+    partial = (first, end) != (0, binary.size)
+    if partial:
+        headers["Content-Range"] = f"bytes {first}-{end - 1}/{binary.size}"
+    body = b"" if request.method == "HEAD" else _read(binary, first, end)
+    response = Response(body, 206 if partial else 200, headers, content_type="application/octet-stream")
+    response.headers["Content-Length"] = str(end - first)
+    return framed(response)
+
+
+async def _beside(shelf: Binaries, name: str, kind: str) -> Response:
+    binary = await shelf.find(name)
+    body = f"{binary.sha256}  {name}\n".encode() if binary and kind == "sha256" else None
+    if kind == "asc":
+        body = await shelf.signature(name)
+    if body is None:
+        raise NotFound(f"There is no {name}.{kind} on this server.", await shelf.explain_missing(name))
+    return framed(Response(body, 200, {"Cache-Control": "no-cache"}, content_type="text/plain; charset=utf-8"))
+
+
+def _accepted(header: str) -> tuple[str, ...]:
+    """Of the encodings we may have, those the client takes, best first."""
+    refused: set[str] = set()
+    named: set[str] = set()
+    for part in header.lower().split(","):
+        word, _, rest = part.partition(";")
+        quality = rest.replace(" ", "").removeprefix("q=")
+        (refused if re.fullmatch(r"0(\.0*)?", quality) else named).add(word.strip())
+    return tuple(name for name in ENCODINGS if name in named and name not in refused)
+
+
+def _range(binary: ServedBinary) -> tuple[int, int] | None:
+    """First byte and the one after the last; None for a range outside. A header we do not understand is ignored."""
+    whole = (0, binary.size)
+    found = _RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
+    condition = request.headers.get("If-Range")
+    if found is None or found.groups() == ("", "") or (condition is not None and condition != binary.etag):
+        return whole
+    first, last = found.groups()
+    if not first:
+        return (max(0, binary.size - int(last)), binary.size) if int(last) else None
+    end = min(binary.size, int(last) + 1 if last else binary.size)
+    return (int(first), end) if int(first) < end else (None if int(first) >= binary.size else whole)
+
+
+async def _read(binary: ServedBinary, first: int, end: int) -> AsyncIterator[bytes]:
+    async with await trio.open_file(binary.path, "rb") as file:
+        await file.seek(first)
+        left = min(end, binary.cut.size) - first
+        while left > 0 and (chunk := await file.read(min(left, _CHUNK))):
+            left -= len(chunk)
+            yield chunk
+    if end > binary.cut.size:
+        yield binary.cut.tail[max(0, first - binary.cut.size) : end - binary.cut.size]

@@ -1,0 +1,238 @@
+"""How the server is: the health report, and looks inside for those who run it (owners)."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import html
+import resource
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar
+
+from quart import Blueprint, Response, redirect, request, websocket
+
+from coder.api.deployment import DebugProfileOptions
+from coder.api.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
+from coder.api.oauth2 import OIDCClaimsResponse
+from coder.base.config import masked_arguments
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.coderd.config.options import OPTIONS
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import context, credentials, subject
+from coder.coderd.http.server.declarations import HTML, NOTHING, TEXT, Content
+from coder.coderd.http.server.json import message, no_content, read_body, reply
+from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.login import provider_login
+from coder.coderd.services.network.coordinator import Coordinator
+from coder.coderd.services.network.relay import Relay
+from coder.coderd.services.people import users
+from coder.coderd.services.site import health
+from coder.coderd.services.site.health import HealthReports, require_health
+from coder.coderd.services.site.profiling import DEFAULT_SECONDS, Profiling
+
+blueprint = Blueprint("debug", __name__, url_prefix="/api/v2/debug")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DismissRequest(UpdateHealthSettings):
+    """Names are text here: an unknown one is answered with upstream's own words."""
+
+    dismissed_healthchecks: list[str]  # type: ignore[assignment]
+
+
+def _owners(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Allowed to look inside."""
+
+    @functools.wraps(view)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        require_health(subject())
+        return await view(*args, **kwargs)
+
+    return guarded
+
+
+@route(
+    blueprint,
+    "GET",
+    "/health",
+    scope="debug_info:read",
+    query={"force": str, "format": str},
+    answers=(HealthcheckReport, dict[str, Any]),
+)
+@_owners
+async def get_health() -> Response:
+    form = request.args.get("format", "")
+    if form not in {"", "json", "simple"}:
+        raise Invalid(f'Invalid format option "{form}".', 'Allowed values are: "json", "simple".')
+    force = request.args.get("force", "") == "true"
+    report = await context().part(HealthReports).get(Secret(credentials().token), force=force)
+    if form == "simple":
+        names = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
+        shown: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
+        return reply({"time": report.time, "healthy": report.healthy, **shown})
+    return reply(report)
+
+
+@route(blueprint, "GET", "/health/settings", scope="debug_info:read", answers=HealthSettings)
+@_owners
+async def get_settings() -> Response:
+    return reply({"dismissed_healthchecks": await health.dismissed(context())})
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/health/settings",
+    scope="deployment_config:update",
+    body=DismissRequest,
+    answers=DismissRequest,
+    others={204: NOTHING},
+    refuses=(500,),
+    audit=Audited("health_settings", "write", ""),
+)
+async def put_settings() -> Response:
+    body = await read_body(DismissRequest)
+    if not await health.set_dismissed(context(), subject(), list(body.dismissed_healthchecks)):
+        return no_content()
+    return reply(body)
+
+
+@route(blueprint, WEBSOCKET, "/ws", scope="debug_info:read")
+@_owners
+async def echo() -> None:
+    """Sends back what it is sent; the health report asks it."""
+    await websocket.accept()
+    while True:
+        await websocket.send(await websocket.receive())
+
+
+@route(blueprint, "GET", "/ws", scope="debug_info:read", others={426: TEXT})
+@_owners
+async def get_ws() -> Response:
+    connection = request.headers.get("Connection", "")
+    said = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
+    text = f"{said}\nunable to accept:failed to accept WebSocket connection: {said}"
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
+
+
+@route(blueprint, "GET", "/coordinator", scope="debug_info:read", answers=HTML)
+@_owners
+async def get_coordinator() -> Response:
+    return _page("Coordinator", repr(context().part(Coordinator)))
+
+
+@route(blueprint, "GET", "/tailnet", scope="debug_info:read", answers=HTML)
+@_owners
+async def get_tailnet() -> Response:
+    return _page("Tailnet", repr(context().agent_dialer))
+
+
+def _page(title: str, text: str) -> Response:
+    body = f"<!doctype html><html><head><title>{title}</title></head><body><h1>{title}</h1><pre>"
+    return Response(f"{body}{html.escape(text)}</pre></body></html>", content_type="text/html; charset=utf-8")
+
+
+@route(blueprint, "GET", "/expvar", scope="debug_info:read", answers=dict[str, Any])
+@_owners
+async def get_expvar() -> Response:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return reply(
+        {
+            "cmdline": _command_line(),
+            "version": BUILD_VERSION,
+            "memstats": {"max_rss_kib": usage.ru_maxrss, "objects": len(gc.get_objects())},
+            "cpu_seconds": {"user": usage.ru_utime, "system": usage.ru_stime},
+            "threads": threading.active_count(),
+        }
+    )
+
+
+@route(blueprint, "GET", "/metrics", scope="debug_info:read", answers=TEXT)
+@_owners
+async def get_metrics() -> Response:
+    text = await context().part(Metrics).exposition()
+    return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
+
+
+@route(blueprint, "GET", "/derp/traffic", scope="debug_info:read", answers=list[dict[str, Any]])
+@_owners
+async def get_derp_traffic() -> Response:
+    relay = context().part(Relay).server
+    found = relay.traffic() if relay is not None else []
+    return reply([{"Sent": sent, "Recv": received, "Key": f"nodekey:{key.hex()}"} for key, sent, received in found])
+
+
+@route(blueprint, "GET", "/pprof", scope="debug_info:read", status=307)
+@_owners
+async def get_pprof() -> Any:
+    return redirect("/api/v2/debug/pprof/", 307)
+
+
+@route(blueprint, "GET", "/pprof/", scope="debug_info:read", answers=HTML)
+@_owners
+async def get_pprof_index() -> Response:
+    return _page("Profiles", "cmdline\ngoroutine (stacks of threads and tasks)\nprofile\nsymbol\ntrace")
+
+
+@route(blueprint, "GET", "/pprof/cmdline", scope="debug_info:read", answers=TEXT)
+@_owners
+async def get_cmdline() -> Response:
+    return Response("\0".join(_command_line()), content_type="text/plain; charset=utf-8")
+
+
+def _command_line() -> list[str]:
+    """Without what is secret: the configuration's page does not tell it, either, and bundles for support hold this."""
+    return masked_arguments(sys.argv, OPTIONS)
+
+
+@route(blueprint, "GET", "/pprof/<name>", scope="debug_info:read", answers=TEXT)
+@_owners
+async def get_profile(name: str) -> Response:
+    """Python has no pprof; whatever profile is asked for, stacks of all threads are the answer."""
+    if name not in {"goroutine", "profile", "symbol", "trace", "heap", "threadcreate", "block", "mutex", "allocs"}:
+        return message("Route not found.", 404)
+    frames = sys._current_frames()
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = [
+        f"{names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}" for ident, frame in frames.items()
+    ]
+    return Response("\n".join(stacks), content_type="text/plain; charset=utf-8")
+
+
+@route(
+    blueprint,
+    "POST",
+    "/profile",
+    scope="debug_info:read",
+    body=DebugProfileOptions,
+    allow_empty=True,
+    answers=Content("application/gzip"),
+    refuses=(409,),
+)
+@_owners
+async def post_profile() -> Response:
+    """Takes as long as the duration asked for, in nanoseconds."""
+    wanted = await read_body(DebugProfileOptions)
+    seconds = wanted.Duration / 1e9 if wanted.Duration else DEFAULT_SECONDS
+    data = await context().part(Profiling).take(seconds, wanted.Profiles or [])
+    headers = {"Content-Disposition": "attachment; filename=profiles.tar.gz"}
+    return Response(data, 200, headers, content_type="application/gzip")
+
+
+@route(blueprint, "GET", "/<user>/debug-link", scope="debug_info:read", answers=OIDCClaimsResponse)
+@_owners
+async def get_debug_link(user: str) -> Response:
+    """What the OpenID provider said of the user at the last login; empty before the first."""
+    row = await users.resolve_user(context(), subject(), user)
+    if row.login_type != "oidc":
+        raise Invalid("User is not an OIDC user.")
+    return reply(OIDCClaimsResponse(claims=await provider_login.claims_of(context(), row.id)))

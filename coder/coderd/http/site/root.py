@@ -1,0 +1,71 @@
+"""Routes without a noun: health, greeting, build information."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quart import Blueprint, Response, request
+
+from coder.api.builds import BuildInfoResponse
+from coder.api.errors import Response as Envelope
+from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.declarations import NOTHING, TEXT
+from coder.coderd.http.server.json import message, reply
+from coder.coderd.http.server.route import route
+from coder.domain.access.route_scopes import PUBLIC
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+blueprint = Blueprint("root", __name__)
+
+
+@route(blueprint, "GET", "/healthz", scope=PUBLIC, answers=TEXT)
+async def healthz() -> Response:
+    return Response("OK", content_type="text/plain; charset=utf-8")
+
+
+@route(blueprint, "GET", "/latency-check", scope=PUBLIC, answers=TEXT)
+async def latency_check() -> Response:
+    """For browsers on any page: how far away is this server?"""
+    response = Response("OK", content_type="text/plain; charset=utf-8")
+    response.headers["Access-Control-Allow-Origin"] = "*"
+    response.headers["Access-Control-Allow-Headers"] = "*"
+    response.headers["Access-Control-Allow-Methods"] = "*"
+    response.headers["Access-Control-Allow-Credentials"] = "false"
+    return response
+
+
+@route(blueprint, "GET", "/derp/latency-check", scope=PUBLIC, others={405: NOTHING})
+async def relay_latency_check() -> Response:
+    """For nodes of the overlay, which choose their home relay by it; only the round trip counts."""
+    if request.method == "HEAD":  # as upstream: a measurement is a GET
+        return Response("", 405, {"Allow": "GET"})
+    return Response("", content_type="text/plain; charset=utf-8")
+
+
+@route(blueprint, "GET", ("/api/v2", "/api/v2/"), scope=PUBLIC, answers=Envelope)
+async def greeting() -> Response:
+    return message("👋")
+
+
+@route(blueprint, "GET", "/api/v2/buildinfo", scope=PUBLIC, answers=BuildInfoResponse)
+async def buildinfo() -> Response:
+    return reply(build_info(context()))
+
+
+def build_info(ctx: Context) -> BuildInfoResponse:
+    """What this server is."""
+    return BuildInfoResponse(
+        external_url="https://github.com/coder/coder",
+        version=BUILD_VERSION,
+        dashboard_url=ctx.access_url,
+        telemetry=False,
+        workspace_proxy=False,
+        agent_api_version="1.0",
+        provisioner_api_version=PROVISIONER_API_VERSION,
+        upgrade_message=ctx.config.cli_upgrade_message,
+        deployment_id=ctx.deployment_id,
+        webpush_public_key=ctx.webpush_public_key,
+    )

@@ -1,0 +1,152 @@
+"""The dashboard's files: hashed assets for ever, everything unknown is the single page.
+
+Registered last: what no API route takes ends here. What the page carries
+is `page_values.py`. Not here: /bin (`binaries.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from quart import Blueprint, Response, request
+
+from coder.api import codec
+from coder.base.version import BUILD_VERSION
+from coder.coderd.http.server.auth import context
+from coder.coderd.http.site.page_values import fill_page
+from coder.coderd.services.apps.applications import app_host
+from coder.domain.agents.install_scripts import install_ps1, install_sh
+from coder.domain.apps.app_addresses import frame_source
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+blueprint = Blueprint("site", __name__)
+
+_BUNDLED = Path(__file__).resolve().parents[3] / "dashboard"
+_FILES = ("assets/", "icon/", "emojis/")
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_FOREVER = "public, max-age=31536000, immutable"
+_EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
+_PERMISSIONS = (
+    "accelerometer=(), autoplay=(), battery=(), camera=(), document-domain=(), geolocation=(), gyroscope=(), "
+    "magnetometer=(), microphone=(self), midi=(), payment=(), usb=(), vr=(), screen-wake-lock=(), "
+    "xr-spatial-tracking=()"
+)
+
+
+@blueprint.route("/install.sh", methods=["GET", "HEAD"])
+async def install_script() -> Response:
+    text = install_sh(context().access_url, BUILD_VERSION)
+    return framed(Response(text, content_type="text/plain; charset=utf-8"))
+
+
+@blueprint.route("/install.ps1", methods=["GET", "HEAD"])
+async def install_powershell() -> Response:
+    text = install_ps1(context().access_url, BUILD_VERSION)
+    return framed(Response(text, content_type="text/plain; charset=utf-8"))
+
+
+@blueprint.route("/", defaults={"path": ""}, methods=_METHODS)
+@blueprint.route("/<page:path>", methods=_METHODS)
+async def page(path: str) -> Response:
+    if path == "api/v2" or path.startswith(("api/v2/", "api/experimental/")):
+        return Response(
+            codec.encode({"message": "Route not found."}), 404, content_type="application/json; charset=utf-8"
+        )
+    found = _find(_root(), path)
+    if found is None:
+        return _no_file() if path.startswith(_FILES) else await _index()
+    data, kind, tag = _load(str(found), found.stat().st_mtime_ns)
+    if request.headers.get("If-None-Match") == tag:
+        return framed(Response(b"", 304, {"ETag": tag}))
+    response = Response(data, content_type=kind)
+    response.headers["ETag"] = tag
+    response.headers["Cache-Control"] = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
+    return framed(response)
+
+
+def _no_file() -> Response:
+    """Below these folders is no page that the dashboard could show."""
+    return framed(Response("404 page not found\n", 404, content_type="text/plain; charset=utf-8"))
+
+
+def _root() -> Path:
+    chosen = context().config.site_dir
+    return Path(chosen) if chosen else _BUNDLED / "dist"
+
+
+def _find(root: Path, path: str) -> Path | None:
+    """A file below `root`; never one outside of it."""
+    if not path or "\x00" in path:
+        return None
+    target = (root / path).resolve()
+    if not target.is_relative_to(root.resolve()) or target.name == "index.html" or not target.is_file():
+        return None
+    return target
+
+
+@lru_cache(maxsize=256)
+def _load(path: str, _changed: int) -> tuple[bytes, str, str]:
+    """(bytes, type, quoted hash) of a file; read once per change."""
+    data = Path(path).read_bytes()
+    kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    if kind.startswith("text/") or kind in {"application/javascript", "image/svg+xml"}:
+        kind += "; charset=utf-8"
+    return data, kind, f'"{hashlib.sha1(data, usedforsecurity=False).hexdigest()}"'
+
+
+async def _index() -> Response:
+    index = _root() / "index.html"
+    if not index.is_file():
+        text = _EMPTY_PAGE.format("The dashboard is not built. Run npm install && npm run build in coder/dashboard.")
+        return framed(Response(text, content_type="text/html; charset=utf-8"))
+    page, _, _ = _load(str(index), index.stat().st_mtime_ns)
+    text = await fill_page(page.decode())
+    response = Response(text, content_type="text/html; charset=utf-8")
+    response.headers["Cache-Control"] = "no-cache"
+    return framed(response)
+
+
+def framed(response: Response) -> Response:
+    """Headers of everything a browser shows."""
+    headers = response.headers
+    headers["Content-Security-Policy"] = _policy(context())
+    headers["Permissions-Policy"] = _PERMISSIONS
+    headers["Referrer-Policy"] = "no-referrer"
+    headers["Accept-Ranges"] = "bytes"
+    config = context().config
+    if config.strict_transport_security > 0:
+        options = "".join(f"; {option}" for option in config.strict_transport_security_options)
+        headers["Strict-Transport-Security"] = f"max-age={config.strict_transport_security}{options}"
+    return response
+
+
+def _policy(ctx: Context) -> str:
+    host = urlsplit(ctx.access_url).netloc
+    wildcard = frame_source(app_host(ctx))
+    frames = f"'self' {host}" + (f" {wildcard}" if wildcard else "")
+    directives = {
+        "default-src": "'self'",
+        "child-src": "'self'",
+        "connect-src": f"'self' wss://{host} ws://{host} https://{host} {ctx.access_url}",
+        "font-src": "'self' data:",
+        "form-action": "'self'",
+        "frame-ancestors": "'self'",
+        "frame-src": frames,
+        "img-src": "'self' https: data: blob:",
+        "manifest-src": "'self' blob:",
+        "media-src": "'self'",
+        "object-src": "'self'",
+        "report-uri": "/api/v2/csp/reports",
+        "script-src": "'self'",
+        "style-src": "'self' 'unsafe-inline'",
+        "worker-src": "'self' blob:",
+    }
+    extra = "".join(f"; {directive}" for directive in ctx.config.additional_csp_policy)
+    return "; ".join(f"{name} {value}" for name, value in directives.items()) + extra

@@ -1,0 +1,44 @@
+"""Upload and download of archives."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response, request
+
+from coder.api.deployment import UploadResponse
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.declarations import BYTES, OCTETS
+from coder.coderd.http.server.json import read_bytes, reply
+from coder.coderd.http.server.query import path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.foundation.errors import Invalid, TooLarge
+from coder.coderd.services.templates import files
+
+blueprint = Blueprint("files", __name__, url_prefix="/api/v2/files")
+
+
+@route(
+    blueprint,
+    "POST",
+    "",
+    scope="file:create",
+    takes=OCTETS,
+    limit=files.MAX_UPLOAD,
+    answers=UploadResponse,
+    status=201,
+    others={200: UploadResponse},
+)
+async def post_file() -> Response:
+    """The file's id, and whether it is new."""
+    try:
+        data = await read_bytes(files.MAX_UPLOAD)
+    except TooLarge as error:
+        raise Invalid("Failed to read file from request.", "http: request body too large") from error
+    file_id, new = await files.upload(context(), subject(), request.headers.get("Content-Type", ""), data)
+    return reply({"hash": file_id}, 201 if new else 200)
+
+
+@route(blueprint, "GET", "/<id:file_id>", scope=("file:read", "template:update"), query={"format": str}, answers=BYTES)
+async def get_file(file_id: str) -> Response:
+    """(content type, bytes); `wanted` is "" for the archive as stored or "zip"."""
+    kind, data = await files.download(context(), subject(), path_uuid(file_id), request.args.get("format", ""))
+    return Response(data, content_type=kind)

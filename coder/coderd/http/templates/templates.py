@@ -1,0 +1,324 @@
+"""Templates and the examples to start from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from quart import Blueprint, Response
+
+from coder.api.deployment import ACLAvailable
+from coder.api.errors import Response as Envelope
+from coder.api.insights import DAUsResponse
+from coder.api.template_versions import (
+    ArchiveTemplateVersionsRequest,
+    ArchiveTemplateVersionsResponse,
+    TemplateVersion,
+    UpdateActiveTemplateVersion,
+)
+from coder.api.templates import CreateTemplateRequest, Template, TemplateACL, TemplateExample, UpdateTemplateMeta
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import caller, context, subject
+from coder.coderd.http.server.declarations import NOTHING, search
+from coder.coderd.http.server.json import message, read_body, reply
+from coder.coderd.http.server.query import Query, path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.people.organizations import resolve_organization
+from coder.coderd.services.people.query_terms import find_organization
+from coder.coderd.services.templates import template_acl, template_versions, templates
+from coder.coderd.services.templates.examples import list_examples
+from coder.coderd.services.templates.template_acl import AclChange
+from coder.coderd.services.templates.template_versions import VersionPage
+from coder.coderd.services.templates.templates import TemplateSearch
+from coder.domain.foundation.search import parse_query
+from coder.domain.foundation.zero import NIL_UUID
+
+if TYPE_CHECKING:
+    from coder.coderd.services.access.authentication import Caller
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.access.policy import Subject
+
+blueprint = Blueprint("templates", __name__, url_prefix="/api/v2")
+
+
+async def show_list(ctx: Context, who: Caller, query: Query) -> list[Template]:
+    """Templates of all organizations."""
+    return await templates.list_templates(ctx, who.subject, await _filter(ctx, who.subject, query.text("q")))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/templates",
+    scope="template:read",
+    query={
+        "q": search(
+            "author author_id deleted deprecated display_name exact_display_name exact_name "
+            "has-ai-task has_external_agent ids name organization"
+        )
+    },
+    answers=list[Template],
+)
+async def get_templates() -> Response:
+    """By name; only those the caller may read."""
+    return reply(await show_list(context(), caller(), Query()))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/templates",
+    scope="template:read",
+    query={
+        "q": search(
+            "author author_id deleted deprecated display_name exact_display_name exact_name "
+            "has-ai-task has_external_agent ids name organization"
+        )
+    },
+    answers=list[Template],
+)
+async def get_organization_templates(organization: str) -> Response:
+    """By name; only those the caller may read."""
+    row = await resolve_organization(context(), subject(), organization)
+    which = await _filter(context(), subject(), Query().text("q"), row.id)
+    return reply(await templates.list_templates(context(), subject(), which))
+
+
+@route(blueprint, "GET", "/templates/examples", scope="template:read", answers=list[TemplateExample])
+async def get_examples() -> Response:
+    """What authors may start from."""
+    return reply(list_examples(subject()))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/templates/examples",
+    scope="template:read",
+    answers=list[TemplateExample],
+)
+async def get_organization_examples(organization: str) -> Response:
+    """What authors may start from."""
+    await resolve_organization(context(), subject(), organization)
+    return reply(list_examples(subject()))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/organizations/<organization>/templates",
+    scope="template:create",
+    body=CreateTemplateRequest,
+    answers=Template,
+    status=201,
+    refuses=(409,),
+    audit=Audited("template", "create", "body:id"),
+)
+async def post_template(organization: str) -> Response:
+    """Makes a template of a version that belongs to none."""
+    row = await resolve_organization(context(), subject(), organization)
+    body = await read_body(CreateTemplateRequest)
+    return reply(await templates.create_template(context(), subject(), row.id, body), 201)
+
+
+@route(blueprint, "GET", "/organizations/<organization>/templates/<name>", scope="template:read", answers=Template)
+async def get_template_by_name(organization: str, name: str) -> Response:
+    """Whatever the case of the name."""
+    row = await resolve_organization(context(), subject(), organization)
+    return reply(await templates.get_template_by_name(context(), subject(), row.id, name))
+
+
+@route(blueprint, "GET", "/templates/<id:template>", scope="template:read", answers=Template)
+async def get_template(template: str) -> Response:
+    return reply(await templates.get_template(context(), subject(), path_uuid(template)))
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/templates/<id:template>",
+    scope="template:update",
+    body=UpdateTemplateMeta,
+    answers=Template,
+    audit=Audited("template", "write"),
+)
+async def patch_template(template: str) -> Response:
+    """Changes what the body names."""
+    body = await read_body(UpdateTemplateMeta)
+    return reply(await templates.update_template(context(), subject(), path_uuid(template), body))
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/templates/<id:template>",
+    scope="template:delete",
+    answers=Envelope,
+    audit=Audited("template", "delete"),
+)
+async def delete_template(template: str) -> Response:
+    """Marks it deleted."""
+    await templates.delete_template(context(), subject(), path_uuid(template))
+    return message("Template has been deleted!")
+
+
+@route(
+    blueprint,
+    "GET",
+    "/templates/<id:template>/daus",
+    scope="template:read",
+    query={"tz_offset": int},
+    answers=DAUsResponse,
+)
+async def get_daily_users(template: str) -> Response:
+    """People who used workspaces of the template, per day."""
+    offset = Query().hours("tz_offset")
+    return reply(await templates.get_daily_users(context(), subject(), path_uuid(template), offset))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/templates/<id:template>/versions",
+    scope="template:read",
+    query={"after_id": UUID, "include_archived": bool, "limit": int, "offset": int},
+    answers=list[TemplateVersion],
+)
+async def get_versions(template: str) -> Response:
+    """Oldest first."""
+    query = Query()
+    page = VersionPage(
+        include_archived=query.boolean("include_archived"),
+        after_id=query.uuid("after_id"),
+        limit=query.positive("limit"),
+        offset=query.positive("offset"),
+    )
+    query.check()
+    return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), page))
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/templates/<id:template>/versions",
+    scope="template:update",
+    body=UpdateActiveTemplateVersion,
+    answers=Envelope,
+    audit=Audited("template", "write"),
+)
+async def patch_active_version(template: str) -> Response:
+    """Promotes a version."""
+    body = await read_body(UpdateActiveTemplateVersion)
+    await templates.set_active_version(context(), subject(), path_uuid(template), body.id)
+    return message("Updated the active template version!")
+
+
+@route(
+    blueprint,
+    "POST",
+    "/templates/<id:template>/versions/archive",
+    scope="template:update",
+    body=ArchiveTemplateVersionsRequest,
+    allow_empty=True,
+    answers=ArchiveTemplateVersionsResponse,
+)
+async def post_archive_versions(template: str) -> Response:
+    """Archives what nobody needs: failed versions, or all that are not in use."""
+    body = await read_body(ArchiveTemplateVersionsRequest)
+    template_id = path_uuid(template)
+    archived = await template_versions.archive_unused(context(), subject(), template_id, everything=body.all)
+    # Upstream's null for "none" is part of the contract.
+    return reply({"template_id": template_id, "archived_ids": archived or None})
+
+
+@route(blueprint, "GET", "/templates/<id:template>/versions/<name>", scope="template:read", answers=TemplateVersion)
+async def get_version_by_name(template: str, name: str) -> Response:
+    row = await templates.load_template(context(), subject(), path_uuid(template))
+    return reply(await template_versions.get_version_by_name(context(), subject(), row, name))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/templates/<name>/versions/<version>",
+    scope="template:read",
+    answers=TemplateVersion,
+)
+async def get_version_by_names(organization: str, name: str, version: str) -> Response:
+    row = await resolve_organization(context(), subject(), organization)
+    template = await template_versions.find_template(context(), subject(), row.id, name)
+    return reply(await template_versions.get_version_by_name(context(), subject(), template, version))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/organizations/<organization>/templates/<name>/versions/<version>/previous",
+    scope="template:read",
+    answers=TemplateVersion | None,
+    others={204: NOTHING},
+)
+async def get_previous_version(organization: str, name: str, version: str) -> Response:
+    """The version before the one of that name; None for the first."""
+    row = await resolve_organization(context(), subject(), organization)
+    template = await template_versions.find_template(context(), subject(), row.id, name)
+    found = await template_versions.get_previous_version(context(), subject(), template, version)
+    return reply(found) if found is not None else Response(b"", 204)
+
+
+@route(blueprint, "GET", "/templates/<id:template>/acl", scope="template:update", answers=TemplateACL)
+async def get_acl(template: str) -> Response:
+    """Group members are not listed, only counted."""
+    return reply(await template_acl.get_acl(context(), subject(), path_uuid(template)))
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/templates/<id:template>/acl",
+    scope="template:update",
+    body=AclChange,
+    answers=Envelope,
+    audit=Audited("template", "write"),
+)
+async def patch_acl(template: str) -> Response:
+    """Gives or takes access."""
+    body = await read_body(template_acl.AclChange)
+    await template_acl.update_acl(context(), subject(), path_uuid(template), body)
+    return message("Successfully updated template ACL list.")
+
+
+@route(blueprint, "GET", "/templates/<id:template>/acl/available", scope="template:update", answers=ACLAvailable)
+async def get_acl_available(template: str) -> Response:
+    """Everybody who could be given access."""
+    return reply(await template_acl.list_available(context(), subject(), path_uuid(template)))
+
+
+async def _filter(ctx: Context, subject: Subject, query: str, organization_id: UUID | None = None) -> TemplateSearch:
+    """The `q=` of a list. Raises Invalid naming every mistake."""
+    terms = parse_query(query, "display_name")
+    author = terms.one("author")
+    named = await find_organization(ctx, subject, terms)
+    if organization_id is not None and named not in (None, organization_id):
+        named = NIL_UUID  # in both at once there is none
+    which = TemplateSearch(
+        organization_id=named or organization_id,
+        exact_name=terms.one("exact_name"),
+        exact_display_name=terms.one("exact_display_name"),
+        name=terms.one("name"),
+        display_name=terms.one("display_name"),
+        ids=tuple(terms.uuids("ids")),
+        deleted=bool(terms.boolean("deleted")),
+        deprecated=terms.boolean("deprecated"),
+        has_ai_task=terms.boolean("has-ai-task"),
+        has_external_agent=terms.boolean("has_external_agent"),
+        author_id=subject.user_id if author == "me" else terms.uuid("author_id"),
+        author_name="" if author == "me" else author,
+    )
+    if author == "me":
+        terms.uuid("author_id")
+    wrong = terms.refusals()
+    if wrong:
+        raise Invalid("Invalid template search query.", validations=[(item.field, item.detail) for item in wrong])
+    return which

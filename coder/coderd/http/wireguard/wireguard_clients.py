@@ -1,0 +1,76 @@
+"""Plain WireGuard clients of a user, and what their configurations say about this server."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from msgspec import UNSET
+from quart import Blueprint, Response
+
+from coder.api.wireguard_clients import (
+    CreateWireguardClientRequest,
+    CreateWireguardClientResponse,
+    WireguardClient,
+    WireguardServer,
+)
+from coder.coderd.http.server.audited import origin
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.route import route
+from coder.coderd.services.people import users
+from coder.coderd.services.wireguard import wireguard_clients as clients
+
+blueprint = Blueprint("wireguard_clients", __name__, url_prefix="/api/v2")
+
+
+@route(blueprint, "GET", "/wireguard", scope="api_key:read", answers=WireguardServer)
+async def get_server() -> Response:
+    """What every configuration says about this server."""
+    return reply(await clients.server_view(context()))
+
+
+@route(blueprint, "GET", "/users/<user>/wireguard-clients", scope="api_key:read", answers=list[WireguardClient])
+async def get_clients(user: str) -> Response:
+    """A user's clients, expired ones too."""
+    row = await users.resolve_user(context(), subject(), user)
+    return reply(await clients.list_clients(context(), subject(), row))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/users/<user>/wireguard-clients",
+    scope="api_key:create",
+    body=CreateWireguardClientRequest,
+    required=("name", "public_key"),
+    answers=CreateWireguardClientResponse,
+    status=201,
+    refuses=(409,),
+)
+async def post_client(user: str) -> Response:
+    """What every configuration says about this server."""
+    row = await users.resolve_user(context(), subject(), user)
+    body = await read_body(CreateWireguardClientRequest)
+    wanted = clients.NewClient(
+        name=body.name,
+        public_key=body.public_key,
+        lifetime=timedelta(seconds=body.lifetime_seconds) if body.lifetime_seconds is not UNSET else timedelta(),
+        workspace_ids=body.workspace_ids if body.workspace_ids is not UNSET else None,
+    )
+    made = await clients.add_client(context(), subject(), row, wanted, origin())
+    return reply(CreateWireguardClientResponse(client=made, server=await clients.server_view(context())), 201)
+
+
+@route(blueprint, "GET", "/users/<user>/wireguard-clients/<client>", scope="api_key:read", answers=WireguardClient)
+async def get_client(user: str, client: str) -> Response:
+    """By name or id."""
+    row = await users.resolve_user(context(), subject(), user)
+    return reply(await clients.get_client(context(), subject(), row, client))
+
+
+@route(blueprint, "DELETE", "/users/<user>/wireguard-clients/<client>", scope="api_key:delete", status=204)
+async def delete_client(user: str, client: str) -> Response:
+    """By name or id; it is cut off when the transaction's notice arrives, milliseconds later."""
+    row = await users.resolve_user(context(), subject(), user)
+    await clients.remove_client(context(), subject(), row, client, origin())
+    return no_content()

@@ -1,0 +1,189 @@
+"""Builds: /api/v2/workspacebuilds and /api/v2/workspaces/{workspace}/builds."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from quart import Blueprint, Response
+
+from coder.api.builds import (
+    CreateWorkspaceBuildRequest,
+    UpdateWorkspaceBuildStateRequest,
+    WorkspaceBuild,
+    WorkspaceBuildTimings,
+    WorkspaceResource,
+)
+from coder.api.errors import Response as Envelope
+from coder.api.parameters import UserParameter, WorkspaceBuildParameter
+from coder.api.provisioners import ProvisionerJobLog
+from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.declarations import TEXT
+from coder.coderd.http.server.json import message, no_content, read_body, reply
+from coder.coderd.http.server.query import Query, path_uuid
+from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.people import users
+from coder.coderd.services.workspaces import builds
+from coder.coderd.services.workspaces.builds import BuildPage, decode_state
+from coder.domain.foundation.search import parse_rfc3339
+
+blueprint = Blueprint("builds", __name__, url_prefix="/api/v2")
+
+_MAX_STATE = 64 << 20
+# Bytes of a request that may carry a Terraform state (base64): states of large templates reach tens of megabytes.
+
+
+@route(
+    blueprint,
+    "GET",
+    "/workspaces/<id:workspace>/builds",
+    scope="workspace:read",
+    query={"after_id": UUID, "limit": int, "offset": int, "since": str},
+    answers=list[WorkspaceBuild],
+)
+async def get_builds(workspace: str) -> Response:
+    """Newest first."""
+    workspace_id = path_uuid(workspace)
+    query = Query()
+    after, limit, offset = query.uuid("after_id"), query.positive("limit"), query.positive("offset")
+    query.check()
+    since = parse_rfc3339(query.text("since")) if query.text("since") else None
+    if query.text("since") and since is None:
+        raise Invalid("bad since format, must be RFC3339", f'cannot parse "{query.text("since")}"')
+    which = BuildPage(since=since, after=after, limit=limit, offset=offset)
+    return reply(await builds.list_builds(context(), subject(), workspace_id, which))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/workspaces/<id:workspace>/builds",
+    scope=("workspace:start", "workspace:stop", "workspace:delete", "workspace:update"),
+    body=CreateWorkspaceBuildRequest,
+    limit=_MAX_STATE,
+    answers=WorkspaceBuild,
+    status=201,
+    refuses=(409, 425, 500),
+)
+async def post_build(workspace: str) -> Response:
+    """Queues a start, stop or delete."""
+    workspace_id = path_uuid(workspace)
+    body = await read_body(CreateWorkspaceBuildRequest)
+    return reply(await builds.create_build(context(), subject(), workspace_id, body), 201)
+
+
+@route(blueprint, "GET", "/workspacebuilds/<id:build>", scope="workspace:read", answers=WorkspaceBuild)
+async def get_build(build: str) -> Response:
+    return reply(await builds.get_build(context(), subject(), path_uuid(build)))
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/workspacebuilds/<id:build>/cancel",
+    scope="workspace:update",
+    query={"expect_status": str},
+    answers=Envelope,
+    refuses=(412,),
+)
+async def cancel_build(build: str) -> Response:
+    """Asks the build's job to stop."""
+    await builds.cancel_build(context(), subject(), path_uuid(build), Query().text("expect_status"))
+    return message("Job has been marked as canceled...")
+
+
+@route(
+    blueprint,
+    "GET",
+    "/workspacebuilds/<id:build>/logs",
+    scope="workspace:read",
+    query={"after": int, "before": int, "follow": str, "format": str},
+    answers=(TEXT, list[ProvisionerJobLog]),
+    others={426: TEXT},
+)
+async def get_logs(build: str) -> Response:
+    view = await builds.load_build(context(), subject(), path_uuid(build))
+    return await send_job_logs(view.job.id)
+
+
+@route(
+    blueprint,
+    WEBSOCKET,
+    "/workspacebuilds/<id:build>/logs",
+    scope="workspace:read",
+    query={"after": str, "format": str},
+)
+async def follow_logs(build: str) -> None:
+    view = await builds.load_build(context(), subject(), path_uuid(build))
+    await stream_job_logs(view.job.id)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/workspacebuilds/<id:build>/parameters",
+    scope="workspace:read",
+    answers=list[WorkspaceBuildParameter],
+)
+async def get_parameters(build: str) -> Response:
+    return reply(await builds.get_parameters(context(), subject(), path_uuid(build)))
+
+
+@route(
+    blueprint, "GET", "/workspacebuilds/<id:build>/resources", scope="workspace:read", answers=list[WorkspaceResource]
+)
+async def get_resources(build: str) -> Response:
+    return reply(await builds.get_resources(context(), subject(), path_uuid(build)))
+
+
+@route(blueprint, "GET", "/workspacebuilds/<id:build>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)
+async def get_timings(build: str) -> Response:
+    """How long every step took, Terraform's and the agents'."""
+    return reply(await builds.get_timings(context(), subject(), path_uuid(build)))
+
+
+@route(blueprint, "GET", "/workspacebuilds/<id:build>/state", scope="template:update", answers=Any)
+async def get_state(build: str) -> Response:
+    """The Terraform state: secrets included, so template managers only (others get NotFound)."""
+    state = await builds.get_state(context(), subject(), path_uuid(build))
+    return Response(state, 200, content_type="application/json")
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/workspacebuilds/<id:build>/state",
+    scope="template:update",
+    body=UpdateWorkspaceBuildStateRequest,
+    limit=_MAX_STATE,
+    status=204,
+)
+async def put_state(build: str) -> Response:
+    """Base64 of a request."""
+    body = await read_body(UpdateWorkspaceBuildStateRequest)
+    await builds.put_state(context(), subject(), path_uuid(build), decode_state(body.state))
+    return no_content()
+
+
+@route(
+    blueprint,
+    "GET",
+    "/users/<user>/autofill-parameters",
+    scope="user:read_personal",
+    query={"template_id": UUID},
+    wants=("template_id",),
+    answers=list[UserParameter],
+)
+async def get_autofill(user: str) -> Response:
+    """What a user gave last for each parameter the template still has (ephemeral ones are never offered again)."""
+    owner = await users.find_user(context(), subject(), user)
+    query = Query("Invalid query parameters.")
+    query.require("template_id")
+    template_id = query.uuid("template_id")
+    query.check()
+    if template_id is None:
+        raise Invalid("Invalid template_id.")
+    found = await builds.autofill_parameters(context(), subject(), owner.id, template_id)
+    return reply([{"name": name, "value": value} for name, value in found.items()])

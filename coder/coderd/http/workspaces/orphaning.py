@@ -1,0 +1,42 @@
+"""What may remain of a workspace, and giving it up. Ours, not upstream's."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response
+
+from coder.api.workspace_inventory import WorkspaceInventory
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import reply
+from coder.coderd.http.server.query import path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.workspaces import orphaning
+
+blueprint = Blueprint("workspace_inventory", __name__, url_prefix="/api/v2")
+
+
+@route(
+    blueprint,
+    "GET",
+    "/workspaces/<id:workspace>/inventory",
+    scope="workspace:delete",
+    answers=WorkspaceInventory,
+    refuses=(410,),
+)
+async def get_inventory(workspace: str) -> Response:
+    """What the last build's state knows."""
+    return reply(await orphaning.show_inventory(context(), subject(), path_uuid(workspace)))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/workspaces/<id:workspace>/abandon",
+    scope="workspace:delete",
+    answers=WorkspaceInventory,
+    refuses=(409, 410, 500),
+    audit=Audited("workspace", "delete"),
+)
+async def post_abandon(workspace: str) -> Response:
+    """Deletes the workspace here and nothing elsewhere; returns what may remain."""
+    return reply(await orphaning.abandon(context(), subject(), path_uuid(workspace)))

@@ -1,0 +1,66 @@
+"""The link of agents: `GET /api/v2/workspaceagents/me/rpc` (rpc-framing 2.1).
+
+Both services share one session; what they do is `services/agents/agent_rpc.py` and `services/network/tailnet_rpc.py`,
+whether the agent is still there `services/agents/agent_connections.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.rpc_endpoints.versions import agent_api_version
+from coder.coderd.services.agents.agent_connections import monitored
+from coder.coderd.services.agents.agent_rpc import AgentService
+from coder.coderd.services.agents.agents import authenticate_agent
+from coder.coderd.services.network.node_keys import workspace_owner
+from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
+from coder.domain.access.route_scopes import AGENT
+from coder.domain.network.coordination import AgentAccess
+from coder.rpc.calls import Handlers
+from coder.rpc.session import Session, open_session
+
+if TYPE_CHECKING:
+    from coder.coderd.rpc_endpoints.upgrades import Upgrade
+    from coder.coderd.services.foundation.context import Context
+
+_log = get_logger("agents")
+
+
+def register(table: EndpointTable) -> None:
+    table.add("/api/v2/workspaceagents/me/rpc", serve_agent, scope=AGENT, refuses=(400,))
+
+
+async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
+    """Serves one agent until it leaves, falls silent, or its build is replaced."""
+    request = upgrade.request
+    place = await authenticate_agent(ctx, request.credentials)
+    version = agent_api_version(request, "2.0")
+    is_agent = request.first("role") in {"", "agent"}
+    websocket = await upgrade.accept_websocket(binary_only=True)
+    peer = TailnetPeer(place.agent.id, AgentAccess(place.agent.id), owner=workspace_owner(place.workspace_id))
+    handlers = {**AgentService(ctx, place).handlers(), **TailnetService(ctx, peer).handlers()}
+    async with open_session(websocket, role="server") as session:
+        if is_agent:
+            _log.info("an agent connected", agent=place.agent.id, workspace=place.workspace_name, version=version)
+            async with monitored(ctx, place, session, version):
+                await _serve(ctx, session, handlers)
+            _log.info("an agent left", agent=place.agent.id, reason=session.reason)
+        else:
+            await _serve(ctx, session, handlers)
+
+
+async def _serve(ctx: Context, session: Session, handlers: Handlers) -> None:
+    async def leave_on_stop() -> None:
+        await ctx.stopping.wait()
+        session.close("the server stops")
+
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leave_on_stop)
+            await session.serve(handlers)
+            nursery.cancel_scope.cancel()

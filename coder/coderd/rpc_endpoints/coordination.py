@@ -1,0 +1,252 @@
+"""The links of clients: `{agent}/coordinate` for one agent, `/tailnet` for all agents one may use.
+
+Checks and their order are rpc-framing 2.2 and 2.3. What is served is `services/network/tailnet_rpc.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.rpc_endpoints.absent_clients import AbsentClients
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.rpc_endpoints.versions import agent_api_version
+from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
+from coder.coderd.services.access.authorization import may, require_scope
+from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
+from coder.coderd.services.access.session_revocation import (
+    CLOSE_CODE,
+    CLOSE_REASON,
+    OpenSession,
+    SessionEndedError,
+    SessionRegistry,
+)
+from coder.coderd.services.access.workspace_access import agent_resource
+from coder.coderd.services.agents.agents import find_agent_place
+from coder.coderd.services.foundation.errors import Failed, NotFound, Unauthenticated
+from coder.coderd.services.network import resume_tokens
+from coder.coderd.services.network.coordinator import Coordinator, LeftBehind
+from coder.coderd.services.network.node_keys import user_owner
+from coder.coderd.services.network.resume_tokens import ResumeBinding
+from coder.coderd.services.network.tailnet_rpc import Send, TailnetPeer, TailnetService
+from coder.coderd.services.site.deployment import ping_database
+from coder.coderd.services.workspaces.workspace_updates import serve_workspace_updates
+from coder.domain.access.policy import Subject
+from coder.domain.access.route_scopes import named
+from coder.domain.network.coordination import ClientAccess
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import Session, open_session
+from coder.tailnet.controller import RESUME_HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from coder.coderd.rpc_endpoints.upgrades import Upgrade, UpgradeRequest
+    from coder.coderd.services.foundation.context import Context
+    from coder.net.websocket import WebSocketStream
+
+PING_INTERVAL = 15.0
+PING_TIMEOUT = 15.0
+"Liveness of client links by WebSocket pings (rpc-framing section 1)."
+LOOK_EVERY = 15.0
+"Seconds between looks at whether a client may still enter what it has tunnels to; changes of rights are told."
+
+ENTER = "workspace:ssh"
+FOLLOW = ("workspace:read", "workspace:ssh")
+"Of which a key needs one: watching workspaces, or connections to their agents."
+_NO_AGENT = "Agent doesn't exist with that id, or you do not have access to it."
+_log = get_logger("links")
+
+
+def register(table: EndpointTable) -> None:
+    table.add("/api/v2/workspaceagents/{agent}/coordinate", coordinate, scope=ENTER, refuses=(500,))
+    table.add("/api/v2/tailnet", tailnet, scope=FOLLOW, refuses=(500,))
+
+
+async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
+    """`GET /api/v2/workspaceagents/{agent}/coordinate`."""
+    request = upgrade.request
+    await _require_database(ctx)
+    caller = await authenticate(ctx, request.credentials)
+    require_scope(caller.subject, named(ENTER))
+    agent_id = _agent_id(upgrade.params["agent"])
+    if not await may_ssh(ctx, caller.subject, agent_id):
+        raise NotFound(_NO_AGENT)
+    agent_api_version(request, "1.0")
+    peer_id, session = await _peer_id(ctx, request, caller)
+    peer = TailnetPeer(
+        peer_id, ClientAccess(agent_id), owner=user_owner(caller.user.id), session=session,
+        left_behind=_watcher(ctx, peer_id, caller),
+    )  # fmt: skip
+    await _serve(ctx, upgrade, peer, caller, {agent_id})
+
+
+async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
+    """`GET /api/v2/tailnet`."""
+    request = upgrade.request
+    await _require_database(ctx)
+    caller = await authenticate(ctx, request.credentials)
+    require_scope(caller.subject, named(FOLLOW))
+    agent_api_version(request, "2.0")
+    peer_id, session = await _peer_id(ctx, request, caller)
+    reached: set[UUID] = set()
+
+    async def check_tunnel(agent_id: UUID) -> str:
+        if await may_ssh(ctx, caller.subject, agent_id):
+            reached.add(agent_id)
+            return ""
+        return f"unauthorized to create tunnel to agent {agent_id}"
+
+    async def updates(message: tailnet_pb2.WorkspaceUpdatesRequest, send: Send) -> None:
+        await serve_workspace_updates(ctx, caller.subject, message, send)
+
+    peer = TailnetPeer(
+        peer_id, ClientAccess(), owner=user_owner(caller.user.id), check_tunnel=check_tunnel, session=session,
+        workspace_updates=updates, left_behind=_watcher(ctx, peer_id, caller),
+    )  # fmt: skip
+    await _serve(ctx, upgrade, peer, caller, reached)
+
+
+async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
+    """Whether `subject` may open connections to this agent (of a newest build)."""
+    place = await find_agent_place(ctx, agent_id)
+    return place is not None and may(subject, "ssh", agent_resource(place))
+
+
+async def _require_database(ctx: Context) -> None:
+    """Clients tell a server that lost its database from one that refuses them by this very text."""
+    try:
+        await ping_database(ctx)
+    except Exception as error:
+        raise Failed("database not reachable") from error
+
+
+def _agent_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(_NO_AGENT) from None
+
+
+async def _peer_id(ctx: Context, request: UpgradeRequest, caller: Caller) -> tuple[UUID, ResumeBinding]:
+    """A new one, or that of a token. Our clients show it in a header, for addresses end up in logs."""
+    session = ResumeBinding(caller.user.id, caller.key.id)
+    token = request.headers.get(RESUME_HEADER.lower(), "") or request.first("resume_token")
+    resumed = await resume_tokens.read_untrusted(ctx, token, session) if token else None
+    if resumed is None:
+        return uuid4(), session
+    peer_id, keys = resumed
+    return peer_id, replace(session, keys=keys)
+
+
+async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Caller, reached: set[UUID]) -> None:
+    """Serves one client until it leaves, falls silent, is signed out or shut out, or the server stops.
+
+    `reached` are the agents it may have tunnels to.
+    """
+    sessions = ctx.part(SessionRegistry)
+    with sessions.opened(caller) as opened:
+        await sessions.confirm(opened)
+        websocket = await upgrade.accept_websocket(binary_only=True)
+        await _serve_open(ctx, websocket, peer, opened, lambda: _is_shut_out(ctx, caller, reached))
+
+
+def _watcher(ctx: Context, peer_id: UUID, caller: Caller) -> LeftBehind:
+    absent = ctx.part(AbsentClients)
+    return lambda agents: absent.watch(peer_id, caller, agents, partial(_is_shut_out, ctx, caller))
+
+
+async def _is_shut_out(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> bool:
+    """May the caller no longer enter one of these agents? Those of older builds have no say."""
+    try:
+        key, user = await recognize(ctx, caller.credentials)
+    except Unauthenticated:
+        return False  # the session tells
+    subject = subject_of(ctx, user, key)
+    for agent_id in list(reached):
+        place = await find_agent_place(ctx, agent_id)
+        if place is not None and not may(subject, "ssh", agent_resource(place)):
+            return True
+    return False
+
+
+async def _serve_open(
+    ctx: Context,
+    websocket: WebSocketStream,
+    peer: TailnetPeer,
+    opened: OpenSession,
+    is_shut_out: Callable[[], Awaitable[bool]],
+) -> None:
+    link = ClientConnection(websocket, lambda: ctx.part(Coordinator).cut(peer.id))
+    with single_failure():
+        async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
+            nursery.start_soon(link.keep_pinging, session)
+            nursery.start_soon(link.leave_when_signed_out, session, opened)
+            nursery.start_soon(link.leave_when_shut_out, session, is_shut_out, ctx.part(RightsChanges))
+            nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
+            await session.serve(TailnetService(ctx, peer).handlers())
+            nursery.cancel_scope.cancel()
+            await websocket.close(link.code, link.reason)
+    _log.debug("a client left", peer=peer.id, reason=session.reason)
+
+
+class ClientConnection:
+    """How one client's WebSocket ends: the close code says why."""
+
+    def __init__(self, websocket: WebSocketStream, cut: Callable[[], None] = lambda: None) -> None:
+        self._websocket = websocket
+        self._cut = cut
+        self.code = 1000
+        self.reason = ""
+
+    async def keep_pinging(self, session: Session) -> None:
+        """Closes the session of a client that does not answer."""
+        while True:
+            await trio.sleep(PING_INTERVAL)
+            if not await self._websocket.ping(PING_TIMEOUT):
+                self.code, self.reason = 1001, "liveness probe failed"
+                session.close(self.reason)
+
+    async def leave_when_signed_out(self, session: Session, opened: OpenSession) -> None:
+        try:
+            await opened.run(trio.sleep_forever)
+        except SessionEndedError:
+            await self._shut_out(session, CLOSE_REASON)
+
+    async def leave_when_shut_out(
+        self, session: Session, is_shut_out: Callable[[], Awaitable[bool]], rights: RightsChanges
+    ) -> None:
+        """Sharing ends, roles are taken: a tunnel that is open already must not go on."""
+        changed = rights.next_change()
+        while True:
+            with trio.move_on_after(LOOK_EVERY):
+                await changed.wait()
+            changed = rights.next_change()
+            try:
+                gone = await is_shut_out()
+            except Exception as error:
+                # A database that is away for a moment ends nothing.
+                _log.warn("a client's permissions could not be looked at", error=error)
+                gone = False
+            if gone:
+                await self._shut_out(session, "no longer allowed")
+            await trio.sleep(min(PAUSE, LOOK_EVERY))
+
+    async def _shut_out(self, session: Session, reason: str) -> None:
+        # A client that is merely lost keeps its tunnels for as long as it uses them.
+        self._cut()
+        self.code, self.reason = CLOSE_CODE, reason
+        # First the WebSocket: ending the session alone would close it as if all were well.
+        await self._websocket.close(self.code, self.reason)
+        session.close(self.reason)
+
+    async def leave_on_stop(self, session: Session, stopping: trio.Event) -> None:
+        await stopping.wait()
+        self.code, self.reason = 1001, "the server stops"
+        session.close(self.reason)

@@ -1,0 +1,31 @@
+"""`GET /derp`: the embedded relay's door, without authentication (derp-disco-stun section 1).
+
+Peers prove their keys inside the protocol, and packets are sealed end to end: the relay learns who talks, never what.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coder.coderd.rpc_endpoints.derp import PLAIN, serve_derp
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.services.network.relay import Relay
+from coder.domain.access.route_scopes import PUBLIC
+
+if TYPE_CHECKING:
+    from coder.coderd.rpc_endpoints.upgrades import Upgrade
+    from coder.coderd.services.foundation.context import Context
+
+
+def register(table: EndpointTable) -> None:
+    table.add("/derp", serve_relay, scope=PUBLIC)
+
+
+async def serve_relay(ctx: Context, upgrade: Upgrade) -> None:
+    """Upgrades to DERP, raw or inside a WebSocket, and relays until the peer leaves."""
+    upgrade.anonymous = True
+    server = ctx.part(Relay).server
+    if server is None:
+        await upgrade.answer(404, b"", (PLAIN,))
+        return
+    await serve_derp(server, upgrade)

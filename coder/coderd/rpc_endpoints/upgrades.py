@@ -1,0 +1,275 @@
+"""The door for our own processes: raw streams after an HTTP/1.1 request head.
+
+The listener hands over a connection whose request path is in the table of links. A handler gets an `Upgrade`: the
+request, and three ways to answer it. Refusals raised before an answer become the error envelope; after it they only
+end the connection. Not here: who the caller is (`services/access/authentication.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote
+
+import h11
+import trio
+
+from coder.api import codec
+from coder.base.log import get_logger
+from coder.coderd.rpc_endpoints.handshake import explain_handshake
+from coder.coderd.services.access.credentials import Credentials
+from coder.domain.access.route_scopes import Scope
+from coder.net.stream_wrapper import StreamWrapper
+
+if TYPE_CHECKING:
+    from coder.net.websocket import WebSocketStream
+
+_log = get_logger("links")
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeRequest:
+    """A parsed request head."""
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    "Lower-case names; repeated headers are joined by a comma."
+    remote_ip: str
+    secure: bool = False
+    "Came over TLS."
+
+    def first(self, name: str, default: str = "") -> str:
+        """The first value of a query key."""
+        values = self.query.get(name)
+        return values[0] if values else default
+
+    @property
+    def credentials(self) -> Credentials:
+        """What the caller showed to prove who it is."""
+        return Credentials.of(self.headers, self.query, self.remote_ip)
+
+
+class HandshakeRefused(Exception):  # noqa: N818 - the caller has heard it already
+    """The request was answered with a refusal; the handler has nothing left to do."""
+
+
+class Upgrade:
+    """One request that waits for its answer; exactly one of the three methods may be called."""
+
+    def __init__(
+        self,
+        request: UpgradeRequest,
+        params: Mapping[str, str],
+        stream: trio.abc.HalfCloseableStream,
+        trailing: bytes,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.request = request
+        self.params = params
+        self.answered = False
+        self.anonymous = False
+        "Set by links nobody has to log in for: they get a smaller share of what is scarce."
+        self.on_answer: Callable[[int], None] = lambda _status: None
+        "Told the status of the answer, for whoever counts."
+        self._stream = stream
+        self._trailing = trailing
+        self._headers = list(headers)
+
+    async def reject(self, status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
+        """Answers with JSON and closes the connection. `body` is anything msgspec encodes, or ready bytes."""
+        data = body if isinstance(body, bytes) else codec.encode(body)
+        fields = [
+            ("content-type", "application/json; charset=utf-8"),
+            ("content-length", str(len(data))),
+            ("connection", "close"),
+            *headers,
+        ]
+        await self._answer(status, fields)
+        await self._stream.send_all(data)
+        await self._stream.aclose()
+
+    async def accept_websocket(
+        self,
+        subprotocol: str | None = None,
+        max_message: int | None = None,
+        *,
+        binary_only: bool = False,
+        any_origin: bool = False,
+    ) -> WebSocketStream:
+        """101, then the WebSocket. Answers and raises HandshakeRefused when the request is no handshake we accept."""
+        from coder.net.websocket import WebSocketStream, accept_key
+
+        headers = self.request.headers
+        refusal = explain_handshake(self.request.method, headers, any_origin=any_origin)
+        if refusal is not None:
+            fields = [("content-type", "text/plain; charset=utf-8"), *refusal.headers]
+            await self.answer(refusal.status, refusal.body, fields)
+            raise HandshakeRefused(refusal.text)
+        key = headers["sec-websocket-key"]
+        fields = [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-accept", accept_key(key))]
+        if subprotocol:
+            fields.append(("sec-websocket-protocol", subprotocol))
+        await self._answer(101, fields)
+        return WebSocketStream(
+            self._stream,
+            client=False,
+            subprotocol=subprotocol or "",
+            initial=self._trailing,
+            max_message=max_message,
+            binary_only=binary_only,
+        )
+
+    async def accept_raw(
+        self, headers: Sequence[tuple[str, str]] = (), *, fast: bool = False
+    ) -> trio.abc.HalfCloseableStream:
+        """101 with the given headers (`Upgrade` among them), then the bare byte stream.
+
+        `fast` leaves the response out altogether (DERP fast start: the client does not wait for it).
+        """
+        if fast:
+            self.answered = True
+            self.on_answer(101)
+        else:
+            await self._answer(101, [("connection", "Upgrade"), *headers])
+        return ReplayStream(self._stream, self._trailing) if self._trailing else self._stream
+
+    async def answer(self, status: int, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> None:
+        """Any other whole response; closes the connection."""
+        await self._answer(status, [("content-length", str(len(body))), ("connection", "close"), *headers])
+        await self._stream.send_all(body)
+        await self._stream.aclose()
+
+    async def _answer(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
+        if self.answered:
+            raise RuntimeError("the request was answered already")
+        self.answered = True
+        self.on_answer(status)
+        reason = _REASONS.get(status, "")
+        lines = [f"HTTP/1.1 {status} {reason}"]
+        lines += [f"{name}: {value}" for name, value in (*self._headers, *fields)]
+        await self._stream.send_all("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+
+_REASONS = {
+    101: "Switching Protocols", 200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized",
+    403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
+    426: "Upgrade Required", 500: "Internal Server Error",
+}  # fmt: skip
+
+LinkHandler = Callable[[Any, Upgrade], Awaitable[None]]
+"""Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link lives; returning closes
+the stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One path and who may come in there."""
+
+    pattern: str
+    "`/api/v2/workspaceagents/{id}/coordinate`"
+    handler: LinkHandler
+    scope: Scope
+    "Which the handler itself asks for: credentials come in more than one form here."
+    refuses: tuple[int, ...] = ()
+    "Statuses of refusals besides those of the scope."
+
+
+@dataclass(slots=True)
+class EndpointTable:
+    """Path patterns and their handlers."""
+
+    routes: list[tuple[re.Pattern[str], Endpoint]] = field(default_factory=list)
+
+    def add(self, pattern: str, handler: LinkHandler, *, scope: Scope, refuses: Sequence[int] = ()) -> None:
+        expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
+        self.routes.append((re.compile(expression), Endpoint(pattern, handler, scope, tuple(refuses))))
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """All of them, in the order they were added."""
+        return [endpoint for _, endpoint in self.routes]
+
+    def pattern_of(self, path: str) -> str:
+        """The pattern `path` matches, as it was added. Raises LookupError when there is none."""
+        for expression, endpoint in self.routes:
+            if expression.fullmatch(path):
+                return endpoint.pattern
+        raise LookupError(path)
+
+    def find(self, path: str) -> tuple[LinkHandler, dict[str, str]] | None:
+        """The handler of `path` and its parameters, percent-decoded."""
+        for expression, endpoint in self.routes:
+            match = expression.fullmatch(path)
+            if match:
+                return endpoint.handler, {name: unquote(value) for name, value in match.groupdict().items()}
+        return None
+
+
+class ReplayStream(StreamWrapper):
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, stream: trio.abc.HalfCloseableStream, first: bytes) -> None:
+        super().__init__(stream)
+        self._first = first
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        if self._first:
+            await trio.lowlevel.checkpoint()
+            take = len(self._first) if max_bytes is None else max_bytes
+            data, self._first = self._first[:take], self._first[take:]
+            return data
+        return await super().receive_some(max_bytes)
+
+
+def path_of(request: h11.Request) -> str:
+    """The path of a parsed head, as it came."""
+    return request.target.decode("latin-1").partition("?")[0]
+
+
+def upgrade_request(request: h11.Request, remote_ip: str, secure: bool) -> UpgradeRequest:
+    """The value form of a parsed head."""
+    path, _, query = request.target.decode("latin-1").partition("?")
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        separator = "; " if name == "cookie" else ", "
+        headers[name] = f"{headers[name]}{separator}{value}" if name in headers else value
+    return UpgradeRequest(
+        request.method.decode("latin-1"), path, parse_qs(query, keep_blank_values=True), headers, remote_ip, secure
+    )
+
+
+Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
+
+
+async def serve_endpoint(
+    ctx: Any,
+    handler: LinkHandler,
+    upgrade: Upgrade,
+    stream: trio.abc.Stream,
+    explain: Explain,
+) -> None:
+    """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards."""
+    try:
+        await handler(ctx, upgrade)
+    except (trio.BrokenResourceError, trio.ClosedResourceError, HandshakeRefused):
+        pass  # the peer left or was sent away; links end like this every day
+    except Exception as error:
+        await _refuse(upgrade, error, explain)
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+async def _refuse(upgrade: Upgrade, error: Exception, explain: Explain) -> None:
+    if upgrade.answered:
+        _log.warn("a link ended with an error", path=upgrade.request.path, error=error)
+        return
+    status, body, headers = explain(error)
+    try:
+        await upgrade.reject(status, body, headers)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass

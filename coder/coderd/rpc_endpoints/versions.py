@@ -1,0 +1,19 @@
+"""The `version` parameter of the agent and tailnet links (rpc-framing section 2)."""
+
+from __future__ import annotations
+
+from coder.base.version import AGENT_API_VERSION
+from coder.coderd.rpc_endpoints.upgrades import UpgradeRequest
+from coder.coderd.services.foundation.errors import InvalidFields
+from coder.domain.provisioning.provisioners import explain_incompatible
+
+
+def agent_api_version(request: UpgradeRequest, default: str) -> str:
+    """The version the caller speaks. Raises InvalidFields as upstream words it."""
+    version = request.first("version") or default
+    reason = explain_incompatible(version, AGENT_API_VERSION)
+    if reason is not None and version.startswith("1.") and "behind" in reason:
+        reason = f"version {version} is no longer supported"
+    if reason is not None:
+        raise InvalidFields(("version", reason), message="Unknown or unsupported API version")
+    return version

@@ -1,0 +1,134 @@
+"""Who asks: from a session token to a `Subject`.
+
+Used by both doors (HTTP and links). The sentences of each refusal and the sliding of sessions are upstream's (product
+map 1.0 and 6.2). Where a token is looked for is `credentials.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.auth_cache import AuthCache
+from coder.coderd.services.access.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
+from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.coderd.store.access import keys as key_store
+from coder.domain.access import scopes
+from coder.domain.access.policy import OTHERS_WORKSPACES, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_TOUCH_EVERY = timedelta(hours=1)  # last_used and sliding are written at most this often, as upstream does
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated request: the subject, its user and the key it came with."""
+
+    subject: Subject
+    user: key_store.KeyUser
+    key: key_store.KeyRow
+    credentials: Credentials
+
+
+def split_token(token: str) -> tuple[str, str]:
+    """`<10 characters>-<22 characters>`. Raises Unauthenticated with upstream's details."""
+    parts = token.split("-")
+    if len(parts) != 2:
+        raise refuse(f"Invalid API key format: incorrect amount of API key parts, expected 2 got {len(parts)}")
+    key_id, secret = parts
+    if len(key_id) != 10:
+        raise refuse(f"Invalid API key format: invalid API key ID length, expected 10 got {len(key_id)}")
+    if len(secret) != 22:
+        raise refuse(f"Invalid API key format: invalid API key secret length, expected 22 got {len(secret)}")
+    return key_id, secret
+
+
+def refuse(detail: str, message: str = SIGNED_OUT) -> Unauthenticated:
+    return Unauthenticated(message, detail)
+
+
+def hash_secret(secret: str) -> bytes:
+    """What is stored of a random secret: 22 characters need no slow hash."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
+    """The caller behind a user's token. Raises Unauthenticated; slides the session when it is time."""
+    key, user = await recognize(ctx, credentials)
+    now = ctx.clock.now()
+    if await _touch(ctx, key, user, credentials, now):
+        known = ctx.part(AuthCache)
+        known.forget(key.id)
+        user = replace(user, last_seen_at=now, status="active")
+    return Caller(subject_of(ctx, user, key), user, key, credentials)
+
+
+async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.KeyRow, key_store.KeyUser]:
+    """The key and its user, without its counting as use. Raises Unauthenticated."""
+    if not credentials.token:
+        raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
+    key_id, secret = split_token(credentials.token)
+    known = ctx.part(AuthCache)
+    found = await known.find(key_id)
+    if found is None:
+        raise refuse("API key is invalid.")
+    key, user = found
+    if not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
+        raise refuse("API key secret is invalid.")
+    if key.expires_at < ctx.clock.now():
+        raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')
+    if user.status == "suspended" or user.deleted:
+        raise Unauthenticated(
+            f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
+        )
+    return key, user
+
+
+def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> Subject:
+    """The subject a user acts as, narrowed to the key's scopes."""
+    return Subject(
+        kind="user",
+        user_id=user.id,
+        username=user.username,
+        site_roles=frozenset(user.rbac_roles),
+        organization_roles=user.organization_roles,
+        group_ids=user.group_ids,
+        scope=scopes.combined(key.scopes, key.allow_list) if key else scopes.ALL,
+        custom_roles=user.custom_roles,
+        key_id=key.id if key else "",
+        site_denied=OTHERS_WORKSPACES if ctx.config.disable_owner_workspace_access else {},
+        shares_workspaces=not ctx.config.disable_workspace_sharing,
+    )
+
+
+async def user_subject(ctx: Context, user_id: UUID) -> Subject | None:
+    """A user's own subject without a key (a build acting for its owner); None for an unknown user."""
+    user = await ctx.db.read(key_store.find_user_with_roles, user_id)
+    return None if user is None else subject_of(ctx, user)
+
+
+async def _touch(
+    ctx: Context, key: key_store.KeyRow, user: key_store.KeyUser, credentials: Credentials, now: datetime
+) -> bool:
+    """True when something was written."""
+    expires_at: datetime | None = None
+    lifetime = timedelta(seconds=key.lifetime_seconds)
+    if not ctx.config.disable_session_expiry_refresh and key.expires_at - now <= lifetime - _TOUCH_EVERY:
+        expires_at = now + lifetime
+    stale = now - key.last_used >= _TOUCH_EVERY
+    if not stale and expires_at is None and user.status != "dormant":
+        return False
+    await ctx.db.run(key_store.touch, key.id, user.id, now, expires_at, credentials.remote_ip, user.status == "dormant")
+    return True
+
+
+def _go_time(value: datetime) -> str:
+    """As Go prints a time by default: `2026-01-02 03:04:05.678901 +0000 UTC`."""
+    fraction = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
+    return value.strftime("%Y-%m-%d %H:%M:%S") + fraction + " +0000 UTC"

@@ -1,0 +1,218 @@
+"""API keys: made, shown, expired, deleted. The secret exists only in the answer that made it."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
+
+from coder.api.keys import APIKey, APIKeyWithOwner
+from coder.base.ids import random_name
+from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access.keys import KeyRow
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.domain.access import scopes
+from coder.domain.access.policy import KeyScope, Resource, Subject
+from coder.domain.foundation.zero import ZERO_TIME
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from coder.api.enums import LoginType
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.people.users import UserRow
+
+_LEGACY = {"coder:all": "all", "coder:application_connect": "application_connect"}
+_ALPHABET = string.ascii_letters + string.digits
+ANY = ("*:*",)
+
+
+def key_resource(user_id: UUID, key_id: str | None = None) -> Resource:
+    return Resource("api_key", id=key_id, owner_id=user_id)
+
+
+def new_key(
+    user_id: UUID,
+    login_type: str,
+    lifetime: timedelta,
+    now: datetime,
+    *,
+    scopes: Sequence[str] = ("coder:all",),
+    allow_list: Sequence[str] = ANY,
+    token_name: str = "",
+    ip: str = "",
+) -> tuple[KeyRow, str]:
+    """A row to insert and the token that opens it."""
+    key_id, secret = _random(10), _random(22)
+    row = KeyRow(
+        id=key_id,
+        user_id=user_id,
+        hashed_secret=hash_secret(secret),
+        last_used=ZERO_TIME,
+        expires_at=now + lifetime,
+        created_at=now,
+        updated_at=now,
+        login_type=login_type,
+        lifetime_seconds=int(lifetime.total_seconds()),
+        ip_address=ip,
+        token_name=token_name,
+        scopes=tuple(scopes),
+        allow_list=tuple(allow_list),
+    )
+    return row, f"{key_id}-{secret}"
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
+    """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest.
+
+    Raises Forbidden for a caller whose own key is limited: this one would not be.
+    """
+    require(subject, "create", key_resource(user.id))
+    check_reach(subject, scopes.ALL)
+    lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
+    row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
+    await ctx.db.run(key_store.insert_key, row)
+    return token
+
+
+async def create_token(
+    ctx: Context,
+    subject: Subject,
+    user: UserRow,
+    *,
+    name: str,
+    lifetime: timedelta | None,
+    names: Sequence[str],
+    allow_list: Sequence[str],
+    ip: str,
+) -> str:
+    """A long-lived token. Raises Invalid, Conflict (name taken), NotFound."""
+    require(subject, "create", key_resource(user.id))
+    longest = max_lifetime(ctx, user)
+    lifetime = lifetime or min(ctx.config.default_token_lifetime, longest)
+    _check_lifetime(lifetime, longest)
+    for scope in names:
+        if scopes.canonical(scope) not in scopes.known():
+            raise Invalid("Failed to create API key.", f'invalid or unsupported API key scope: "{scope}"')
+    for entry in allow_list:
+        problem = scopes.explain_entry(entry)
+        if problem:
+            raise Invalid("Failed to create API key.", f'invalid allow_list entry "{entry}": {problem}')
+    check_reach(subject, scopes.combined(list(names) or ["coder:all"], list(allow_list) or ANY))
+    row, token = new_key(
+        user.id,
+        "token",
+        lifetime,
+        ctx.clock.now(),
+        scopes=sorted({scopes.canonical(scope) for scope in names}) or ("coder:all",),
+        allow_list=allow_list or ANY,
+        token_name=name or random_name(),
+        ip=ip,
+    )
+    try:
+        await ctx.db.run(key_store.insert_key, row)
+    except IntegrityError as error:
+        raise Conflict(
+            f'A token with name "{name}" already exists.',
+            validations=[("name", "This value is already in use and should be unique.")],
+        ) from error
+    return token
+
+
+def check_reach(subject: Subject, wanted: KeyScope) -> None:
+    """A key with limits must not make one, or anything as strong, without them. Raises Forbidden."""
+    if subject.kind == "user" and scopes.exceeds(wanted, subject.scope):
+        raise Forbidden(
+            "The new key would reach further than the key you used.",
+            "Ask for scopes and an allow_list within those of your own key, or sign in without a limited token.",
+        )
+
+
+def _check_lifetime(lifetime: timedelta, longest: timedelta) -> None:
+    problem = ""
+    if lifetime <= timedelta():
+        problem = "lifetime must be positive number greater than 0"
+    elif lifetime > longest:
+        problem = f"lifetime must be less than {_hours(longest)}"
+    if problem:
+        raise Invalid("Failed to validate create API key request.", problem)
+
+
+def _hours(value: timedelta) -> str:
+    hours, rest = divmod(int(value.total_seconds()), 3600)
+    return f"{hours}h{rest // 60}m{rest % 60}s"
+
+
+def max_lifetime(ctx: Context, user: UserRow) -> timedelta:
+    """Owners' tokens live shorter: losing one loses the site."""
+    if "owner" in user.rbac_roles:
+        return min(ctx.config.max_admin_token_lifetime, ctx.config.max_token_lifetime)
+    return ctx.config.max_token_lifetime
+
+
+async def list_tokens(
+    ctx: Context, subject: Subject, user: UserRow, *, everybody: bool, with_expired: bool
+) -> list[tuple[KeyRow, str]]:
+    """Tokens and their owners' names, as far as the caller may see them."""
+    now = None if with_expired else ctx.clock.now()
+    found = await ctx.db.read(key_store.list_tokens, None if everybody else user.id, now)
+    return [pair for pair in found if may(subject, "read", key_resource(pair[0].user_id, pair[0].id))]
+
+
+async def get_key(ctx: Context, subject: Subject, user: UserRow, key_id: str, action: str = "read") -> KeyRow:
+    """Raises NotFound, also for a key of somebody else than `user`."""
+    row = await ctx.db.read(key_store.get_key, key_id)
+    if row is None or row.user_id != user.id:
+        raise NotFound
+    require(subject, action, key_resource(user.id, key_id))
+    return row
+
+
+async def get_token(ctx: Context, subject: Subject, user: UserRow, name: str) -> KeyRow:
+    row = await ctx.db.read(key_store.get_token_by_name, user.id, name)
+    if row is None:
+        raise NotFound
+    require(subject, "read", key_resource(user.id, row.id))
+    return row
+
+
+async def expire_key(ctx: Context, subject: Subject, user: UserRow, key_id: str) -> None:
+    row = await get_key(ctx, subject, user, key_id, "update")
+    await ctx.db.run(key_store.expire_key, row.id, ctx.clock.now())
+
+
+async def delete_key(ctx: Context, subject: Subject, user: UserRow, key_id: str) -> None:
+    row = await get_key(ctx, subject, user, key_id, "delete")
+    await ctx.db.run(key_store.delete_key, row.id)
+
+
+def key_view(row: KeyRow) -> APIKey:
+    return APIKey(
+        id=row.id,
+        user_id=row.user_id,
+        last_used=row.last_used,
+        expires_at=row.expires_at,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        login_type=cast("LoginType", row.login_type),
+        scope=_LEGACY.get(row.scopes[0], "") if len(row.scopes) == 1 else "",
+        scopes=list(row.scopes),
+        token_name=row.token_name,
+        lifetime_seconds=row.lifetime_seconds,
+        allow_list=list(row.allow_list),
+    )
+
+
+def key_with_owner_view(row: KeyRow, username: str) -> APIKeyWithOwner:
+    view = key_view(row)
+    return APIKeyWithOwner(**{name: getattr(view, name) for name in view.__struct_fields__}, username=username)

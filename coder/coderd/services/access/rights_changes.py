@@ -1,0 +1,47 @@
+"""Rights may have changed: whoever holds something open by a right is woken to look again.
+
+The notices come from the database (triggers of migration 0008 on users, roles, groups, members and workspaces; what
+ends sessions and sharing), so that no place that takes a right away has to think of those who use it, and every
+replica hears. A notice names nobody: who waits asks the policy. Lost notices are caught by everybody's regular look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.coderd.store.access.keys import ENDED
+from coder.coderd.store.wireguard.wireguard_clients import CHANNEL
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+PAUSE = 2.0
+"""Seconds between two looks of one waiter: many changes are one look, and nobody's rights are asked for all day."""
+_NO_RIGHTS = frozenset({"wireguard_clients", "workspace_agents"})
+"""Tables whose changes take nobody's right to an agent away."""
+
+
+class RightsChanges:
+    """Those of one server process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._next = trio.Event()
+        ctx.nursery.start_soon(self._listen)
+
+    def next_change(self) -> trio.Event:
+        """Set by the first change from now on. Take it before you look: what changes meanwhile counts."""
+        return self._next
+
+    async def _listen(self) -> None:
+        async with self._ctx.db.listen(CHANNEL, ENDED) as notices:
+            self._tell()  # what happened before anybody listened
+            async for _channel, payload in notices:
+                if payload not in _NO_RIGHTS:
+                    self._tell()
+
+    def _tell(self) -> None:
+        told, self._next = self._next, trio.Event()
+        told.set()

@@ -1,0 +1,160 @@
+"""Connections that stay open longer than the request they began with, and the key each of them was opened with.
+
+A key is looked at when a connection opens. When it is deleted or runs out, or its user is suspended or deleted,
+whatever it holds open is cut, on every replica: a notice says that something ended, the key is read again, and the
+connection goes if it is good no longer. Notices are hints only; a missed one is caught by the regular look. A key
+that could not be read is read again: a database that is away for a moment ends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from uuid import UUID
+
+import trio
+
+from coder.base.log import get_logger
+from coder.coderd.services.access.authentication import Caller
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access.keys import ENDED
+from coder.coderd.store.engine.database import RESYNC
+from coder.domain.access.policy import NIL
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+LOOK_EVERY = 30.0
+"""Seconds between looks at keys that have run out; they slide when used, so time alone says nothing."""
+RETRY = 1.0
+"""Seconds until a key that could not be read is read again."""
+CLOSE_CODE = 1008
+CLOSE_REASON = "signed out"
+"""How a WebSocket ends then: policy violation."""
+
+_log = get_logger("open_sessions")
+
+
+class SessionEndedError(Exception):
+    """The key that held this open is good no longer."""
+
+
+class OpenSession:
+    """One open connection. `run` everything that waits through it."""
+
+    def __init__(self, key_id: str, user_id: UUID, expires_at: datetime) -> None:
+        self.key_id = key_id
+        self.user_id = user_id
+        self.expires_at = expires_at
+        self.ended = False
+        self._scopes: set[trio.CancelScope] = set()
+
+    async def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """What `function(*args)` gives. Raises SessionEndedError as soon as the session ends."""
+        if self.ended:
+            raise SessionEndedError
+        with trio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await function(*args)
+            finally:
+                self._scopes.discard(scope)
+        raise SessionEndedError
+
+    def end(self) -> None:
+        self.ended = True
+        for scope in self._scopes:
+            scope.cancel()
+
+
+class SessionRegistry:
+    """Those of one server process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._open: set[OpenSession] = set()
+        self._listening = trio.Event()
+        self._told: set[OpenSession] = set()
+        "Those to be looked at, because a notice named them or the last look failed."
+        self._are_told = trio.Event()
+        ctx.nursery.start_soon(self._listen)
+        ctx.nursery.start_soon(self._look_at_told)
+        ctx.nursery.start_soon(self._keep_looking)
+
+    @contextmanager
+    def opened(self, caller: Caller | None) -> Iterator[OpenSession]:
+        """Ends when the caller's key does. Call `confirm` inside, before anything is said.
+
+        Without a caller (an agent, the server itself) it never ends by itself.
+        """
+        if caller is None:
+            yield OpenSession("", NIL, datetime.max)
+            return
+        session = OpenSession(caller.key.id, caller.user.id, caller.key.expires_at)
+        self._open.add(session)
+        try:
+            yield session
+        finally:
+            self._open.discard(session)
+            self._told.discard(session)
+
+    async def confirm(self, session: OpenSession) -> None:
+        """Looks again: the key may have gone between authentication and the first notice that could be heard."""
+        if session in self._open:
+            await self._listening.wait()
+            await self.look(session)
+
+    async def look(self, session: OpenSession) -> None:
+        """Ends the session if its key is good no longer."""
+        found = await self._ctx.db.read(key_store.find_caller, session.key_id)
+        now = self._ctx.clock.now()
+        if found is None or found[0].expires_at < now or found[1].deleted or found[1].status == "suspended":
+            session.end()
+        else:
+            session.expires_at = found[0].expires_at
+
+    async def look_at_expired(self) -> None:
+        """Keys whose time was up when they were last read; most have slid on."""
+        now = self._ctx.clock.now()
+        for session in [one for one in self._open if one.expires_at < now]:
+            await self._try_to_look(session)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await trio.sleep(LOOK_EVERY)
+            await self.look_at_expired()
+
+    async def _try_to_look(self, session: OpenSession) -> bool:
+        try:
+            await self.look(session)
+        except Exception as error:
+            # Whatever is wrong with the database: nobody else must suffer from it.
+            _log.warn("a session's key could not be read; trying again", key=session.key_id, error=error)
+            return False
+        return True
+
+    async def _look_at_told(self) -> None:
+        while True:
+            with trio.move_on_after(RETRY if self._told else float("inf")):
+                await self._are_told.wait()
+            self._are_told = trio.Event()
+            for session in list(self._told):
+                self._told.discard(session)  # before the look: a notice that comes meanwhile counts
+                if session in self._open and not await self._try_to_look(session) and session in self._open:
+                    self._told.add(session)
+
+    async def _listen(self) -> None:
+        async with self._ctx.db.listen(ENDED) as notices:
+            self._listening.set()
+            async for _channel, payload in notices:
+                kind, _, identity = payload.partition(" ")
+                for session in list(self._open):
+                    told = {"key": session.key_id, "user": str(session.user_id)}.get(kind)
+                    if payload == RESYNC or told == identity:
+                        self._told.add(session)
+                        self._are_told.set()

@@ -1,0 +1,88 @@
+"""Who may do what to a workspace: rows as the policy's resources, and loading with the question asked.
+
+Everything that reads or changes a workspace goes through `load_workspace`: there is no way to a row around it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import NotFound
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.workspaces import WorkspaceReaders, WorkspaceRow, WorkspaceView
+from coder.domain.access.policy import NIL, Resource, Subject, allowed_organizations, scope_allows
+from coder.domain.workspaces.workspaces import WORKSPACE_ROLES
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_TEMPLATE_ROLES = {"use": frozenset({"read", "use"}), "admin": frozenset({"*"})}
+_NOTHING: frozenset[str] = frozenset()
+_LOOKING = frozenset({"read"})
+
+
+def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
+    """What the policy is asked about. A dormant workspace is a kind of its own that cannot be used."""
+    sleeps = row.dormant_at is not None if dormant is None else dormant
+    return _resource(row.id, row, sleeps)
+
+
+def agent_resource(place: AgentPlace) -> Resource:
+    """An agent is as reachable as its workspace."""
+    return _resource(place.workspace_id, place, place.dormant_at is not None)
+
+
+def _resource(workspace_id: UUID, row: WorkspaceRow | AgentPlace, is_dormant: bool) -> Resource:
+    return Resource(
+        "workspace_dormant" if is_dormant else "workspace",
+        id=str(workspace_id),
+        owner_id=row.owner_id,
+        organization_id=row.organization_id,
+        user_acl=_actions(row.user_acl, is_dormant),
+        group_acl=_actions(row.group_acl, is_dormant),
+    )
+
+
+def template_resource(row: TemplateRow) -> Resource:
+    return Resource(
+        "template",
+        id=str(row.id),
+        organization_id=row.organization_id,
+        user_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.user_acl.items()},
+        group_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.group_acl.items()},
+    )
+
+
+def readers(subject: Subject) -> WorkspaceReaders:
+    """The filter of a list: whose workspaces `subject` may read."""
+    if not scope_allows(subject, "read", "workspace"):
+        return WorkspaceReaders(everything=False, organization_ids=[], user_id=NIL, group_ids=[])  # reads nobody's
+    organizations = allowed_organizations(subject, "read", "workspace")
+    return WorkspaceReaders(
+        everything=organizations is None,
+        organization_ids=sorted(organizations or ()),
+        user_id=subject.user_id,
+        group_ids=sorted({*subject.group_ids, *subject.organization_roles}),
+        member_of=sorted(subject.organization_roles) if subject.shares_workspaces else (),
+    )
+
+
+async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:
+    """The workspace, deleted ones too. Raises NotFound when it may not be read, Forbidden when only not changed."""
+    view = await ctx.db.read(workspace_store.get_view, workspace_id)
+    if view is None:
+        raise NotFound
+    require(subject, "read", workspace_resource(view.workspace))
+    if action != "read":
+        require(subject, action, workspace_resource(view.workspace))
+    return view
+
+
+def _actions(acl: dict[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
+    """What a share allows; of a workspace that is put aside, no more than looking at it."""
+    allowed = {key: WORKSPACE_ROLES.get(role, _NOTHING) for key, role in acl.items()}
+    return {key: actions & _LOOKING for key, actions in allowed.items()} if is_dormant else allowed

@@ -1,0 +1,143 @@
+"""Is an agent there? Times written while a connection lives, and its end (rpc-framing 2.1, product map 3.4).
+
+A connection that closes is over at once. A machine that only falls silent (frozen, cable pulled) is asked every five
+seconds and given twelve to answer, so that people learn of it within 17 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.templates import templates as template_store
+from coder.domain.agents.agents import CONNECTION_UPDATE_FREQUENCY
+from coder.rpc.errors import RpcClosed
+from coder.rpc.session import Session
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+PING_INTERVAL = 5.0
+PING_TIMEOUT = 12.0
+"""Ours: upstream asks every 15 s and gives up after 30 s."""
+
+OUTDATED = "build is outdated"
+
+_log = get_logger("agents")
+
+
+class AgentConnections:
+    """How many connections of each agent live in this process, see `Context.part`.
+
+    An agent that dials again may have two for a moment: it has left when the last one ends.
+    """
+
+    def __init__(self, _ctx: Context) -> None:
+        self._live: dict[UUID, int] = {}
+
+    def begin(self, agent_id: UUID) -> None:
+        self._live[agent_id] = self._live.get(agent_id, 0) + 1
+
+    def end(self, agent_id: UUID) -> bool:
+        """Whether that was the last one."""
+        self._live[agent_id] -= 1
+        if self._live[agent_id]:
+            return False
+        del self._live[agent_id]
+        return True
+
+    def is_connected(self, agent_id: UUID) -> bool:
+        return agent_id in self._live
+
+
+@asynccontextmanager
+async def monitored(ctx: Context, place: AgentPlace, session: Session, api_version: str) -> AsyncIterator[None]:
+    """Marks the agent connected for the length of the block and watches that it answers.
+
+    A silent agent, or one whose build is no longer the newest, has its session closed.
+    """
+    connections = ctx.part(AgentConnections)
+    connections.begin(place.agent.id)
+    try:
+        now = ctx.clock.now()
+        template = await ctx.db.run(_mark_connected, now, place, api_version)
+        if place.agent.first_connected_at is None:
+            metrics = ctx.part(Metrics)
+            metrics["coderd_agents_first_connection_seconds"].observe(
+                max((now - place.agent.created_at).total_seconds(), 0), place.agent.name, template
+            )
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_ping, session)
+                nursery.start_soon(_keep_marked, ctx, place, session)
+                yield
+                nursery.cancel_scope.cancel()
+    finally:
+        if connections.end(place.agent.id):
+            with trio.move_on_after(5, shield=True):
+                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place)
+
+
+async def _ping(session: Session) -> None:
+    while not session.is_closed:
+        await trio.sleep(PING_INTERVAL)
+        try:
+            await session.ping(PING_TIMEOUT)
+        except RpcClosed as error:
+            session.close(error.message)
+
+
+async def _keep_marked(ctx: Context, place: AgentPlace, session: Session) -> None:
+    while not session.is_closed:
+        await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
+        try:
+            current = await ctx.db.run(_touch, ctx.clock.now(), place.agent.id)
+        except Exception as error:
+            # A database that is away for a moment must not send every agent away.
+            _log.warn("an agent's sign of life was not stored", agent=place.agent.id, error=repr(error))
+            continue
+        if current is None or current.build_id != place.build_id:
+            _log.info("an agent of an older build is sent away", agent=place.agent.id)
+            session.close(OUTDATED)
+
+
+async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str) -> str:
+    """The name of the template, when this is the first time."""
+    await agent_store.mark_connected(tx, place.agent.id, now, api_version=api_version)
+    await agent_store.update_agent(tx, place.agent.id, disconnected_at=None)
+    await _tell(tx, place)
+    if place.agent.first_connected_at is not None:
+        return ""
+    template = await template_store.get_template(tx, place.template_id)
+    return template.name if template else ""
+
+
+async def _touch(tx: Tx, now: datetime, agent_id: UUID) -> AgentPlace | None:
+    place = await agent_store.get_agent_place(tx, agent_id)
+    if place is not None:
+        await agent_store.mark_connected(tx, agent_id, now)
+    return place
+
+
+async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace) -> None:
+    # Later than the last sign of life even when both fall into one tick of a coarse clock.
+    await agent_store.mark_disconnected(tx, place.agent.id, now + timedelta(microseconds=1))
+    await _tell(tx, place)
+
+
+async def _tell(tx: Tx, place: AgentPlace) -> None:
+    await notify_change(
+        tx, "connection", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
+    )

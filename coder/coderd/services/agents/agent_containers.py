@@ -1,0 +1,92 @@
+"""Containers beside an agent as they change: the agent's own WebSocket, handed on message by message."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import h11
+import msgspec
+import trio
+
+from coder.coderd.services.agents.agent_http import HTTP_PORT, require_connected
+from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.foundation.errors import BadGateway, Forbidden
+from coder.coderd.services.network.dialing import dial
+from coder.coderd.services.network.stream_http import AgentAnswer
+from coder.domain.access.policy import Subject
+from coder.net.websocket import WebSocketStream
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_PATH = "/api/v0/containers/watch"
+_ANSWER_TIMEOUT = 20.0
+_MAX_MESSAGE = 4 << 20
+_MAX_REFUSAL = 64 << 10
+
+
+async def require_watchable(ctx: Context, subject: Subject, agent_id: UUID) -> None:
+    """Raises NotFound, and Invalid when the agent is not connected."""
+    require_connected(ctx, await load_agent(ctx, subject, agent_id))
+
+
+async def watch_containers(ctx: Context, subject: Subject, agent_id: UUID) -> AsyncIterator[msgspec.Raw]:
+    """Each list the agent sends. Raises NotFound, Invalid, Forbidden (the feature is off), BadGateway."""
+    await require_watchable(ctx, subject, agent_id)
+    stream = await dial(ctx, agent_id, HTTP_PORT)
+    try:
+        try:
+            with trio.fail_after(_ANSWER_TIMEOUT):
+                socket = await _upgrade(stream)
+            while (message := await socket.receive_message()) is not None:
+                data = message.encode() if isinstance(message, str) else message
+                msgspec.json.decode(data)  # what is passed on must be JSON
+                yield msgspec.Raw(data)
+        except (h11.RemoteProtocolError, trio.BrokenResourceError, trio.TooSlowError, ValueError) as error:
+            raise BadGateway("The agent's answer could not be read.") from error
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            await trio.aclose_forcefully(stream)
+
+
+async def _upgrade(stream: trio.abc.Stream) -> WebSocketStream:
+    connection = h11.Connection(h11.CLIENT)
+    headers = [
+        ("Host", "agent"),
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", base64.b64encode(os.urandom(16)).decode()),
+    ]
+    sent = connection.send(h11.Request(method="GET", target=_PATH, headers=headers)) or b""
+    await stream.send_all(sent + (connection.send(h11.EndOfMessage()) or b""))
+    status, body = 0, bytearray()
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(bytes(await stream.receive_some(65536)))
+        elif isinstance(event, h11.InformationalResponse) and event.status_code == 101:
+            return WebSocketStream(stream, client=True, initial=connection.trailing_data[0], max_message=_MAX_MESSAGE)
+        elif isinstance(event, h11.Response):
+            status = event.status_code
+        elif isinstance(event, h11.Data) and len(body) < _MAX_REFUSAL:
+            body += event.data
+        elif isinstance(event, h11.EndOfMessage):
+            raise _refusal(AgentAnswer(status, bytes(body)))
+        elif not isinstance(event, h11.InformationalResponse | h11.Data):
+            raise BadGateway("The agent ended the connection without an answer.")
+
+
+def _refusal(answer: AgentAnswer) -> Forbidden | BadGateway:
+    try:
+        said = msgspec.json.decode(answer.body, type=dict[str, object])
+    except ValueError:
+        said = {}
+    message, detail = str(said.get("message", "")), str(said.get("detail", ""))
+    if answer.status == 403 and message:
+        return Forbidden(message, detail)
+    return BadGateway("The agent does not tell of containers.", message or f"it answered {answer.status}")

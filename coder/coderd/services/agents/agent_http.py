@@ -1,0 +1,84 @@
+"""Asking an agent over the mesh: its HTTP API on overlay port 4.
+
+An agent that is not connected is refused before it is dialled, in upstream's words; one that does not answer is a bad
+gateway. Dialling is `dialing.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import h11
+import trio
+
+from coder.api import codec
+from coder.api.agents import WorkspaceAgentListeningPortsResponse
+from coder.coderd.services.agents.agent_view import status_of
+from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.foundation.errors import BadGateway, Invalid
+from coder.coderd.services.network.dialing import dial
+from coder.coderd.services.network.stream_http import AgentAnswer, exchange
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.domain.access.policy import Subject
+from coder.domain.agents.agents import HIDDEN_PORTS
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+HTTP_PORT = 4
+_ANSWER_TIMEOUT = 20.0
+
+
+def require_connected(ctx: Context, place: AgentPlace) -> None:
+    """Raises Invalid with the state it is in instead."""
+    status = status_of(place.agent, ctx.clock.now())
+    if status != "connected":
+        raise Invalid(f'Agent state is "{status}", it must be in the "connected" state.')
+
+
+async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> WorkspaceAgentListeningPortsResponse:
+    """TCP ports open in the workspace, without the agent's own, well-known non-HTTP ones, and those of apps."""
+    place = await load_agent(ctx, subject, agent_id)
+    require_connected(ctx, place)
+    answer = await fetch(ctx, agent_id, "GET", "/api/v0/listening-ports")
+    if answer.status != 200:
+        raise BadGateway("Internal error fetching listening ports.", f"the agent answered {answer.status}")
+    found = codec.decode(answer.body, WorkspaceAgentListeningPortsResponse)
+    apps = await ctx.db.read(agent_store.list_apps, [agent_id])
+    taken = HIDDEN_PORTS | {port for detail in apps if (port := _port_of(detail.app.url)) is not None}
+    ports = [port for port in found.ports if port.port not in taken]
+    return WorkspaceAgentListeningPortsResponse(ports=ports)
+
+
+def _port_of(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:
+        return None
+
+
+async def pass_through(ctx: Context, subject: Subject, agent_id: UUID, method: str, path: str) -> AgentAnswer:
+    """What the agent answers to `path`, as it is."""
+    action = "read" if method == "GET" else "update"
+    place = await load_agent(ctx, subject, agent_id, action)
+    require_connected(ctx, place)
+    return await fetch(ctx, agent_id, method, path)
+
+
+async def fetch(
+    ctx: Context, agent_id: UUID, method: str, path: str, *, port: int = HTTP_PORT, content: bytes = b""
+) -> AgentAnswer:
+    """One request to the agent's HTTP API, or to what listens on another port of its machine. Raises BadGateway."""
+    stream = await dial(ctx, agent_id, port)
+    try:
+        with trio.fail_after(_ANSWER_TIMEOUT):
+            host = "agent" if port == HTTP_PORT else f"localhost:{port}"
+            return await exchange(stream, method, path, host=host, content=content)
+    except (h11.RemoteProtocolError, trio.BrokenResourceError, trio.TooSlowError) as error:
+        raise BadGateway("The agent's answer could not be read.") from error
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            await trio.aclose_forcefully(stream)

@@ -1,0 +1,124 @@
+"""The manifest: everything an agent is told when it connects (agent-proto section 5). Rows in, message out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from coder.coderd.services.network.derp_map import current_map
+from coder.coderd.store.agents.agents import AgentPlace, AppRow, MetadataRow, ScriptRow
+from coder.domain.workspaces.workspaces import subdomain_app_name
+from coder.rpc.proto import agent_pb2
+from coder.tailnet import derpmap
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_Sharing = agent_pb2.WorkspaceApp.SharingLevel
+_Health = agent_pb2.WorkspaceApp.Health
+
+
+def build_manifest(
+    ctx: Context,
+    place: AgentPlace,
+    apps: Sequence[AppRow],
+    scripts: Sequence[ScriptRow],
+    metadata: Sequence[MetadataRow],
+) -> agent_pb2.Manifest:
+    agent = place.agent
+    manifest = agent_pb2.Manifest(
+        agent_id=agent.id.bytes,
+        agent_name=agent.name,
+        owner_username=place.owner_username,
+        workspace_id=place.workspace_id.bytes,
+        workspace_name=place.workspace_name,
+        environment_variables=agent.environment_variables or {},
+        directory=agent.directory,
+        vs_code_port_proxy_uri=port_proxy_uri(ctx.config.wildcard_access_url, ctx.access_url, place),
+        motd_path=agent.motd_file,
+        disable_direct_connections=ctx.config.block_direct_connections,
+        derp_force_websockets=ctx.config.derp_force_websockets,
+        derp_map=derpmap.to_proto(current_map(ctx)),
+        scripts=[_script(script) for script in scripts],
+        apps=[_app(app, place, wildcard=bool(ctx.config.wildcard_access_url)) for app in apps],
+        metadata=[_metadata(row) for row in metadata],
+    )
+    if agent.parent_id is not None:
+        manifest.parent_id = agent.parent_id.bytes
+    return manifest
+
+
+def port_proxy_uri(wildcard: str, access_url: str, place: AgentPlace) -> str:
+    """Where a port of this agent is found in a browser, `{{port}}` standing for its number; empty without wildcard."""
+    if not wildcard:
+        return ""
+    access = urlsplit(access_url)
+    host = wildcard.replace("*", f"{{{{port}}}}--{place.agent.name}--{place.workspace_name}--{place.owner_username}", 1)
+    port = f":{access.port}" if access.port and ":" not in wildcard else ""
+    return f"{access.scheme}://{host}{port}"
+
+
+def _script(script: ScriptRow) -> agent_pb2.WorkspaceAgentScript:
+    message = agent_pb2.WorkspaceAgentScript(
+        id=script.id.bytes,
+        log_source_id=script.log_source_id.bytes,
+        log_path=script.log_path,
+        script=script.script,
+        cron=script.cron,
+        run_on_start=script.run_on_start,
+        run_on_stop=script.run_on_stop,
+        start_blocks_login=script.start_blocks_login,
+    )
+    message.timeout.FromTimedelta(timedelta(seconds=script.timeout_seconds))
+    return message
+
+
+def _app(app: AppRow, place: AgentPlace, *, wildcard: bool) -> agent_pb2.WorkspaceApp:
+    name = ""
+    if app.subdomain and wildcard:
+        name = subdomain_app_name(app.slug, place.workspace_name, place.owner_username)
+    message = agent_pb2.WorkspaceApp(
+        id=app.id.bytes,
+        url=app.url,
+        external=app.external,
+        slug=app.slug,
+        display_name=app.display_name,
+        command=app.command,
+        icon=app.icon,
+        subdomain=app.subdomain,
+        subdomain_name=name,
+        sharing_level=_Sharing.Value(app.sharing_level.upper()),
+        health=_Health.Value(app.health.upper()),
+        hidden=app.hidden,
+    )
+    message.healthcheck.url = app.healthcheck_url
+    message.healthcheck.threshold = app.healthcheck_threshold
+    message.healthcheck.interval.FromTimedelta(timedelta(seconds=app.healthcheck_interval))
+    return message
+
+
+def _metadata(row: MetadataRow) -> agent_pb2.WorkspaceAgentMetadata.Description:
+    message = agent_pb2.WorkspaceAgentMetadata.Description(
+        display_name=row.display_name, key=row.key, script=row.script
+    )
+    # The wire's quirk: seconds travel in the field of nanoseconds.
+    message.interval.FromNanoseconds(row.interval_seconds)
+    message.timeout.FromNanoseconds(row.timeout_seconds)
+    return message
+
+
+def monitoring_configuration(
+    place: AgentPlace,
+) -> agent_pb2.GetResourcesMonitoringConfigurationResponse:
+    """What memory and volumes the template wants watched; the window is fixed (agent-proto section 3)."""
+    kind = agent_pb2.GetResourcesMonitoringConfigurationResponse
+    wanted = place.agent.resources_monitoring or {}
+    message = kind(config=kind.Config(num_datapoints=20, collection_interval_seconds=10))
+    memory = wanted.get("memory")
+    if memory:
+        message.memory.enabled = bool(memory.get("enabled"))
+    for volume in wanted.get("volumes") or ():
+        message.volumes.add(enabled=bool(volume.get("enabled")), path=volume.get("path", ""))
+    return message

@@ -1,0 +1,191 @@
+"""One agent as JSON: rows in, a `WorkspaceAgent` out, without touching the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.agents import (
+    Healthcheck,
+    WorkspaceAgent,
+    WorkspaceAgentHealth,
+    WorkspaceAgentLogSource,
+    WorkspaceAgentScript,
+    WorkspaceApp,
+    WorkspaceAppStatus,
+)
+from coder.coderd.store.agents.agents import AgentRow, AppDetail, AppRow, AppStatusRow, LogSourceRow, ScriptRow
+from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, agent_health, agent_status
+from coder.domain.workspaces.workspaces import subdomain_app_name
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(slots=True)
+class AgentParts:
+    """An agent with everything shown inside it."""
+
+    agent: AgentRow
+    log_sources: list[LogSourceRow] = field(default_factory=list)
+    apps: list[AppDetail] = field(default_factory=list)
+    scripts: list[ScriptRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentViewContext:
+    """What an answer about an agent depends on besides its rows."""
+
+    now: datetime
+    troubleshooting_url: str = ""
+    "For agents whose template names none."
+    workspace_name: str = ""
+    owner_username: str = ""
+    inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT
+    latency: Callable[[UUID], Mapping[str, Any] | None] | None = None
+    "Agent id -> region name -> `{latency_ms, preferred}`, as the agent told the coordinator."
+
+
+def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
+    """The agent's connection status at `now`."""
+    return agent_status(
+        now,
+        created_at=agent.created_at,
+        first_connected_at=agent.first_connected_at,
+        last_connected_at=agent.last_connected_at,
+        disconnected_at=agent.disconnected_at,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+        inactive_timeout=inactive_timeout,
+    )
+
+
+def health_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> AgentHealth:
+    return agent_health(status_of(agent, now, inactive_timeout), agent.lifecycle_state)
+
+
+def present_agent(parts: AgentParts, view_context: AgentViewContext) -> WorkspaceAgent:
+    """The API's shape of an agent."""
+    agent = parts.agent
+    status = status_of(agent, view_context.now, view_context.inactive_timeout)
+    health = agent_health(status, agent.lifecycle_state)
+    apps = sorted(parts.apps, key=lambda d: (d.app.display_order, d.app.display_name, d.app.slug))
+    blocking = any(script.start_blocks_login for script in parts.scripts)
+    return WorkspaceAgent(
+        id=agent.id,
+        parent_id=agent.parent_id,
+        created_at=agent.created_at,
+        updated_at=agent.updated_at,
+        first_connected_at=agent.first_connected_at or UNSET,
+        last_connected_at=agent.last_connected_at or UNSET,
+        disconnected_at=_shown_disconnect(agent, status) or UNSET,
+        started_at=agent.started_at or UNSET,
+        ready_at=agent.ready_at or UNSET,
+        status=cast("Any", status),
+        lifecycle_state=cast("Any", agent.lifecycle_state),
+        name=agent.name,
+        resource_id=agent.resource_id,
+        instance_id=agent.auth_instance_id or UNSET,
+        architecture=agent.architecture,
+        environment_variables=agent.environment_variables,
+        operating_system=agent.operating_system,
+        logs_length=agent.logs_length,
+        logs_overflowed=agent.logs_overflowed,
+        directory=agent.directory or UNSET,
+        expanded_directory=agent.expanded_directory or UNSET,
+        version=agent.version,
+        api_version=agent.api_version,
+        apps=[present_app(detail, view_context) for detail in apps],
+        latency=(view_context.latency(agent.id) if view_context.latency else None) or UNSET,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+        troubleshooting_url=agent.troubleshooting_url or view_context.troubleshooting_url,
+        subsystems=cast("Any", sorted(agent.subsystems)),
+        health=WorkspaceAgentHealth(healthy=health.healthy, reason=health.reason or UNSET),
+        display_apps=cast("Any", agent.display_apps),
+        log_sources=[_present_source(source) for source in parts.log_sources],
+        scripts=[_present_script(script) for script in parts.scripts],
+        startup_script_behavior="blocking" if blocking else "non-blocking",
+    )
+
+
+def _shown_disconnect(agent: AgentRow, status: str) -> datetime | None:
+    # A time from before the last connection is history.
+    return agent.disconnected_at if status == "disconnected" else None
+
+
+def present_app(detail: AppDetail, view_context: AgentViewContext) -> WorkspaceApp:
+    app = detail.app
+    name = subdomain_app_name(app.slug, view_context.workspace_name, view_context.owner_username)
+    return WorkspaceApp(
+        id=app.id,
+        url=app.url or UNSET,
+        external=app.external,
+        slug=app.slug,
+        display_name=app.display_name or UNSET,
+        command=app.command or UNSET,
+        icon=app.icon or UNSET,
+        subdomain=app.subdomain,
+        subdomain_name=name if app.subdomain and view_context.workspace_name else UNSET,
+        sharing_level=cast("Any", app.sharing_level),
+        healthcheck=_present_check(app),
+        health=cast("Any", app.health),
+        group=app.display_group or UNSET,
+        hidden=app.hidden,
+        open_in=cast("Any", app.open_in),
+        tooltip=app.tooltip or UNSET,
+        statuses=[present_status(status) for status in detail.statuses],
+    )
+
+
+def _present_check(app: AppRow) -> Healthcheck:
+    return Healthcheck(url=app.healthcheck_url, interval=app.healthcheck_interval, threshold=app.healthcheck_threshold)
+
+
+def present_status(row: AppStatusRow) -> WorkspaceAppStatus:
+    """`icon` and `needs_user_attention` are withdrawn upstream and always empty."""
+    return WorkspaceAppStatus(
+        id=row.id,
+        created_at=row.created_at,
+        workspace_id=row.workspace_id,
+        agent_id=row.agent_id,
+        app_id=row.app_id,
+        state=cast("Any", row.state),
+        message=row.message,
+        uri=row.uri,
+        icon="",
+        needs_user_attention=False,
+    )
+
+
+def _present_source(row: LogSourceRow) -> WorkspaceAgentLogSource:
+    return WorkspaceAgentLogSource(
+        workspace_agent_id=row.agent_id,
+        id=row.id,
+        created_at=row.created_at,
+        display_name=row.display_name,
+        icon=row.icon,
+    )
+
+
+def _present_script(row: ScriptRow) -> WorkspaceAgentScript:
+    return WorkspaceAgentScript(
+        id=row.id,
+        log_source_id=row.log_source_id,
+        log_path=row.log_path,
+        script=row.script,
+        cron=row.cron,
+        run_on_start=row.run_on_start,
+        run_on_stop=row.run_on_stop,
+        start_blocks_login=row.start_blocks_login,
+        timeout=row.timeout_seconds * 1_000_000_000,
+        display_name=row.display_name,
+        exit_code=row.exit_code if row.exit_code is not None else UNSET,
+        status=cast("Any", row.status) or UNSET,
+    )
+
+
+TROUBLESHOOTING_URL = "https://coder.com/docs/admin/templates/troubleshooting"

@@ -1,0 +1,251 @@
+"""Machines of clouds that prove who they are, and get the token of the agent they are to run.
+
+Lives here: whose signatures are believed, which instance a document is about, and whose agent that is. A template says
+`auth = "…-instance-identity"`; the instance id comes out of its state with every build.
+Does not live here: the signed message itself (signed_message.py); the machine's side (agent/instance_identity.py).
+Obeys: the product map ("Instance identity"); what the documents hold are the clouds' facts: identity tokens of Google
+Compute Engine (RS256, keys at `GOOGLE_KEYS`), instance identity documents of Amazon EC2 (RSA with SHA-256 over the
+document, one certificate a region, which the operator gives us: nobody serves them signed), attested documents of Azure
+(a signed message of a certificate for metadata.azure.com under the roots everybody has).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+import ssl
+import warnings
+from datetime import datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.coderd.services.foundation.errors import Invalid, NotFound, Unauthenticated
+from coder.coderd.services.foundation.outgoing import fetch
+from coder.coderd.store.agents import agents as agent_store
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+    from coder.coderd.services.foundation.context import Context
+
+GOOGLE_KEYS = "https://www.googleapis.com/oauth2/v3/certs"
+_GOOGLE_ISSUERS = ["https://accounts.google.com", "accounts.google.com"]
+_AZURE_NAME = re.compile(r"(?:[a-z0-9-]+\.)*metadata\.(?:azure\.com|azure\.us|azure\.cn|microsoftazure\.de)", re.ASCII)
+_AZURE_ISSUERS = frozenset(
+    {"www.microsoft.com", "caissuers.microsoft.com", "cacerts.digicert.com", "cacerts.digicert.cn"}
+)
+"""Where certificates between Azure's and a root may be fetched: the address comes with a stranger's message."""
+_MOST_BETWEEN = 3
+_KEEP, _AGAIN = timedelta(hours=1), timedelta(minutes=1)
+_LEEWAY = 30
+"""Seconds another machine's clock may differ."""
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+
+
+class Clouds:
+    """What this server knows of clouds' keys. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._lock = trio.Lock()
+        self._google: Any = None
+        self._google_at: datetime | None = None
+        self._between: dict[str, Certificate] = {}
+
+    # ---- Google
+
+    async def google(self, token: str) -> str:
+        """The instance a token of Compute Engine is about. Raises Unauthenticated, Invalid."""
+        import jwt
+
+        try:
+            key = await self._google_key(str(jwt.get_unverified_header(token).get("kid", "")))
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=["RS256"],
+                issuer=_GOOGLE_ISSUERS,
+                leeway=_LEEWAY,
+                options={"require": ["exp", "iss"], "verify_aud": False, "verify_iat": False},
+            )
+        except (jwt.PyJWTError, CoderError, ValueError) as error:
+            raise Unauthenticated("Invalid GCP identity.", str(error)) from error
+        engine = (claims.get("google") or {}).get("compute_engine") if isinstance(claims.get("google"), dict) else None
+        found = engine.get("instance_id") if isinstance(engine, dict) else None
+        if not isinstance(found, str) or not found:
+            raise Invalid("Error decoding JWT claims.", "the token names no instance; it must be of the format full")
+        return found
+
+    async def _google_key(self, kid: str) -> Any:
+        import jwt
+
+        for age in (_KEEP, _AGAIN):
+            async with self._lock:
+                now = self._ctx.clock.now()
+                if self._google is None or self._google_at is None or now - self._google_at > age:
+                    self._google = jwt.PyJWKSet.from_dict((await fetch("GET", GOOGLE_KEYS)).document())
+                    self._google_at = now
+                keys = self._google.keys
+            for key in keys:
+                if kid and key.key_id == kid:
+                    return key
+        raise jwt.InvalidKeyError(f"Google has no key {kid!r}")
+
+    # ---- Amazon
+
+    def aws(self, document: str, signature: str) -> str:
+        """The instance an identity document is about. Raises Unauthenticated."""
+        try:
+            told = json.loads(document)
+            found = told["instanceId"]
+        except (ValueError, RecursionError, KeyError, TypeError) as error:
+            raise _not_aws("parse document: it is no JSON with an instanceId") from error
+        try:
+            # Base64 in lines, as the metadata service gives it.
+            raw = base64.b64decode("".join(signature.split()), validate=True)
+        except (ValueError, binascii.Error) as error:
+            raise _not_aws("decode signature: it is no base64") from error
+        if not isinstance(found, str) or not found:
+            raise _not_aws("parse document: its instanceId is no text")
+        if not any(_signed_by(one, raw, document.encode()) for one in self._aws_certificates()):
+            raise _not_aws("the signature is by none of the certificates this server was given")
+        return found
+
+    def _aws_certificates(self) -> list[Certificate]:
+        path = self._ctx.config.aws_identity_certificates
+        if not path:
+            raise _not_aws("give this server the certificates of your regions by --aws-identity-certificates")
+        return _read_bundle(Path(path))
+
+    # ---- Azure
+
+    async def azure(self, signature: str) -> str:
+        """The machine an attested document is about. Raises Unauthenticated."""
+        from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
+
+        try:
+            signed = open_untrusted(base64.b64decode("".join(signature.split()), validate=True))
+            await self._trust_azure(signed.signer, list(signed.others))
+            found = json.loads(signed.content)["vmId"]
+        except (ValueError, RecursionError, KeyError, TypeError, MessageRefused, CoderError) as error:
+            raise Unauthenticated("Invalid Azure identity.", str(error)) from error
+        if not isinstance(found, str) or not found:
+            raise Unauthenticated("Invalid Azure identity.", "the document names no machine")
+        return found
+
+    async def _trust_azure(self, signer: Certificate, between: list[Certificate]) -> None:
+        """Raises MessageRefused unless Azure's metadata service signs with this certificate."""
+        from cryptography import x509
+        from cryptography.x509 import verification
+
+        from coder.coderd.services.agents.signed_message import MessageRefused
+
+        names = signer.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        name = str(names[0].value).lower() if len(names) == 1 else ""
+        if not _AZURE_NAME.fullmatch(name):
+            raise MessageRefused("the signer is not the metadata service of Azure")
+        last = signer
+        for _ in range(_MOST_BETWEEN):
+            issuer = await self._issuer_of(last)
+            if issuer is None:
+                break
+            between.append(issuer)
+            last = issuer
+        policy = verification.PolicyBuilder().store(verification.Store(roots())).time(self._ctx.clock.now())
+        try:
+            policy.build_server_verifier(x509.DNSName(name)).verify(signer, between)
+        except verification.VerificationError as error:
+            raise MessageRefused("the certificate of the signer is not trusted") from error
+
+    async def _issuer_of(self, certificate: Certificate) -> Certificate | None:
+        from cryptography import x509
+        from cryptography.x509.oid import AuthorityInformationAccessOID
+
+        from coder.coderd.services.agents.signed_message import certificate_untrusted
+
+        try:
+            access = certificate.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
+        except (x509.ExtensionNotFound, ValueError):
+            return None
+        for place in access:
+            url = place.access_location.value
+            if place.access_method != AuthorityInformationAccessOID.CA_ISSUERS or not isinstance(url, str):
+                continue
+            if urlsplit(url).scheme not in {"http", "https"} or urlsplit(url).hostname not in _AZURE_ISSUERS:
+                continue
+            if url not in self._between and len(self._between) < 100:
+                self._between[url] = certificate_untrusted((await fetch("GET", url)).body)
+            return self._between.get(url)
+        return None
+
+
+def _signed_by(certificate: Certificate, signature: bytes, document: bytes) -> bool:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+    key = certificate.public_key()
+    if not isinstance(key, rsa.RSAPublicKey):
+        return False
+    try:
+        key.verify(signature, document, padding.PKCS1v15(), hashes.SHA256())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _not_aws(why: str) -> Unauthenticated:
+    return Unauthenticated("Invalid AWS identity.", why)
+
+
+def _read_bundle(path: Path) -> list[Certificate]:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificates(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CoderError(
+            "identity_certificates", f"no certificates can be read from {path}", "It must be a PEM file."
+        ) from error
+
+
+@lru_cache(maxsize=1)
+def roots() -> list[Certificate]:
+    """The authorities this machine trusts. Raises CoderError when there are none."""
+    paths = ssl.get_default_verify_paths()
+    for place in (os.environ.get(paths.openssl_cafile_env), paths.cafile, *_BUNDLES):
+        if place and Path(place).is_file():
+            return _read_roots(Path(place).read_bytes())
+    raise CoderError("identity_certificates", "this machine trusts no certificate authority")
+
+
+def _read_roots(bundle: bytes) -> list[Certificate]:
+    """One odd certificate among a hundred and fifty does not make the others unusable."""
+    from cryptography import x509
+
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for text in _PEM.findall(bundle):
+            try:
+                found.append(x509.load_pem_x509_certificate(text))
+            except ValueError:
+                continue
+    return found
+
+
+async def token_of(ctx: Context, instance_id: str, agent_name: str) -> str:
+    """The token of the agent that runs on this instance. Raises NotFound."""
+    found = await ctx.db.read(agent_store.get_agent_by_instance, instance_id, agent_name)
+    if found is None:
+        raise NotFound(f"Instance with id {json.dumps(instance_id)} not found.")
+    return str(found.agent.auth_token)

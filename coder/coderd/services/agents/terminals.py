@@ -1,0 +1,117 @@
+"""A terminal of an agent: dial overlay port 2, send what is wanted, copy bytes (agent-services sections 1 and 2)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import trio
+
+from coder.api import codec
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.network.dialing import PTY_PORT, Dials, dial
+
+_DEFAULT_SIZE = 80
+_MAX_SIZE = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalWish:
+    """The query of the request: which session, how large, running what."""
+
+    id: UUID
+    height: int = _DEFAULT_SIZE
+    width: int = _DEFAULT_SIZE
+    command: str = ""
+    container: str = ""
+    container_user: str = ""
+    backend_type: str = ""
+
+
+def read_wish(query: Mapping[str, str]) -> TerminalWish:
+    """Raises Invalid with one validation for each mistake."""
+    wrong: list[tuple[str, str]] = []
+    session = _uuid(query.get("reconnect", ""))
+    if session is None:
+        wrong.append(("reconnect", 'Query param "reconnect" must be a valid uuid'))
+    sizes: dict[str, int] = {}
+    for name in ("height", "width"):
+        text = query.get(name, "") or str(_DEFAULT_SIZE)
+        if text.isascii() and text.isdigit() and int(text) <= _MAX_SIZE:
+            sizes[name] = int(text)
+        else:
+            wrong.append((name, f'Query param "{name}" must be a valid 16-bit positive integer'))
+    backend = query.get("backend_type", "")
+    if backend not in {"", "screen", "buffered"}:
+        wrong.append(("backend_type", f'Query param "backend_type" has invalid value: "{backend}"'))
+    if wrong or session is None:
+        raise Invalid("Invalid query parameters.", validations=wrong)
+    return TerminalWish(
+        session,
+        sizes["height"],
+        sizes["width"],
+        query.get("command", ""),
+        query.get("container", ""),
+        query.get("container_user", ""),
+        backend,
+    )
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def init_message(spec: TerminalWish) -> bytes:
+    """Length and JSON in one piece: a genuine agent reads each with a single call."""
+    body = codec.encode(
+        {
+            "ID": str(spec.id),
+            "Height": spec.height,
+            "Width": spec.width,
+            "Command": spec.command,
+            "Container": spec.container,
+            "ContainerUser": spec.container_user,
+            "BackendType": spec.backend_type,
+        }
+    )
+    return struct.pack("<H", len(body)) + body
+
+
+async def attach(
+    world: Dials,
+    agent_id: UUID,
+    spec: TerminalWish,
+    receive: Callable[[], Awaitable[Any]],
+    send: Callable[[Any], Awaitable[None]],
+) -> None:
+    """Copies until the terminal ends or the caller is cancelled (the browser went away).
+
+    `receive` gives what the browser sent (bytes or text: JSON objects, passed on as they are), `send` takes terminal
+    output. Raises BadGateway when the agent cannot be reached.
+    """
+    stream = await dial(world, agent_id, PTY_PORT)
+    async with stream:
+        await stream.send_all(init_message(spec))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_upstream, stream, receive)
+            try:
+                while data := await stream.receive_some(32768):
+                    await send(bytes(data))
+            except trio.BrokenResourceError:
+                pass  # the agent is gone: the terminal ended
+            nursery.cancel_scope.cancel()
+
+
+async def _upstream(stream: trio.abc.HalfCloseableStream, receive: Callable[[], Awaitable[Any]]) -> None:
+    try:
+        while True:
+            message = await receive()
+            await stream.send_all(message.encode() if isinstance(message, str) else message)
+    except trio.BrokenResourceError:
+        pass  # the reading side says so, too, and ends the session

@@ -1,0 +1,228 @@
+"""Who may open which application of a workspace: from an address and a caller to a ticket, or to why not.
+
+What a level of sharing means is here; so is that an address by path is narrower than one by host, because its pages
+share the dashboard's origin. Not here: bytes (`coderd/apps`), tickets (`app_tokens.py`), addresses
+(`domain/apps/app_addresses.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.workspace_access import workspace_resource
+from coder.coderd.services.agents.agent_view import status_of
+from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Reason, app_port
+from coder.coderd.services.apps.app_tickets import Ticket
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.access.policy import NIL, Subject, allowed_ids, decide, scope_allows
+from coder.domain.apps.app_addresses import AppRequest, parse_port
+from coder.domain.workspaces.workspaces import MIN_SHARED_PORT, SHARE_LEVELS
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.agents.agents import AgentRow, AppRow
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.workspaces.workspaces import WorkspaceView
+
+
+@dataclass(frozen=True, slots=True)
+class AppContext:
+    """Everything around one application that a decision, a page or the connection log needs."""
+
+    request: AppRequest
+    view: WorkspaceView
+    agent: AgentRow | None
+    app: AppRow | None
+    sharing_level: str
+    app_url: str
+    cors_behavior: str
+
+    @property
+    def spot(self) -> AppSpot:
+        """What its visitor may read about it."""
+        return AppSpot(
+            self.view.owner_username,
+            self.view.workspace.name,
+            self.agent.name if self.agent else "",
+            self.app.url if self.app and self.app.external else "",
+        )
+
+
+class RefusedAtError(AppRefusedError):
+    """A refusal in view of an application."""
+
+    def __init__(self, reason: Reason, view_context: AppContext, detail: str = "") -> None:
+        super().__init__(reason, detail, view_context.spot)
+        self.view_context = view_context
+
+
+class HiddenAtError(AppRefusedError):
+    """An application its visitor may not know of."""
+
+    def __init__(self, view_context: AppContext) -> None:
+        super().__init__("not_found")
+        self.view_context = view_context
+
+
+async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -> tuple[Ticket, AppContext]:
+    """Lets `subject` (None: nobody signed in) into an application. Raises AppRefusedError."""
+    if request.access_method == "path" and ctx.config.disable_path_apps:
+        raise AppRefusedError("path_apps_off")
+    if request.access_method == "path" and parse_port(request.app_slug_or_port):
+        raise AppRefusedError("sign_in" if subject is None else "port_by_path")
+    found = await ctx.db.read(_load, request)
+    missing = AppRefusedError("sign_in" if subject is None else "not_found")
+    if found is None:
+        raise missing
+    level = _effective_level(ctx, found)
+    if not _allows(ctx, found, level, subject):
+        # Auditors may want to see it; the visitor reads nothing of it.
+        raise missing if subject is None or found.agent is None else HiddenAtError(found)
+    _require_running(found)
+    ticket = Ticket(
+        request,
+        workspace_id=found.view.workspace.id,
+        agent_id=_require_ready(ctx, found).id,
+        app_url=found.app_url,
+        user_id=subject.user_id if subject else NIL,
+        cors_behavior=found.cors_behavior,
+    )
+    return ticket, found
+
+
+async def _load(tx: Tx, request: AppRequest) -> AppContext | None:
+    view = await _find_workspace(tx, request)
+    if view is None:
+        return None
+    agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])]
+    template = await template_store.get_template(tx, view.workspace.template_id)
+    cors = template.cors_behavior if template else "simple"
+    port = request.port
+    if port is not None:
+        agent = next((one for one in agents if _same(one.name, request.agent_name_or_id, one.id)), None)
+        level = "owner"
+        for share in await workspace_store.list_port_shares(tx, view.workspace.id):
+            if share.port == port.number and agent is not None and share.agent_name == agent.name:
+                level = _narrower(share.share_level, view.template.max_port_share_level)
+        # A stopped workspace has no agents: its owner should hear that it is stopped.
+        return AppContext(request, view, agent, None, level, port.url, cors)
+    apps = [detail.app for detail in await agent_store.list_apps(tx, [agent.id for agent in agents])]
+    by_id = {agent.id: agent for agent in agents}
+    named = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
+    wanted = request.agent_name_or_id
+    exact = [app for app in named if _same(by_id[app.agent_id].name, wanted, app.agent_id)] if wanted else named
+    if wanted and not exact and request.access_method == "subdomain":
+        exact = named  # older addresses name an agent that a slug does not need
+    if not exact:
+        return AppContext(request, view, None, None, "owner", "", cors)
+    app = exact[0]
+    return AppContext(request, view, by_id[app.agent_id], app, app.sharing_level, app.url, cors)
+
+
+def _same(name: str, wanted: str, identity: UUID) -> bool:
+    return name.lower() == wanted.lower() or str(identity) == wanted.lower()
+
+
+async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
+    owner_id = as_uuid(request.username_or_id)
+    if owner_id is None:
+        owner = await user_store.get_user_by_name(tx, request.username_or_id)
+        owner_id = owner.id if owner else None
+    if owner_id is None:
+        return None
+    workspace_id = as_uuid(request.workspace_name_or_id)
+    if workspace_id is not None:
+        view = await workspace_store.get_view(tx, workspace_id)
+        return view if view and not view.workspace.deleted and view.workspace.owner_id == owner_id else None
+    return await workspace_store.get_view_by_name(tx, owner_id, request.workspace_name_or_id)
+
+
+async def workspace_named(ctx: Context, request: AppRequest) -> UUID | None:
+    """The living workspace an address names; says nothing about who may know of it."""
+    view = await ctx.db.read(_find_workspace, request)
+    return view.workspace.id if view else None
+
+
+def _narrower(level: str, limit: str) -> str:
+    """The template's limit may have become smaller since a port was shared."""
+    return min(level, limit, key=SHARE_LEVELS.index)
+
+
+def _effective_level(ctx: Context, view_context: AppContext) -> str:
+    if view_context.request.access_method == "path" and not ctx.config.dangerous_allow_path_app_sharing:
+        return "owner"
+    return view_context.sharing_level
+
+
+def _allows(ctx: Context, view_context: AppContext, level: str, subject: Subject | None) -> bool:
+    if subject is None:
+        return level == "public"
+    row = view_context.view.workspace
+    by_path = view_context.request.access_method == "path"
+    is_owner = subject.user_id == row.owner_id
+    # A page under our own origin acts as whoever looks at it: nobody should be lured into another's.
+    by_role = is_owner or not by_path or level != "owner" or ctx.config.dangerous_allow_path_app_site_owner_access
+    if by_role and decide(subject, "application_connect", workspace_resource(row, dormant=False)):
+        return True
+    if level == "public":
+        return True
+    if not scope_allows(subject, "application_connect", "workspace"):
+        return False
+    ids = allowed_ids(subject, "workspace")
+    if ids is not None and str(row.id) not in ids:
+        return False
+    return level == "authenticated" or (level == "organization" and row.organization_id in subject.organization_roles)
+
+
+def _require_running(view_context: AppContext) -> None:
+    """Raises AppRefusedError for a workspace that sleeps or stands."""
+    view = view_context.view
+    if view.workspace.dormant_at is not None:
+        raise RefusedAtError("workspace_dormant", view_context)
+    if view.latest.build.transition != "start":
+        raise RefusedAtError("workspace_offline", view_context, view.latest.status)
+    if view_context.agent is None:
+        if view.latest.job.status in {"pending", "running"}:
+            raise RefusedAtError("workspace_offline", view_context, view.latest.status)
+        raise AppRefusedError("not_found")
+
+
+def _require_ready(ctx: Context, view_context: AppContext) -> AgentRow:
+    """The agent, when it and the application can be reached. Raises AppRefusedError."""
+    agent, app = view_context.agent, view_context.app
+    if agent is None:
+        raise AppRefusedError("not_found")
+    if app is not None and (app.external or not app.url):
+        raise RefusedAtError("not_web", view_context, "external" if app.external else "command")
+    if app_port(view_context.app_url) < MIN_SHARED_PORT:
+        raise RefusedAtError("reserved_port", view_context)
+    status = status_of(agent, ctx.clock.now())
+    if status != "connected":
+        raise RefusedAtError("agent_offline", view_context, status)
+    return agent
+
+
+async def look_again(ctx: Context, ticket: Ticket) -> None:
+    """Whether what a ticket was given for is still there. Raises AppRefusedError."""
+    found = await ctx.db.read(_load, ticket.request)
+    if found is None:
+        raise AppRefusedError("not_found")
+    _require_running(found)
+    _require_ready(ctx, found)
+
+
+async def cors_of(ctx: Context, request: AppRequest) -> str:
+    """What the template of a workspace says about pages of other origins; `simple` for one that does not exist."""
+    return await ctx.db.read(_cors_of, request)
+
+
+async def _cors_of(tx: Tx, request: AppRequest) -> str:
+    view = await _find_workspace(tx, request)
+    template = await template_store.get_template(tx, view.workspace.template_id) if view else None
+    return template.cors_behavior if template else "simple"

@@ -1,0 +1,132 @@
+"""Streams of applications and terminals that outlast the ticket they began with: who may come in is asked again.
+
+A ticket is good for a minute, whatever happens meanwhile; so is what it opened. Once a minute everything that is still
+open is judged as if it came in now, and when a session ends what it opened is judged at once: whoever is signed out or
+suspended, or may not enter any more, is cut off. Tickets
+themselves are `app_tokens.py`, who may enter `app_access.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.base.log import get_logger
+from coder.coderd.services.access.auth_cache import AuthCache
+from coder.coderd.services.access.authentication import recognize, subject_of
+from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.apps.app_access import open_app
+from coder.coderd.services.apps.app_refusals import AppRefusedError
+from coder.coderd.services.apps.app_tickets import Ticket
+from coder.coderd.services.apps.app_tokens import TICKET_LIFETIME
+from coder.coderd.services.apps.app_visitor import Visitor
+from coder.coderd.services.foundation.errors import Forbidden, NotFound, Unauthenticated
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access.keys import ENDED
+from coder.domain.access.policy import NIL, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+EVERY = TICKET_LIFETIME.total_seconds()
+"""Seconds between looks."""
+_OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
+"""Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
+
+MayStay = Callable[[], Awaitable[bool]]
+
+_log = get_logger("apps")
+
+
+class OpenVisits:
+    """Those of one server process, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], MayStay]] = {}
+        ctx.nursery.start_soon(self._keep_looking)
+        ctx.nursery.start_soon(self._hear_of_ends)
+
+    def in_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
+        """A context for a stream of an application; its scope is cancelled when the visitor may stay no longer."""
+        return self._held((visitor, ticket.request), lambda: self._may_be_in(visitor, ticket))
+
+    def at_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
+        """The same for a terminal of an agent."""
+        return self._held((visitor, agent_id), lambda: self._may_type(visitor, agent_id))
+
+    @contextmanager
+    def _held(self, what: tuple[Visitor, Hashable], may_stay: MayStay) -> Iterator[trio.CancelScope]:
+        with trio.CancelScope() as scope:
+            self._open[scope] = (trio.current_time(), what, may_stay)
+            try:
+                yield scope
+            finally:
+                del self._open[scope]
+
+    async def look(self, older_than: float = 0.0, concerned: Callable[[Visitor], bool] = lambda _: True) -> None:
+        """Judges what has been open for so many seconds, of the visitors named."""
+        since, judged = trio.current_time() - older_than, dict[Hashable, bool]()
+        for scope, (began, what, may_stay) in list(self._open.items()):
+            if began > since or not concerned(what[0]):
+                continue
+            try:
+                if what not in judged:
+                    judged[what] = await may_stay()
+            except Exception as error:
+                # A database that is away for a moment ends nothing; the next look is in a minute.
+                _log.warn("an open stream could not be judged", error=error)
+                continue
+            if not judged[what]:
+                scope.cancel()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await trio.sleep(EVERY)
+            await self.look(EVERY)
+
+    async def _hear_of_ends(self) -> None:
+        """Sessions that end take their streams along at once, on every replica; a missed notice costs a minute."""
+        known = self._ctx.part(AuthCache)
+        async with self._ctx.db.listen(ENDED) as notices:
+            async for _channel, payload in notices:
+                kind, _, identity = payload.partition(" ")
+
+                def is_concerned(visitor: Visitor, kind: str = kind, identity: str = identity) -> bool:
+                    key_id = visitor.shown.token.partition("-")[0]
+                    concerned = {"key": key_id, "user": str(visitor.user_id)}.get(kind, identity) == identity
+                    if concerned:
+                        known.forget(key_id)  # it may be remembered from before
+                    return concerned
+
+                await self.look(concerned=is_concerned)
+
+    async def _may_be_in(self, visitor: Visitor, ticket: Ticket) -> bool:
+        try:
+            await open_app(self._ctx, ticket.request, await self._subject(visitor))
+        except AppRefusedError as refused:
+            return refused.reason not in _OUTSIDE
+        return True
+
+    async def _may_type(self, visitor: Visitor, agent_id: UUID) -> bool:
+        subject = await self._subject(visitor)
+        try:
+            return subject is not None and await load_agent(self._ctx, subject, agent_id, "ssh") is not None
+        except (NotFound, Forbidden):
+            return False
+
+    async def _subject(self, visitor: Visitor) -> Subject | None:
+        if visitor.shown.token:
+            try:
+                key, user = await recognize(self._ctx, visitor.shown)
+            except Unauthenticated:
+                return None
+            return subject_of(self._ctx, user, key)
+        if visitor.user_id == NIL:
+            return None
+        found = await self._ctx.db.read(key_store.find_user_with_roles, visitor.user_id)
+        return None if found is None or found.deleted or found.status == "suspended" else subject_of(self._ctx, found)

@@ -1,0 +1,52 @@
+"""Tokens around applications, made and read with this server's keys. What they are is `app_tickets.py`."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from coder.coderd.services.apps import app_tickets
+from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket, ticket_claims
+from coder.coderd.services.foundation.signed_tokens import sign
+from coder.coderd.services.foundation.signing_keys import SigningKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.apps.app_addresses import AppRequest
+
+TICKET_LIFETIME = timedelta(minutes=1)
+SEALED_LIFETIME = timedelta(minutes=1)
+"""A sealed key only has to survive one redirect."""
+_NONCE = 12
+
+
+async def issue_ticket(ctx: Context, ticket: Ticket) -> tuple[str, datetime]:
+    """The token and when it ends."""
+    key = await ctx.part(SigningKeys).get(TICKET_FEATURE)
+    expires_at = ctx.clock.now() + TICKET_LIFETIME
+    return sign(key, ticket_claims(ticket, expires_at)), expires_at
+
+
+async def find_ticket_untrusted(ctx: Context, tokens: Iterable[str], request: AppRequest) -> Ticket | None:
+    """The first valid ticket for just this application among what a client shows."""
+    return await app_tickets.find_ticket_untrusted(ctx.part(SigningKeys), ctx.clock.now(), tokens, request)
+
+
+async def read_ticket_untrusted(ctx: Context, token: str) -> Ticket:
+    """Raises TokenRefused."""
+    return (await app_tickets.read_ticket_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token))[0]
+
+
+async def seal_key(ctx: Context, api_key: str) -> str:
+    """An API key for the query of a redirect to an application's host."""
+    key = await ctx.part(SigningKeys).get(KEY_FEATURE)
+    claims = {"api_key": api_key, "exp": int((ctx.clock.now() + SEALED_LIFETIME).timestamp())}
+    return app_tickets.seal(key, claims, secrets.token_bytes(_NONCE))
+
+
+async def open_key_untrusted(ctx: Context, sealed: str) -> str:
+    """The API key inside. Raises TokenRefused."""
+    return await app_tickets.open_key_untrusted(ctx.part(SigningKeys), ctx.clock.now(), sealed)

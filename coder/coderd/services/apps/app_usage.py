@@ -1,0 +1,114 @@
+"""Use of applications: counted in memory, written every half minute, told to the workspace as activity.
+
+Counting is `app_sessions.py`. Proxies report the same rows for what passes through them. Here also: the
+connection log's line about an application, at most one an hour for the same visitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.api.proxies import AppStat
+from coder.base.ids import new_uuid
+from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
+from coder.coderd.services.provisioning.deadlines import note_activity
+from coder.coderd.store.apps import apps as store
+from coder.coderd.store.apps.apps import SessionRow
+from coder.coderd.store.events import connection_log as log_store
+from coder.coderd.store.events.connection_log import ConnectionRow
+
+if TYPE_CHECKING:
+    from coder.coderd.services.apps.app_access import AppContext
+    from coder.coderd.services.apps.app_tickets import Ticket
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+LOG_AGAIN = timedelta(hours=1)
+"""A visitor who stays is not a new connection. Upstream's word on this is not known."""
+_MAX_REMEMBERED = 10_000
+_MAX_USER_AGENT = 512
+
+
+class AppUsage:
+    """The sessions of this process, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._sessions = AppSessions(ctx.clock.now)
+        self._logged: dict[tuple[object, ...], datetime] = {}
+
+    def counted(self, ticket: Ticket) -> AbstractContextManager[None]:
+        """Counts one request for as long as it lasts."""
+        return self._sessions.counted(ticket)
+
+    async def report(self) -> None:
+        """Writes what is new and forgets sessions that are over."""
+        await self._sessions.report(self._write)
+
+    async def _write(self, stats: list[AppStat]) -> None:
+        await self._ctx.db.run(write_sessions, [row_of(stat) for stat in stats], self._ctx.clock.now())
+
+    async def log_visit(
+        self, view_context: AppContext, user_id: UUID | None, ip: str, user_agent: str, status: int
+    ) -> None:
+        """A line of the connection log, unless the same visitor had one within the hour."""
+        request, view = view_context.request, view_context.view
+        kind = "port_forwarding" if request.port else "workspace_app"
+        now = self._ctx.clock.now()
+        agent_name = view_context.agent.name if view_context.agent else ""
+        user_agent = user_agent[:_MAX_USER_AGENT].replace("\0", "")
+        visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, ip, user_agent, status)
+        last = self._logged.get(visitor)
+        if last is not None and now - last < LOG_AGAIN:
+            return
+        if len(self._logged) >= _MAX_REMEMBERED:
+            self._logged.clear()
+        self._logged[visitor] = now
+        row = ConnectionRow(
+            id=new_uuid(),
+            connect_time=now,
+            organization_id=view.workspace.organization_id,
+            workspace_owner_id=view.workspace.owner_id,
+            workspace_id=view.workspace.id,
+            workspace_name=view.workspace.name,
+            agent_name=agent_name,
+            type=kind,
+            ip=ip,
+            code=status,
+            user_agent=user_agent,
+            user_id=user_id,
+            slug_or_port=request.app_slug_or_port,
+        )
+        await self._ctx.db.run(log_store.put_connection, row)
+
+
+def row_of(stat: AppStat) -> SessionRow:
+    """What is stored of a session."""
+    return SessionRow(**{name: getattr(stat, name) for name in SessionRow.__slots__})
+
+
+async def write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> None:
+    """Stores sessions and moves the deadlines of the workspaces they were in."""
+    for used in await store.put_sessions(tx, rows):
+        if used.build_id is not None:
+            await note_activity(tx, used.id, used.build_id, now)
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: reports now and then, and once more at the end."""
+    usage = ctx.part(AppUsage)
+    task_status.started()
+    while not ctx.stopping.is_set():
+        with trio.move_on_after(REPORT_EVERY):
+            await ctx.stopping.wait()
+        try:
+            await usage.report()
+        except Exception as error:
+            # The database may be away for a moment; the sessions stay and are reported next time.
+            ctx.log.error("use of applications could not be written", error=error)

@@ -1,0 +1,165 @@
+"""Around applications, for people who are signed in: handing a session over to another host, terminal tickets.
+
+Opening an application is `app_access.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from uuid import UUID
+
+from coder.coderd.services.access import keys
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.apps import app_tokens
+from coder.coderd.services.apps.app_access import workspace_named
+from coder.coderd.services.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.foundation.signing_keys import SigningKeys
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.proxies import workspace_proxies as proxy_store
+from coder.domain.access import scopes
+from coder.domain.access.policy import NIL
+from coder.domain.apps.app_addresses import AppRequest, HostPattern, parse_app_label
+from coder.domain.apps.app_headers import API_KEY_QUERY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coder.coderd.services.access.authentication import Caller
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.access.policy import Subject
+
+SCOPE = "coder:application_connect"
+_NOT_OURS = (
+    "The redirect_uri query parameter must be the primary wildcard app hostname, a workspace proxy access URL or a "
+    "workspace proxy wildcard app hostname."
+)
+
+
+def app_host(ctx: Context) -> str:
+    """The wildcard as links use it; empty without one."""
+    return HostPattern(ctx.config.wildcard_access_url).with_port(ctx.access_url)
+
+
+async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
+    """Where to send the browser: back to the application's host, with a sealed key of its own.
+
+    The key reaches applications only, and only those of the workspace it is for: a script of that host may read the
+    address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden.
+    """
+    parts = urlsplit(redirect_uri)
+    scheme = await _scheme_of_ours(ctx, redirect_uri)
+    if scheme is None:
+        raise Invalid("Invalid redirect_uri.", _NOT_OURS)
+    require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
+    # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
+    request = await _request_of(ctx, parts.netloc)
+    if request is None:  # a proxy's own address, under which all workspaces are
+        allow: Sequence[str] = caller.key.allow_list or keys.ANY
+    else:
+        allow = (f"workspace:{await workspace_named(ctx, request) or NIL}",)
+    keys.check_reach(caller.subject, scopes.combined([SCOPE], allow))
+    row, token = keys.new_key(
+        caller.user.id,
+        caller.key.login_type,
+        ctx.config.session_duration,
+        ctx.clock.now(),
+        scopes=(SCOPE,),
+        allow_list=allow,
+        ip=caller.credentials.remote_ip,
+    )
+    row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
+    await ctx.db.run(key_store.insert_key, row)
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
+    query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
+    # The scheme we know for that host, whatever was asked for: the key must not cross the network in the clear.
+    return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
+
+
+async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
+    """How a host is reached that only this deployment serves, by itself or a proxy; None for any other host."""
+    try:
+        parts = urlsplit(redirect_uri)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or "\\" in redirect_uri:
+        return None
+    host = f"{parts.hostname}:{port}" if port else parts.hostname
+    # The host alone does not do: another program of the same machine may listen on another port.
+    own = urlsplit(ctx.access_url)
+    if _below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(ctx.config.wildcard_access_url, own):
+        return own.scheme
+    for proxy in await ctx.db.read(proxy_store.list_proxies):
+        known = urlsplit(proxy.url)
+        if not proxy.url:
+            continue
+        if _below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, known):
+            return known.scheme
+        if known.netloc.lower() == parts.netloc.lower():
+            return known.scheme
+    return None
+
+
+def port_of(parts: SplitResult) -> int:
+    """The port an address means; 0 for one that is none."""
+    try:
+        return parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+    except ValueError:
+        return 0
+
+
+def _ports(pattern: str, known: SplitResult) -> frozenset[int]:
+    """Where applications are served: the port the wildcard names or that of the address beside it, and web's own."""
+    named = pattern.rpartition(":")[2]
+    return frozenset({int(named) if named.isdigit() else port_of(known), 80, 443})
+
+
+async def _request_of(ctx: Context, host: str) -> AppRequest | None:
+    """The application one of our hosts names."""
+    patterns = [ctx.config.wildcard_access_url]
+    patterns += [proxy.wildcard_hostname for proxy in await ctx.db.read(proxy_store.list_proxies)]
+    labels = [HostPattern(pattern).label_of(host) for pattern in patterns if pattern]
+    label = next((found for found in labels if found and "--" in found), None)
+    return (parse_app_label(label) or AppRequest("subdomain", "/", "", "", "", "")) if label else None
+
+
+def _below(pattern: str, host: str) -> bool:
+    label = HostPattern(pattern).label_of(host) if pattern else None
+    return bool(label) and "--" in str(label)
+
+
+# ---- terminals
+
+
+async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_id: UUID) -> str:
+    """A ticket for one agent's terminal, for a place that has no session (a proxy). Raises Invalid, NotFound."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"ws", "wss"}:
+        raise Invalid("Invalid URL.", 'invalid URL scheme "' + parts.scheme + "\", expected 'ws' or 'wss'")
+    wanted = f"/api/v2/workspaceagents/{agent_id}/pty"
+    if parts.path != wanted:
+        raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{wanted}"')
+    if not await _is_server(ctx, parts.netloc):
+        raise Invalid("Invalid URL.", f'invalid hostname "{parts.netloc}"')
+    place = await load_agent(ctx, subject, agent_id, "ssh")
+    ticket = Ticket(terminal_request(agent_id), place.workspace_id, agent_id, "", subject.user_id)
+    token, _ = await app_tokens.issue_ticket(ctx, ticket)
+    return token
+
+
+async def _is_server(ctx: Context, netloc: str) -> bool:
+    """This server by its access URL, or a proxy by its own."""
+    if netloc.lower() == urlsplit(ctx.access_url).netloc.lower():
+        return True
+    proxies = await ctx.db.read(proxy_store.list_proxies)
+    return any(proxy.url and urlsplit(proxy.url).netloc.lower() == netloc.lower() for proxy in proxies)
+
+
+async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
+    """Whose ticket for this agent's terminal this is; None if it is none."""
+    found = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
+    return found.user_id if found else None

@@ -1,0 +1,377 @@
+"""The server's metrics under upstream's names: counted as things happen, or asked of the database at a scrape.
+
+Names and labels are those of a recorded v2.34. What belongs to Go's runtime or to parts this server does not have is
+left out.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services.events.metric_families import BUILDS, Family, Kind, exposition
+from coder.coderd.services.network.coordinator import Coordinator
+from coder.coderd.services.network.relay import Relay
+from coder.coderd.store.events import metrics as store
+from coder.domain.agents.agents import agent_status
+from coder.domain.provisioning.provisioners import STALE_AFTER
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+STATS_WINDOW = timedelta(minutes=1)
+_STARTED = time.time()
+UPGRADED = 101
+"""The status of an answer after which a connection belongs to whoever asked."""
+
+_FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
+    ("coderd_api_requests_processed_total", "counter", "code method path", "Requests that were answered."),
+    ("coderd_api_request_latencies_seconds", "histogram", "method path", "How long requests took."),
+    ("coderd_api_concurrent_requests", "gauge", "method path", "Requests being answered."),
+    ("coderd_api_concurrent_websockets", "gauge", "path", "Open WebSockets."),
+    ("coderd_api_websocket_durations_seconds", "histogram", "path", "How long WebSockets were open."),
+    ("coderd_api_active_users_duration_hour", "gauge", "", "Users seen within the last hour."),
+    ("coderd_api_total_user_count", "gauge", "status", "Users by status."),
+    ("coderd_api_workspace_latest_build", "gauge", "status", "Workspaces by the status of their latest build."),
+    (
+        "coderd_workspace_latest_build_status",
+        "gauge",
+        "status template_name template_version workspace_owner workspace_transition",
+        "Workspaces by the status of their latest build, in detail.",
+    ),
+    (
+        "coderd_agents_up",
+        "gauge",
+        "template_name template_version username workspace_name",
+        "Agents that are expected to run.",
+    ),
+    (
+        "coderd_agents_connections",
+        "gauge",
+        "agent_name lifecycle_state status tailnet_node username workspace_name",
+        "Agents by the state of their connection.",
+    ),
+    ("coderd_agents_apps", "gauge", "agent_name app_name health username workspace_name", "Apps of agents."),
+    (
+        "coderd_agents_connection_latencies_seconds",
+        "gauge",
+        "agent_name derp_region preferred username workspace_name",
+        "How far agents are from relays.",
+    ),
+    (
+        "coderd_agents_first_connection_seconds",
+        "histogram",
+        "agent_name template_name",
+        "How long agents took to connect for the first time.",
+    ),
+    ("coderd_prometheusmetrics_agents_execution_seconds", "histogram", "", "How long asking for agents took."),
+    ("coderd_build_info", "gauge", "revision version", "The version of this server."),
+    ("coderd_provisionerd_num_daemons", "gauge", "", "Provisioner daemons heard of lately."),
+    ("coderd_provisionerd_jobs_current", "gauge", "provisioner", "Jobs that run."),
+    ("coderd_provisionerd_job_timings_seconds", "histogram", "provisioner status", "How long jobs took."),
+    (
+        "coderd_provisionerd_workspace_build_timings_seconds",
+        "histogram",
+        "status template_name template_version workspace_transition",
+        "How long builds took.",
+    ),
+    (
+        "coderd_workspace_builds_total",
+        "counter",
+        "status template_name template_version workspace_name workspace_owner workspace_transition",
+        "Builds that ended.",
+    ),
+    (
+        "coderd_provisioner_job_queue_wait_seconds",
+        "histogram",
+        "build_reason job_type provisioner_type transition",
+        "How long jobs waited for a daemon.",
+    ),
+    (
+        "coderd_workspace_creation_total",
+        "counter",
+        "organization_name preset_name template_name",
+        "Workspaces that were created for somebody.",
+    ),
+    (
+        "coderd_workspace_creation_duration_seconds",
+        "histogram",
+        "organization_name preset_name template_name type",
+        "How long the first build of workspaces took, from its order to its end.",
+    ),
+    ("coderd_proxyhealth_health_check_duration_seconds", "histogram", "", "How long asking all proxies took."),
+    ("coder_pubsub_connected", "gauge", "", "Whether notices of the database arrive."),
+    ("coder_pubsub_current_events", "gauge", "", "Channels somebody listens on."),
+    ("coder_pubsub_current_subscribers", "gauge", "", "Listeners."),
+    ("coder_pubsub_disconnections_total", "counter", "", "Times the listening connection was lost."),
+    ("coder_pubsub_messages_total", "counter", "size", "Notices that arrived."),
+    ("coder_pubsub_received_bytes_total", "counter", "", "Bytes of notices that arrived."),
+    ("coder_pubsub_subscribes_total", "counter", "success", "Subscriptions."),
+    ("coderd_lifecycle_autobuild_execution_duration_seconds", "histogram", "", "How long a turn of autobuild took."),
+    (
+        "coderd_notifications_dispatch_attempts_total",
+        "counter",
+        "method notification_template_id result",
+        "Attempts to send a message.",
+    ),
+    (
+        "coderd_notifications_inflight_dispatches",
+        "gauge",
+        "method notification_template_id",
+        "Messages being sent.",
+    ),
+    ("coderd_notifications_dispatcher_send_seconds", "histogram", "method", "How long sending a message took."),
+    ("coderd_notifications_queued_seconds", "histogram", "method", "How long messages waited."),
+    ("coderd_dbpurge_iteration_duration_seconds", "histogram", "success", "How long a purge took."),
+    ("coderd_dbpurge_records_purged_total", "counter", "record_type", "Rows that were purged."),
+    ("coderd_license_active_users", "gauge", "", "Active users."),
+    ("coderd_license_errors", "gauge", "", "Licences are not needed: always 0."),
+    ("coderd_license_warnings", "gauge", "", "Licences are not needed: always 0."),
+    ("coderd_license_user_limit_enabled", "gauge", "", "There is no limit: always 0."),
+    ("coder_derp_server_accepts_total", "counter", "", "Connections the embedded relay accepted."),
+    ("coder_derp_server_clients", "gauge", "", "Clients of the embedded relay."),
+    ("coder_derp_server_connections", "gauge", "", "Open connections of the embedded relay."),
+    ("coder_derp_server_packets_received_total", "counter", "", "Packets the relay was given."),
+    ("coder_derp_server_packets_sent_total", "counter", "", "Packets the relay passed on."),
+    ("coder_derp_server_bytes_received_total", "counter", "", "Bytes the relay was given."),
+    ("coder_derp_server_bytes_sent_total", "counter", "", "Bytes the relay passed on."),
+    ("coder_derp_server_packets_forwarded_in_total", "counter", "", "Packets other replicas passed on to us."),
+    ("coder_derp_server_packets_forwarded_out_total", "counter", "", "Packets passed on to other replicas."),
+    ("coder_derp_server_packets_dropped_total", "counter", "", "Packets that reached nobody."),
+    ("coder_derp_server_packets_dropped_reason_total", "counter", "reason", "Packets that reached nobody, and why."),
+    ("process_cpu_seconds_total", "counter", "", "CPU seconds of this process."),
+    ("process_resident_memory_bytes", "gauge", "", "Memory of this process."),
+    ("process_virtual_memory_bytes", "gauge", "", "Address space of this process."),
+    ("process_virtual_memory_max_bytes", "gauge", "", "Address space allowed."),
+    ("process_network_receive_bytes_total", "counter", "", "Bytes of IP packets received where this process runs."),
+    ("process_network_transmit_bytes_total", "counter", "", "Bytes of IP packets sent where this process runs."),
+    ("process_open_fds", "gauge", "", "Open file descriptors."),
+    ("process_max_fds", "gauge", "", "File descriptors allowed."),
+    ("process_start_time_seconds", "gauge", "", "When this process started, in Unix seconds."),
+    ("promhttp_metric_handler_requests_total", "counter", "code", "Scrapes by HTTP status code."),
+    ("promhttp_metric_handler_requests_in_flight", "gauge", "", "Scrapes being answered."),
+)
+_STATS_LABELS = "agent_name username workspace_name"
+_STATS = (
+    "connection_count",
+    "connection_median_latency_seconds",
+    "rx_bytes",
+    "tx_bytes",
+    "session_count_jetbrains",
+    "session_count_reconnecting_pty",
+    "session_count_ssh",
+    "session_count_vscode",
+)
+
+
+class Metrics:
+    """Every family of this process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.families: dict[str, Family] = {}
+        for name, kind, labels, text in _FAMILIES:
+            self._declare(name, kind, labels, text)
+        if ctx.config.prometheus_collect_agent_stats:
+            for name in _STATS:
+                self._declare(f"coderd_agentstats_{name}", "gauge", _STATS_LABELS, "Reported by agents lately.")
+        self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
+        self.at_scrape: list[Callable[[Metrics], None]] = []
+        """Asked for their gauges at each scrape."""
+        self.links = OpenLinks(self)
+        self._lock = trio.Lock()
+
+    def _declare(self, name: str, kind: Kind, labels: str, text: str) -> None:
+        buckets = BUILDS if "timings" in name else Family("", "gauge", "").buckets
+        self.families[name] = Family(name, kind, text, tuple(labels.split()), buckets)
+
+    def __getitem__(self, name: str) -> Family:
+        return self.families[name]
+
+    async def exposition(self) -> str:
+        """The text of one scrape."""
+        in_flight = self["promhttp_metric_handler_requests_in_flight"]
+        in_flight.add()
+        try:
+            async with self._lock:
+                await self._collect()
+                self["promhttp_metric_handler_requests_total"].add("200")
+                return exposition(self.families.values())
+        finally:
+            in_flight.add(by=-1)
+
+    async def _collect(self) -> None:
+        now = self._ctx.clock.now()
+        found = await self._ctx.db.read(_load, now)
+        for ask in self.at_scrape:
+            ask(self)
+        self["coderd_api_total_user_count"].replace(found["users"])
+        self["coderd_api_active_users_duration_hour"].set(found["active"])
+        self["coderd_license_active_users"].set(sum(value for labels, value in found["users"] if labels == ("active",)))
+        self["coderd_workspace_latest_build_status"].replace(found["builds"])
+        by_status: dict[tuple[str, ...], float] = {}
+        for labels, value in found["builds"]:
+            by_status[labels[:1]] = by_status.get(labels[:1], 0) + value
+        self["coderd_api_workspace_latest_build"].replace(by_status.items())
+        self["coderd_agents_apps"].replace(found["apps"])
+        self["coderd_provisionerd_num_daemons"].set(found["daemons"])
+        self["coderd_provisionerd_jobs_current"].replace(found["jobs"])
+        began = self._ctx.clock.monotonic()
+        self._set_agents(found["agents"])
+        self["coderd_prometheusmetrics_agents_execution_seconds"].observe(
+            found["agents_took"] + self._ctx.clock.monotonic() - began
+        )
+        self._set_notices()
+        self._set_process()
+        self._set_relay()
+        if self._ctx.config.prometheus_collect_agent_stats:
+            rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
+            for place, name in enumerate(_STATS, 3):
+                self[f"coderd_agentstats_{name}"].replace((tuple(row[:3]), float(row[place])) for row in rows)
+
+    def _set_agents(self, rows: list[Any]) -> None:
+        now = self._ctx.clock.now()
+        up: dict[tuple[str, ...], float] = {}
+        connections: dict[tuple[str, ...], float] = {}
+        latencies: dict[tuple[str, ...], float] = {}
+        coordinator = self._ctx.part(Coordinator)
+        for row in rows:
+            agent_id, agent, user, workspace, template, version, lifecycle, first, last, gone, created, timeout = row
+            status = agent_status(
+                now,
+                created_at=created,
+                first_connected_at=first,
+                last_connected_at=last,
+                disconnected_at=gone,
+                connection_timeout_seconds=timeout,
+            )
+            place = (template, version, user, workspace)
+            up[place] = up.get(place, 0) + 1
+            node = coordinator.node_number(agent_id)
+            connections[agent, lifecycle, status, "unknown" if node is None else str(node), user, workspace] = 1
+            for region, measured in (coordinator.latency_of(agent_id) or {}).items():
+                preferred = str(measured["preferred"]).lower()
+                latencies[agent, region, preferred, user, workspace] = measured["latency_ms"] / 1000
+        self["coderd_agents_up"].replace(up.items())
+        self["coderd_agents_connections"].replace(connections.items())
+        self["coderd_agents_connection_latencies_seconds"].replace(latencies.items())
+
+    def _set_notices(self) -> None:
+        found = self._ctx.db.notices()
+        self["coder_pubsub_connected"].set(found.is_connected)
+        self["coder_pubsub_current_events"].set(found.channels)
+        self["coder_pubsub_current_subscribers"].set(found.subscribers)
+        self["coder_pubsub_disconnections_total"].set(found.counters.losses)
+        self["coder_pubsub_messages_total"].replace(
+            ((size,), float(count))
+            for size, count in (("normal", found.counters.small), ("colossal", found.counters.big))
+        )
+        self["coder_pubsub_received_bytes_total"].set(found.counters.received_bytes)
+        self["coder_pubsub_subscribes_total"].set(found.counters.subscribed, "true")
+
+    def _set_process(self) -> None:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self["process_cpu_seconds_total"].set(usage.ru_utime + usage.ru_stime)
+        self["process_start_time_seconds"].set(round(_STARTED, 2))
+        self["process_max_fds"].set(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        self["process_virtual_memory_max_bytes"].set(2**64 - 1 if allowed == resource.RLIM_INFINITY else allowed)
+        try:
+            received, sent = _network_bytes(Path("/proc/self/net/netstat").read_text())
+            self["process_network_receive_bytes_total"].set(received)
+            self["process_network_transmit_bytes_total"].set(sent)
+            pages = Path("/proc/self/statm").read_text().split()
+            self["process_open_fds"].set(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+        except OSError:  # only Linux says it there
+            return
+        size = resource.getpagesize()
+        self["process_virtual_memory_bytes"].set(int(pages[0]) * size)
+        self["process_resident_memory_bytes"].set(int(pages[1]) * size)
+
+    def _set_relay(self) -> None:
+        relay = self._ctx.part(Relay).server
+        if relay is None:
+            return
+        counters = relay.counters
+        for name, value in (
+            ("accepts_total", counters.connections),
+            ("clients", counters.current),
+            ("connections", counters.current),
+            ("packets_received_total", counters.received),
+            ("packets_sent_total", counters.sent),
+            ("packets_forwarded_in_total", counters.forwarded_in),
+            ("packets_forwarded_out_total", counters.forwarded_out),
+            ("packets_dropped_total", counters.dropped_unknown + counters.dropped_queue),
+            ("bytes_received_total", counters.bytes_received),
+            ("bytes_sent_total", counters.bytes_sent),
+        ):
+            self[f"coder_derp_server_{name}"].set(value)
+        reasons = self["coder_derp_server_packets_dropped_reason_total"]
+        reasons.set(counters.dropped_unknown, "unknown_dest")
+        reasons.set(counters.dropped_queue, "queue_head")
+
+
+class OpenLinks:
+    """The connections of our own processes: agents, daemons, clients, proxies."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._open: Counter[str] = Counter()
+
+    def by_route(self) -> Mapping[str, int]:
+        return {route: count for route, count in self._open.items() if count}
+
+    @contextmanager
+    def counted(self, method: str, route: str) -> Iterator[Callable[[int], None]]:
+        """Surrounds one connection; gives what to call with the status of its answer. Refused ones never were open."""
+        answered = 0
+        began = time.perf_counter()
+
+        def answer(status: int) -> None:
+            nonlocal answered
+            answered = status
+            self._open[route] += status == UPGRADED
+            self._metrics["coderd_api_requests_processed_total"].add(str(status), method, route)
+
+        try:
+            yield answer
+        finally:
+            if answered == UPGRADED:
+                self._open[route] -= 1
+                self._metrics["coderd_api_websocket_durations_seconds"].observe(time.perf_counter() - began, route)
+
+
+def _network_bytes(netstat: str) -> tuple[int, int]:
+    """(received, sent) of Linux' `netstat` file: a line of names, then one of numbers, for each protocol."""
+    rows = [line.split() for line in netstat.splitlines()]
+    for names, numbers in zip(rows[::2], rows[1::2], strict=False):
+        if names and names[0] == "IpExt:":
+            found = dict(zip(names, numbers, strict=False))
+            return int(found.get("InOctets", 0)), int(found.get("OutOctets", 0))
+    return 0, 0
+
+
+async def _load(tx: Tx, now: Any) -> dict[str, Any]:
+    began = time.perf_counter()
+    agents = await store.list_agents(tx)
+    return {
+        "agents": agents,
+        "agents_took": time.perf_counter() - began,
+        "users": await store.users_by_status(tx),
+        "active": await store.count_active(tx, now - timedelta(hours=1)),
+        "builds": await store.latest_builds(tx),
+        "apps": await store.apps(tx),
+        "daemons": await store.count_daemons(tx, now - STALE_AFTER),
+        "jobs": await store.running_jobs(tx),
+    }

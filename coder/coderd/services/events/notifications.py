@@ -1,0 +1,231 @@
+"""Telling people: messages are queued in the transaction of what they speak of, and sent by a loop.
+
+`enqueue` fills a template in for one reader and queues a message for each way it goes (inbox, and e-mail or webhook
+where one is set up), unless the reader switched it off. Sending is `notification_delivery.py`; which event tells whom
+is `record_event.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.api.notifications import (
+    CustomNotificationContent,
+    NotificationMethodsResponse,
+    NotificationPreference,
+    NotificationTemplate,
+)
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Failed, Invalid, NotFound
+from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.events import notifications as store
+from coder.coderd.store.events.notifications import MessageRow
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.site import site as site_store
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.events.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST, MessageTemplate
+from coder.domain.events.notification_texts import BY_ID, Reader, render
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+METHODS = ("smtp", "webhook")
+MAX_TITLE, MAX_TEXT = 120, 2000
+_SETTINGS = "notifications_settings"
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationSite:
+    """What messages need to know of the deployment; taken before the transaction."""
+
+    access_url: str
+    methods: frozenset[str]
+    "Ways that are set up."
+    default_method: str
+    inbox: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """What one person is to be told."""
+
+    template_id: UUID
+    user_id: UUID
+    labels: Mapping[str, str] = field(default_factory=dict)
+    targets: Sequence[UUID] = ()
+    "What it is about; readers filter by it."
+
+
+def site_of(ctx: Context) -> NotificationSite:
+    config = ctx.config
+    methods = {"smtp": config.email_smarthost, "webhook": config.notifications_webhook_endpoint}
+    return NotificationSite(
+        access_url=ctx.access_url,
+        methods=frozenset(name for name, place in methods.items() if place),
+        default_method=config.notifications_method,
+        inbox=config.notifications_inbox_enabled,
+    )
+
+
+async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: datetime) -> None:
+    """Queues the message; nothing when its reader is gone or does not want it."""
+    template = BY_ID[notice.template_id]
+    disabled = await store.get_preference(tx, notice.user_id, template.id)
+    if disabled or (disabled is None and not template.enabled_by_default):
+        return
+    reader = await user_store.get_user(tx, notice.user_id)
+    if reader is None or reader.deleted:
+        return
+    who = Reader(reader.id, reader.name, reader.username, reader.email)
+    message = render(template, who, notice.labels, site.access_url)
+    payload: dict[str, Any] = {
+        "title": message.title,
+        "body": message.body,
+        "icon": message.icon,
+        "actions": message.actions,
+        "labels": dict(notice.labels),
+    }
+    targets = [str(target) for target in notice.targets]
+    for method in await _ways(tx, template, site):
+        shown = _without_secrets(template, payload) if method == "inbox" else payload
+        await store.insert_message(tx, MessageRow(new_uuid(), template.id, reader.id, method, shown, targets, 0, now))
+    await notify(tx, store.CHANNEL)
+
+
+def _without_secrets(template: MessageTemplate, payload: dict[str, Any]) -> dict[str, Any]:
+    """As the inbox shows it: a key that may read there must not become a password."""
+    return {**payload, "actions": [], "labels": {}} if template.id == ONE_TIME_PASSCODE else payload
+
+
+async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> list[str]:
+    chosen = (await store.list_methods(tx)).get(template.id) or site.default_method
+    return (["inbox"] if site.inbox else []) + ([chosen] if chosen in site.methods else [])
+
+
+# ---- what administrators set
+
+
+async def is_paused(tx: Tx) -> bool:
+    stored = await site_store.get_config(tx, _SETTINGS)
+    return bool(stored and json.loads(stored).get("notifier_paused"))
+
+
+async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
+    """False when it was so already, whoever asks (recorded). Raises Forbidden."""
+    if await ctx.db.read(is_paused) == paused:
+        return False
+    require(subject, "update", Resource("deployment_config"), hidden=False)
+
+    async def write(tx: Tx) -> bool:
+        if await is_paused(tx) == paused:
+            return False
+        await site_store.put_config(tx, _SETTINGS, json.dumps({"notifier_paused": paused}))
+        await notify(tx, store.CHANNEL)
+        return True
+
+    return await ctx.db.run(write)
+
+
+async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
+    methods = await ctx.db.read(store.list_methods)
+    found = sorted((template for template in TEMPLATES if template.kind == kind), key=lambda template: template.name)
+    return [
+        NotificationTemplate(
+            id=template.id,
+            name=template.name,
+            title_template=template.title,
+            body_template=template.body,
+            actions=template.actions,
+            group=template.group,
+            method=methods.get(template.id, ""),
+            kind=template.kind,
+            enabled_by_default=template.enabled_by_default,
+        )
+        for template in found
+    ]
+
+
+def dispatch_methods(ctx: Context) -> NotificationMethodsResponse:
+    return NotificationMethodsResponse(available=list(METHODS), default=ctx.config.notifications_method)
+
+
+async def set_template_method(ctx: Context, subject: Subject, template_id: UUID, method: str) -> bool:
+    """False when it was so already. Raises NotFound, Invalid."""
+    require(subject, "update", Resource("notification_template"))
+    if template_id not in BY_ID:
+        raise NotFound
+    if method and method not in METHODS:
+        raise Invalid(
+            "Invalid request to update notification template method",
+            validations=[("method", f"{method!r} is not a valid method; smtp, webhook are the available options")],
+        )
+    return await ctx.db.run(store.put_method, template_id, method)
+
+
+# ---- what readers set
+
+
+async def preferences(ctx: Context, user_id: UUID) -> list[NotificationPreference] | None:
+    """None when nothing was ever set (upstream's null)."""
+    rows = await ctx.db.read(store.list_preferences, user_id)
+    return [
+        NotificationPreference(id=row.template_id, disabled=row.disabled, updated_at=row.updated_at) for row in rows
+    ] or None
+
+
+async def set_preferences(
+    ctx: Context, user_id: UUID, disabled: Mapping[str, bool]
+) -> list[NotificationPreference] | None:
+    """Raises Invalid (no UUID), Failed (no such template; upstream's 500)."""
+    wanted: dict[UUID, bool] = {}
+    for text, value in disabled.items():
+        try:
+            wanted[UUID(text)] = bool(value)
+        except ValueError as error:
+            raise Invalid("Unable to parse notification template UUID.", f"invalid UUID length: {len(text)}") from error
+    unknown = [str(template_id) for template_id in wanted if template_id not in BY_ID]
+    if unknown:
+        raise Failed("Failed to update user notifications preferences.", f"no such template: {unknown[0]}")
+    await ctx.db.run(store.put_preferences, user_id, wanted, ctx.clock.now())
+    return await preferences(ctx, user_id)
+
+
+# ---- messages on request
+
+
+async def send_test(ctx: Context, subject: Subject) -> None:
+    """To the caller. Raises Forbidden."""
+    require(subject, "update", Resource("deployment_config"), hidden=False)
+    await _send(ctx, Notification(TEST, subject.user_id))
+
+
+async def send_custom(ctx: Context, subject: Subject, content: CustomNotificationContent | None) -> None:
+    """To the caller, who writes it. Raises Invalid."""
+    fault = _explain_custom(content)
+    if content is None or fault:
+        raise Invalid("Invalid request body", fault)
+    labels = {"custom_title": content.title, "custom_message": content.message}
+    await _send(ctx, Notification(CUSTOM, subject.user_id, labels))
+
+
+def _explain_custom(content: CustomNotificationContent | None) -> str:
+    if content is None:
+        return "content is required"
+    if not content.title or not content.message:
+        return "provide a non-empty 'content.title' and 'content.message'"
+    if len(content.title) > MAX_TITLE:
+        return f"'content.title' must be less than {MAX_TITLE} characters"
+    if len(content.message) > MAX_TEXT:
+        return f"'content.message' must be less than {MAX_TEXT} characters"
+    return ""
+
+
+async def _send(ctx: Context, notice: Notification) -> None:
+    await ctx.db.run(enqueue, site_of(ctx), notice, ctx.clock.now())

@@ -1,0 +1,114 @@
+"""Traces by OpenTelemetry: a span for each request, each unit of database work and, when asked for, each log line.
+
+Off unless `--trace` or a Honeycomb key is given; then, and only then, the SDK is imported. Where spans go is said by
+the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, …; OTLP over HTTP). Spans name routes,
+never paths with their queries, and carry no header and no body: nothing secret leaves with them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from coder.base import log
+from coder.base.version import BUILD_VERSION
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+    from opentelemetry.util.types import AttributeValue
+
+    from coder.coderd.services.foundation.context import Context
+
+_HONEYCOMB = "https://api.honeycomb.io/v1/traces"
+_NO_WORDS: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+"What an exception says may hold what was to be stored: of its kinds only the name leaves."
+_FLUSH_TIME = 5.0
+"Seconds that the last spans may take to leave when the server stops."
+
+
+class Tracing:
+    """A process's tracer, in `Context.parts` when tracing is on."""
+
+    def __init__(self, ctx: Context) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        names: dict[str, AttributeValue] = {
+            "service.name": "coderd",
+            "service.version": BUILD_VERSION,
+            "coder.deployment": str(ctx.deployment_id),
+        }
+        # Not Resource.create: it looks for installed detectors, which a frozen program has none of.
+        self._provider = TracerProvider(resource=Resource(names), shutdown_on_exit=False)
+        if ctx.config.trace:
+            self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        key = ctx.config.trace_honeycomb_api_key.reveal()
+        if key:
+            there = OTLPSpanExporter(_HONEYCOMB, headers={"x-honeycomb-team": key})
+            self._provider.add_span_processor(BatchSpanProcessor(there))
+        self._tracer = self._provider.get_tracer("coder", BUILD_VERSION)
+        self._propagator = TraceContextTextMapPropagator()
+
+    @contextlib.contextmanager
+    def request(self, method: str, headers: Mapping[str, str]) -> Iterator[Span]:
+        """The span of a request; it goes on the trace that the caller began, if any (W3C Trace Context)."""
+        from opentelemetry.trace import SpanKind
+
+        context = self._propagator.extract(headers)
+        attributes = {"http.request.method": method}
+        with self._tracer.start_as_current_span(method, context, SpanKind.SERVER, attributes, **_NO_WORDS) as span:
+            yield span
+
+    @contextlib.contextmanager
+    def work(self, name: str, **attributes: str) -> Iterator[None]:
+        """A span inside the current one."""
+        with self._tracer.start_as_current_span(name, attributes=attributes, **_NO_WORDS) as span:
+            try:
+                yield
+            except Exception as error:
+                span.set_attribute("error.type", type(error).__name__)
+                raise
+
+    def database_work(self, function: str) -> contextlib.AbstractContextManager[None]:
+        """See `Database.observe`."""
+        return self.work(f"db {function}", **{"db.system.name": "postgresql"})
+
+    def close(self) -> None:
+        """Sends what waits; blocks."""
+        self._provider.shutdown()
+
+
+def log_line(level: log.Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
+    """A log sink: the line becomes an event of the current span."""
+    from opentelemetry.trace import get_current_span
+
+    span = get_current_span()
+    if span.is_recording():
+        shown = {
+            key: value if isinstance(value, str | int | float | bool) else str(value) for key, value in fields.items()
+        }
+        span.add_event(message, {**shown, "level": level, "logger": name}, int(at.timestamp() * 1e9))
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Traces until the server stops; does nothing where it is off."""
+    if not (ctx.config.trace or ctx.config.trace_honeycomb_api_key.reveal()):
+        task_status.started()
+        return
+    tracing = ctx.part(Tracing)
+    ctx.db.observe = tracing.database_work
+    with log.also(log_line) if ctx.config.trace_logs else contextlib.nullcontext():
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            ctx.db.observe = None
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + _FLUSH_TIME):
+                await trio.to_thread.run_sync(tracing.close, abandon_on_cancel=True)

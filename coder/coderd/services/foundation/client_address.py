@@ -1,0 +1,56 @@
+"""Whose address a request has when proxies we trust stand between us and the client."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+
+from coder.base.errors import CoderError
+from coder.coderd.config.settings import ServerConfig
+
+Lookup = Callable[[str], str]
+"""Header name in lower case -> value, or an empty text."""
+
+
+class TrustedProxies:
+    """`--proxy-trusted-origins` and `--proxy-trusted-headers`. Raises CoderError `bad_option`."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        try:
+            self._networks = [ipaddress.ip_network(origin, strict=False) for origin in config.proxy_trusted_origins]
+        except ValueError as error:
+            raise CoderError(
+                "bad_option",
+                "--proxy-trusted-origins holds something that is no address",
+                "Write networks like 10.0.0.0/8.",
+            ) from error
+        self._headers = [name.lower() for name in config.proxy_trusted_headers]
+
+    def address(self, peer: str, header: Lookup) -> str:
+        """The client's address: the last one of a trusted header that is not a proxy of ours.
+
+        Proxies append to the list, so only its end can be believed; what a client wrote itself stands in front.
+        """
+        if not self._networks or not self._trusted(peer):
+            return peer
+        for name in self._headers:
+            for text in reversed(header(name).split(",")):
+                candidate = text.strip()
+                if candidate and not self._trusted(candidate):
+                    return candidate if _is_address(candidate) else peer
+        return peer
+
+    def _trusted(self, text: str) -> bool:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            return False
+        return any(address in network for network in self._networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""Requests of this server to others: identity providers and the like.
+
+One fresh connection each, by the server's proxy environment; answers are bounded in time and size (`coder.net`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from coder.base.secret import Secret
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+_TIMEOUT = 15.0
+_ANY_STATUS = tuple(range(100, 600))
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingReply:
+    """What another server answered; nothing of it is trusted."""
+
+    status: int
+    body: bytes
+
+    @property
+    def fine(self) -> bool:
+        return 200 <= self.status < 300
+
+    def document(self) -> dict[str, Any]:
+        """A JSON object, or a form as some token endpoints send it. Raises ValueError."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            fields = parse_qs(self.body.decode("utf-8", "replace"))
+            if "access_token" not in fields and "error" not in fields and "device_code" not in fields:
+                raise ValueError("the answer is no JSON") from None
+            return {name: values[0] for name, values in fields.items()}
+        if not isinstance(found, dict):
+            raise ValueError("the answer is no JSON object")
+        return found
+
+
+async def fetch(
+    method: str,
+    url: str,
+    *,
+    form: Mapping[str, str] | None = None,
+    bearer: Secret | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> OutgoingReply:
+    """One request and its answer, whatever the status. Raises NetError when there is none."""
+    parts = urlsplit(url)
+    fields = [("Accept", "application/json"), *(headers or {}).items()]
+    if bearer is not None:
+        fields.append(("Authorization", f"Bearer {bearer.reveal()}"))
+    body = None
+    if form is not None:
+        body = urlencode(form).encode()
+        fields.append(("Content-Type", "application/x-www-form-urlencoded"))
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    async with HttpClient(DialPolicy(f"{parts.scheme}://{parts.netloc}")) as client:
+        answer = await client.request(method, path, body=body, headers=fields, expect=_ANY_STATUS, timeout=_TIMEOUT)
+    return OutgoingReply(answer.status, answer.body)

@@ -1,0 +1,195 @@
+"""A few processes that parse and evaluate what people wrote, with limits on computing time, memory and waiting.
+
+Templates are programs of strangers. A budget of steps bounds what is foreseen; a process that can be ended bounds the
+rest, and never holds the interpreter that serves everybody. The processes are started when they are first needed and
+stay; one that exceeded a limit, or fell, is replaced. They get no secrets of ours: not our environment, not our files.
+
+This is our end of the pipe; what runs at the other, and which calls there are, is `templates/sandbox_worker.py`.
+A frame is two lengths (big-endian, four bytes each), a JSON text and raw bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from coder.base.child_env import child_env
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+WORKERS = 2
+"""As many as there are usually cores to spare; a third caller waits for its turn."""
+CPU_SECONDS = 4
+"""Computing time of one call. A large template takes a tenth of it."""
+WALL_SECONDS = 20.0
+"""A machine that is busy gives a process less than it asks for."""
+MEMORY = 768 << 20
+"""Address space of one process."""
+MOST_ANSWER = 1 << 20
+"""Bytes of an answer: read in one piece by the process that serves everybody."""
+WORKER_COMMAND = "sandbox-worker"
+_LENGTHS = struct.Struct(">II")
+_KEPT_VARIABLES = frozenset({"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT"})
+_ROOT = Path(__file__).resolve().parents[4]
+_log = get_logger("sandbox")
+
+LoadBytes = Callable[[], Awaitable[list[bytes]]]
+
+
+class TooMuchWorkError(CoderError):
+    """What somebody wrote takes more to evaluate than anybody may ask for."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            "too_much_work",
+            f"Evaluating this takes more {what} than is allowed ({CPU_SECONDS} s of computing time, "
+            f"{MEMORY >> 20} MiB of memory, {MOST_ANSWER >> 20} MiB of results).",
+            "Look for patterns, loops and references that multiply each other.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Bytes a call needs, by a name that never means others; sent to a process that does not have them yet."""
+
+    name: str
+    load: LoadBytes
+
+
+class Sandbox:
+    """The processes of one server. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        self._turns = trio.CapacityLimiter(WORKERS)
+        self._callers: dict[str, trio.Lock] = {}
+        ctx.nursery.start_soon(self._end_all_at_last)
+
+    async def call(
+        self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""
+    ) -> Any:
+        """The answer of one call. Raises TooMuchWorkError, and whatever loading the documents raises.
+
+        One call at a time for each `caller`: who asks for much waits for himself.
+        """
+        lock = self._callers.setdefault(caller, trio.Lock()) if caller else trio.Lock()
+        try:
+            async with lock, self._turns:
+                return await self._run(name, values, documents)
+        finally:
+            if caller and not lock.locked() and not lock.statistics().tasks_waiting:
+                self._callers.pop(caller, None)
+
+    async def warm(self) -> None:
+        """Starts a process before somebody waits for it."""
+        async with self._turns:
+            if not self._all:
+                self._idle.append(await self._start())
+
+    async def _run(self, name: str, values: Mapping[str, Any], documents: Documents | None) -> Any:
+        worker = self._idle.pop() if self._idle else await self._start()  # the last used has the documents
+        try:
+            key = documents.name if documents is not None else ""
+            answer = await worker.exchange({"call": name, "documents": key, "values": values}, b"")
+            if documents is not None and answer == {"missing": True}:
+                parts = await documents.load()
+                sizes = [len(part) for part in parts]
+                answer = await worker.exchange({"load": key, "sizes": sizes}, b"".join(parts))
+                if "failed" not in answer:
+                    answer = await worker.exchange({"call": name, "documents": key, "values": values}, b"")
+        except BaseException:
+            # Ended, silent or given up in the middle of a frame: nobody can go on with it.
+            self._all.discard(worker)
+            await worker.close()
+            raise
+        self._idle.append(worker)
+        if "failed" in answer:
+            raise TooMuchWorkError(answer["failed"])
+        return answer["value"]
+
+    async def _start(self) -> _Worker:
+        worker = await _Worker.start()
+        self._all.add(worker)
+        return worker
+
+    async def _end_all_at_last(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            for worker in list(self._all):
+                await worker.close()
+
+
+class _Worker:
+    def __init__(self, process: trio.Process, sink: trio.abc.SendStream, source: trio.abc.ReceiveStream) -> None:
+        self._process = process
+        self._sink = sink
+        self._source = source
+        self._rest = b""
+
+    @classmethod
+    async def start(cls) -> _Worker:
+        kept = {name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES}
+        frozen = getattr(sys, "frozen", False)
+        if not frozen:
+            kept["PYTHONPATH"] = str(_ROOT)
+        process = await trio.lowlevel.open_process(
+            [sys.executable, *([] if frozen else ["-m", "coder"]), WORKER_COMMAND, str(CPU_SECONDS), str(MEMORY)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=child_env(base=kept),
+            cwd="/" if os.name == "posix" else None,
+        )
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("a process was started without its pipes")
+        return cls(process, process.stdin, process.stdout)
+
+    async def exchange(self, head: Mapping[str, Any], blob: bytes) -> Any:
+        """Sends a frame and waits for the answer's. Raises TooMuchWorkError when there is none in time."""
+        text = json.dumps(head).encode()
+        with trio.move_on_after(WALL_SECONDS):
+            try:
+                await self._sink.send_all(_LENGTHS.pack(len(text), len(blob)) + text + blob)
+                size, _ = _LENGTHS.unpack(await self._read(_LENGTHS.size))
+                if size > MOST_ANSWER:
+                    raise TooMuchWorkError("space for its results")
+                return msgspec.json.decode(await self._read(size))
+            except (trio.BrokenResourceError, trio.ClosedResourceError, EOFError) as error:
+                _log.warn("a process that evaluated a template was ended", status=self._process.returncode)
+                raise TooMuchWorkError("computing time or memory") from error
+        raise TooMuchWorkError("time")
+
+    async def _read(self, size: int) -> bytes:
+        while len(self._rest) < size:
+            data = await self._source.receive_some(1 << 16)
+            if not data:
+                raise EOFError
+            self._rest += data
+        found, self._rest = self._rest[:size], self._rest[size:]
+        return found
+
+    async def close(self) -> None:
+        """Kills the process, whatever it does."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(self._sink)
+            await trio.aclose_forcefully(self._source)
+            await self._process.wait()

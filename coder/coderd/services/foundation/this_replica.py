@@ -1,0 +1,20 @@
+"""Who this server process is among those that share its database."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+class ThisReplica:
+    """Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.id: UUID = uuid4()
+        self.started_at: datetime = ctx.clock.now()
+        self.refreshed_at: datetime = self.started_at
+        "When somebody last asked for fresh entitlements."

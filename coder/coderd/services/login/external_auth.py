@@ -1,0 +1,344 @@
+"""External authentication: users linked to git hosts and other providers, their tokens kept fresh.
+
+A token is renewed when it has expired and the provider allows it, and checked at the provider's validate URL before
+it is given away. Tokens go to the user's workspaces (git's askpass) and builds, never into a page or a log.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.api.external_auth import (
+    ExternalAuth,
+    ExternalAuthDevice,
+    ExternalAuthLink,
+    ExternalAuthLinkProvider,
+    ExternalAuthUser,
+    ListUserExternalAuthResponse,
+    TemplateVersionExternalAuth,
+)
+from coder.base.secret import Secret
+from coder.coderd.services.foundation.encryption_at_rest import Sealer
+from coder.coderd.services.foundation.errors import BadGateway, Invalid, NotFound
+from coder.coderd.services.foundation.outgoing import OutgoingReply, fetch
+from coder.coderd.services.login.oauth_exchange import (
+    ExchangeRefused,
+    Granted,
+    ProviderEndpoint,
+    exchange,
+    granted_of,
+    renew,
+)
+from coder.coderd.store.login import external_auth as store
+from coder.coderd.store.login.external_auth import ExternalLink
+from coder.domain.foundation.zero import ZERO_TIME
+from coder.domain.login.external_providers import ExternalProvider, provider_for
+from coder.net.errors import NetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coder.coderd.services.foundation.context import Context
+
+_DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+_NO_DEVICE = "Git auth provider does not support device flow."
+_PENDING = frozenset({"authorization_pending", "slow_down"})
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A link with a token that is good now."""
+
+    link: ExternalLink
+    token: Secret
+    user: ExternalAuthUser | None
+    problem: str = ""
+    "Why the token is not good; empty when it is."
+
+    @property
+    def valid(self) -> bool:
+        return not self.problem
+
+
+def find_provider(ctx: Context, ident: str) -> ExternalProvider:
+    """Raises NotFound."""
+    provider = provider_for(ctx.config.external_auth_providers, ident=ident)
+    if provider is None:
+        raise NotFound
+    return provider
+
+
+def endpoint_of(ctx: Context, provider: ExternalProvider) -> ProviderEndpoint:
+    return ProviderEndpoint(
+        client_id=provider.client_id,
+        client_secret=Secret(provider.client_secret),
+        auth_url=provider.auth_url,
+        token_url=provider.token_url,
+        scopes=provider.scopes,
+        redirect_url=f"{ctx.access_url}/external-auth/{provider.id}/callback",
+        extra={"access_type": "offline"},
+        pkce=provider.pkce,
+    )
+
+
+async def link(ctx: Context, provider: ExternalProvider, user_id: UUID, code: str, verifier: str) -> None:
+    """What the callback does. Raises ExchangeRefused."""
+    granted = await exchange(ctx, endpoint_of(ctx, provider), code, verifier)
+    await _keep(ctx, provider, user_id, granted)
+
+
+async def _keep(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> None:
+    await ctx.db.run(store.put_link, _row(ctx, provider, user_id, granted))
+
+
+def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> ExternalLink:
+    sealer = ctx.part(Sealer)
+    now = ctx.clock.now()
+    return ExternalLink(
+        provider.id,
+        user_id,
+        now,
+        now,
+        sealer.seal(granted.access),
+        sealer.seal(granted.refresh),
+        granted.expires_at,
+        _extra(provider, granted),
+    )
+
+
+def _extra(provider: ExternalProvider, granted: Granted) -> dict[str, Any] | None:
+    """Slack gives the person's own token beside the application's."""
+    found = granted.document.get("authed_user")
+    return {"authed_user": found} if provider.kind == "slack" and isinstance(found, dict) else None
+
+
+async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> Checked:
+    """The link with its token renewed if it must be, and looked at by the provider."""
+    sealer = ctx.part(Sealer)
+    token = sealer.open(row.access_token)
+    now = ctx.clock.now()
+    if row.expires_at is not None and row.expires_at < now:
+        refresh = sealer.open(row.refresh_token)
+        if provider.no_refresh or not refresh:
+            return Checked(row, token, None, "token expired, refreshing is either disabled or not supported")
+        row, problem = await _renewed(ctx, provider, row, refresh)
+        token = sealer.open(row.access_token)
+        if problem:
+            return Checked(row, token, None, problem)
+    valid, user = await _validate(provider, token)
+    return Checked(row, token, user, "" if valid else "token failed to validate")
+
+
+async def _renewed(
+    ctx: Context, provider: ExternalProvider, row: ExternalLink, refresh: Secret
+) -> tuple[ExternalLink, str]:
+    """(the link as it is stored now, why its token is not good).
+
+    Where a provider takes each refresh token once, of two who ask at the same time the slower is refused: nothing is
+    written over what the faster one got, and that is used.
+    """
+    try:
+        granted = await renew(ctx, endpoint_of(ctx, provider), refresh)
+    except ExchangeRefused as error:
+        problem = f"token failed to refresh: {error.detail}"
+        if not error.error:
+            return row, problem
+        # A refused refresh token stays refused: asking each time would only get us blocked.
+        wanted = replace(row, refresh_token="", updated_at=ctx.clock.now())
+    else:
+        problem, wanted = "", replace(_row(ctx, provider, row.user_id, granted), created_at=row.created_at)
+    if await ctx.db.run(store.renew_link, wanted, row.refresh_token):
+        return (row if problem else wanted), problem
+    newer = await ctx.db.read(store.get_link, provider.id, row.user_id)
+    if newer is None:
+        return row, "the account was unlinked"
+    expired = newer.expires_at is not None and newer.expires_at < ctx.clock.now()
+    return newer, (problem or "token expired") if expired else ""
+
+
+async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, ExternalAuthUser | None]:
+    """(is it good, whose it is where the provider tells); without a validate URL it counts as good."""
+    if not provider.validate_url:
+        return True, None
+    try:
+        answer = await fetch("GET", provider.validate_url, bearer=token)
+    except NetError:
+        return False, None
+    if not answer.fine:
+        return False, None
+    return True, _github_user(answer) if provider.kind == "github" else None
+
+
+def _github_user(answer: OutgoingReply) -> ExternalAuthUser | None:
+    try:
+        found = json.loads(answer.body)
+        return ExternalAuthUser(
+            id=int(found["id"]),
+            login=str(found["login"]),
+            avatar_url=str(found.get("avatar_url") or ""),
+            profile_url=str(found.get("html_url") or ""),
+            name=str(found.get("name") or ""),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+# ---- what users see
+
+
+async def show(ctx: Context, user_id: UUID, ident: str) -> ExternalAuth:
+    provider = find_provider(ctx, ident)
+    row = await ctx.db.read(store.get_link, provider.id, user_id)
+    checked = await check(ctx, provider, row) if row is not None else None
+    return ExternalAuth(
+        authenticated=checked is not None and checked.valid,
+        device=provider.device_flow,
+        display_name=provider.display_name,
+        supports_revocation=provider.supports_revocation,
+        user=checked.user if checked is not None else None,
+        app_installable=bool(provider.app_install_url),
+        installations=[],
+        app_install_url=provider.app_install_url,
+    )
+
+
+async def list_mine(ctx: Context, user_id: UUID) -> ListUserExternalAuthResponse:
+    """All providers, and the user's links to them with their state now."""
+    links = []
+    for row in await ctx.db.read(store.list_links, user_id):
+        provider = provider_for(ctx.config.external_auth_providers, ident=row.provider_id)
+        if provider is None:
+            continue
+        checked = await check(ctx, provider, row)
+        links.append(
+            ExternalAuthLink(
+                provider_id=row.provider_id,
+                created_at=row.created_at,
+                updated_at=checked.link.updated_at,
+                has_refresh_token=bool(checked.link.refresh_token),
+                expires=checked.link.expires_at or ZERO_TIME,
+                authenticated=checked.valid,
+                validate_error=checked.problem,
+            )
+        )
+    return ListUserExternalAuthResponse(
+        providers=[_shown(provider) for provider in ctx.config.external_auth_providers], links=links
+    )
+
+
+def _shown(provider: ExternalProvider) -> ExternalAuthLinkProvider:
+    return ExternalAuthLinkProvider(
+        id=provider.id,
+        type=provider.kind,
+        device=provider.device_flow,
+        display_name=provider.display_name,
+        display_icon=provider.display_icon,
+        allow_refresh=not provider.no_refresh,
+        allow_validate=bool(provider.validate_url),
+        supports_revocation=provider.supports_revocation,
+        code_challenge_methods_supported=["S256"] if provider.pkce else [],
+    )
+
+
+async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
+    """(was the token revoked at the provider, why not); the link is gone either way. Raises NotFound."""
+    provider = find_provider(ctx, ident)
+    row = await ctx.db.read(store.get_link, provider.id, user_id)
+    if row is None:
+        raise NotFound
+    await ctx.db.run(store.delete_link, provider.id, user_id)
+    if not provider.revoke_url:
+        return False, ""
+    token = ctx.part(Sealer).open(row.access_token)
+    form = {"token": token.reveal(), "client_id": provider.client_id, "client_secret": provider.client_secret}
+    try:
+        answer = await fetch("POST", provider.revoke_url, form=form)
+    except NetError as error:
+        return False, error.message
+    return answer.fine, "" if answer.fine else f"the provider answered with status {answer.status}"
+
+
+# ---- the device flow (RFC 8628)
+
+
+async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
+    """Raises Invalid, BadGateway."""
+    provider = find_provider(ctx, ident)
+    if not provider.device_flow:
+        raise Invalid(_NO_DEVICE)
+    form = {"client_id": provider.client_id, "scope": " ".join(provider.scopes)}
+    try:
+        answer = await fetch("POST", provider.device_code_url, form=form)
+        found = answer.document()
+        return ExternalAuthDevice(
+            device_code=str(found["device_code"]),
+            user_code=str(found["user_code"]),
+            verification_uri=str(found["verification_uri"]),
+            expires_in=int(found.get("expires_in", 900)),
+            interval=int(found.get("interval", 5)),
+        )
+    except (NetError, ValueError, KeyError, TypeError) as error:
+        raise BadGateway("The provider gave no device code.", str(error)) from error
+
+
+async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: str) -> None:
+    """Links once the person has agreed. Raises Invalid while not, with the provider's word for it as detail."""
+    provider = find_provider(ctx, ident)
+    if not provider.device_flow:
+        raise Invalid(_NO_DEVICE)
+    form = {
+        "client_id": provider.client_id,
+        "client_secret": provider.client_secret,
+        "device_code": device_code,
+        "grant_type": _DEVICE_GRANT,
+    }
+    try:
+        granted = granted_of(ctx, await fetch("POST", provider.token_url, form=form))
+    except ExchangeRefused as error:
+        word = error.error or "the provider cannot be asked"
+        raise Invalid("Failed to exchange device code.", word if word in _PENDING else error.detail) from error
+    except NetError as error:
+        raise BadGateway("The provider cannot be reached.", error.message) from error
+    await _keep(ctx, provider, user_id, granted)
+
+
+# ---- for templates, builds and agents
+
+
+async def required_of(
+    ctx: Context, user_id: UUID, wanted: Iterable[tuple[str, bool]]
+) -> list[TemplateVersionExternalAuth]:
+    """The providers a template wants, and whether the user is linked to each."""
+    from msgspec import UNSET
+
+    found = []
+    for ident, optional in wanted:
+        provider = provider_for(ctx.config.external_auth_providers, ident=ident)
+        if provider is None:
+            raise NotFound(f'The template wants the external auth provider "{ident}", which is not configured.')
+        row = await ctx.db.read(store.get_link, provider.id, user_id)
+        found.append(
+            TemplateVersionExternalAuth(
+                id=provider.id,
+                type=provider.kind,
+                display_name=provider.display_name,
+                display_icon=provider.display_icon,
+                authenticate_url=f"{ctx.access_url}/external-auth/{provider.id}",
+                authenticated=row is not None and (await check(ctx, provider, row)).valid,
+                optional=True if optional else UNSET,
+            )
+        )
+    return found
+
+
+async def token_for(ctx: Context, provider: ExternalProvider, user_id: UUID) -> tuple[Secret, datetime | None] | None:
+    """A good token of the user and its end, or None: not linked, or no longer good."""
+    row = await ctx.db.read(store.get_link, provider.id, user_id)
+    if row is None:
+        return None
+    checked = await check(ctx, provider, row)
+    return (checked.token, checked.link.expires_at) if checked.valid else None

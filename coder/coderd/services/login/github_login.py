@@ -1,0 +1,158 @@
+"""Logging in with GitHub: who the person is there, and whether an organization or team of theirs may come in.
+
+GitHub's REST API v3; `--oauth2-github-enterprise-base-url` names a server of one's own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from coder.api.external_auth import ExternalAuthDevice
+from coder.base.secret import Secret
+from coder.coderd.services.foundation.errors import BadGateway, Forbidden, Invalid, Unauthenticated
+from coder.coderd.services.foundation.outgoing import fetch
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, ProviderEndpoint, granted_of
+from coder.domain.login.identity import Person, username_from
+from coder.net.errors import NetError
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+CALLBACK = "/api/v2/users/oauth2/github/callback"
+_SCOPES = ("read:user", "read:org", "user:email")
+_DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Where GitHub is."""
+
+    web: str
+    api: str
+
+
+def enabled(ctx: Context) -> bool:
+    return bool(ctx.config.oauth2_github_client_id)
+
+
+def hosts(ctx: Context) -> Hosts:
+    own = ctx.config.oauth2_github_enterprise_base_url.rstrip("/")
+    return Hosts(own, f"{own}/api/v3") if own else Hosts("https://github.com", "https://api.github.com")
+
+
+def endpoint(ctx: Context) -> ProviderEndpoint:
+    web = hosts(ctx).web
+    return ProviderEndpoint(
+        client_id=ctx.config.oauth2_github_client_id,
+        client_secret=ctx.config.oauth2_github_client_secret,
+        auth_url=f"{web}/login/oauth/authorize",
+        token_url=f"{web}/login/oauth/access_token",
+        scopes=_SCOPES,
+        redirect_url=ctx.access_url + CALLBACK,
+    )
+
+
+async def person(ctx: Context, granted: Granted) -> Person:
+    """Raises Unauthenticated (no member of what may come in), Forbidden (no verified address), BadGateway."""
+    user = await _get(ctx, "/user", granted.access)
+    if not isinstance(user, dict) or not isinstance(user.get("id"), int) or not isinstance(user.get("login"), str):
+        raise BadGateway("GitHub did not say who the user is.")
+    await _check_membership(ctx, granted.access, user["login"])
+    return Person(
+        linked_id=str(user["id"]),
+        email=await _primary_email(ctx, granted.access),
+        username=username_from(user["login"]),
+        name=str(user.get("name") or "")[:128].strip(),
+        picture=str(user.get("avatar_url") or ""),
+    )
+
+
+async def _check_membership(ctx: Context, token: Secret, login: str) -> None:
+    config = ctx.config
+    if config.oauth2_github_allow_everyone:
+        return
+    memberships = await _get(ctx, "/user/memberships/orgs?state=active&per_page=100", token)
+    mine = {
+        str(item["organization"]["login"]).lower()
+        for item in (memberships if isinstance(memberships, list) else [])
+        if isinstance(item, dict) and isinstance(item.get("organization"), dict) and item.get("state") == "active"
+    }
+    allowed = {name.lower() for name in config.oauth2_github_allowed_orgs} & mine
+    if not allowed:
+        raise Unauthenticated("You aren't a member of the authorized Github organizations!")
+    if not config.oauth2_github_allowed_teams:
+        return
+    for entry in config.oauth2_github_allowed_teams:
+        organization, _, team = entry.partition("/")
+        if organization.lower() in allowed and await _in_team(ctx, token, organization, team, login):
+            return
+    names = ", ".join(sorted(allowed))
+    raise Unauthenticated(f"You aren't a member of an authorized team in the {names} Github organization(s)!")
+
+
+async def _in_team(ctx: Context, token: Secret, organization: str, team: str, login: str) -> bool:
+    path = f"/orgs/{quote(organization, safe='')}/teams/{quote(team, safe='')}/memberships/{quote(login, safe='')}"
+    found = await _get(ctx, path, token, missing={})
+    return isinstance(found, dict) and found.get("state") == "active"
+
+
+async def _primary_email(ctx: Context, token: Secret) -> str:
+    found = await _get(ctx, "/user/emails", token)
+    for item in found if isinstance(found, list) else []:
+        if isinstance(item, dict) and item.get("primary") and isinstance(item.get("email"), str):
+            if item.get("verified"):
+                return str(item["email"])
+            break
+    raise Forbidden("Your primary email must be verified on GitHub!")
+
+
+async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> Any:
+    """The JSON at a path of the API; `missing` where there is nothing (404). Raises BadGateway."""
+    try:
+        answer = await fetch("GET", hosts(ctx).api + path, bearer=token)
+        if answer.status == 404 and missing is not None:
+            return missing
+        if not answer.fine:
+            raise BadGateway("GitHub refused a request.", f"{path.partition('?')[0]}: status {answer.status}")
+        return json.loads(answer.body)
+    except (NetError, ValueError, RecursionError) as error:
+        raise BadGateway("GitHub cannot be reached.", str(error)) from error
+
+
+# ---- the device flow (RFC 8628)
+
+
+async def begin_device(ctx: Context) -> ExternalAuthDevice:
+    """Raises Invalid when it is off, BadGateway."""
+    if not (enabled(ctx) and ctx.config.oauth2_github_device_flow):
+        raise Invalid("Device flow is not enabled for Github OAuth2.")
+    form = {"client_id": ctx.config.oauth2_github_client_id, "scope": " ".join(_SCOPES)}
+    try:
+        found = (await fetch("POST", hosts(ctx).web + "/login/device/code", form=form)).document()
+        return ExternalAuthDevice(
+            device_code=str(found["device_code"]),
+            user_code=str(found["user_code"]),
+            verification_uri=str(found["verification_uri"]),
+            expires_in=int(found.get("expires_in", 900)),
+            interval=int(found.get("interval", 5)),
+        )
+    except (NetError, ValueError, KeyError, TypeError) as error:
+        raise BadGateway("GitHub gave no device code.", str(error)) from error
+
+
+async def exchange_device(ctx: Context, device_code: str) -> Granted:
+    """Raises Invalid while the person has not agreed, with GitHub's word for it as detail."""
+    form = {
+        "client_id": ctx.config.oauth2_github_client_id,
+        "device_code": device_code,
+        "grant_type": _DEVICE_GRANT,
+    }
+    try:
+        return granted_of(ctx, await fetch("POST", endpoint(ctx).token_url, form=form))
+    except ExchangeRefused as error:
+        raise Invalid("Failed to exchange device code.", error.error or error.detail) from error
+    except NetError as error:
+        raise BadGateway("GitHub cannot be reached.", error.message) from error

@@ -1,0 +1,140 @@
+"""Applications that may ask users for access: made by administrators, with secrets of their own.
+
+Granting access is `oauth2_grants`, clients that register themselves `oauth2_clients`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Forbidden, NotFound
+from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow
+from coder.coderd.store.login.oauth2 import OAuth2SecretRow
+from coder.coderd.store.site import site as site_store
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.login.oauth2 import PREFIX_LENGTH, SECRET_LENGTH, join_secret
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+EXPERIMENT = "oauth2"
+_OFF = "OAuth2 Provider Functionality functionality requires enabling the 'oauth2' experiment."
+_ALPHABET = string.ascii_letters + string.digits
+_REGISTRATION = "oauth2_provider_dynamic_registration"
+_APP = Resource("oauth2_app")
+_SECRET = Resource("oauth2_app_secret")
+_SETTINGS = Resource("deployment_config")
+
+
+def require_experiment(ctx: Context) -> None:
+    """Raises Forbidden unless the server was started with `--experiments oauth2` (or `*`)."""
+    if not {EXPERIMENT, "*"} & set(ctx.config.experiments):
+        raise Forbidden(_OFF)
+
+
+def new_secret() -> tuple[str, str, str]:
+    """(prefix, secret, the text that shows both)."""
+    prefix, secret = (
+        "".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (PREFIX_LENGTH, SECRET_LENGTH)
+    )
+    return prefix, secret, join_secret(prefix, secret)
+
+
+async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None) -> list[OAuth2AppRow]:
+    """All, or those a user has let in (one's own list, for everybody but an administrator)."""
+    require(subject, "read", _APP)
+    if user_id is not None and user_id != subject.user_id:
+        require(subject, "read", Resource("oauth2_app_code_token", owner_id=user_id))
+    return await ctx.db.read(store.list_apps, user_id)
+
+
+async def get_app(ctx: Context, subject: Subject, app_id: UUID) -> OAuth2AppRow:
+    require(subject, "read", _APP)
+    row = await ctx.db.read(store.get_app, app_id)
+    if row is None:
+        raise NotFound("OAuth2 application not found.")
+    return row
+
+
+async def create_app(ctx: Context, subject: Subject, wanted: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
+    """Raises Forbidden."""
+    require(subject, "create", _APP)
+    now = ctx.clock.now()
+    row = OAuth2AppRow(new_uuid(), now, now, wanted.name, wanted.icon, wanted.callback_url, (), False, None, None)
+    await ctx.db.run(store.insert_app, row)
+    return row
+
+
+async def update_app(ctx: Context, subject: Subject, app_id: UUID, wanted: PutOAuth2ProviderAppRequest) -> OAuth2AppRow:
+    """Raises Forbidden, InvalidFields, NotFound."""
+    row = await get_app(ctx, subject, app_id)
+    check_request(wanted, {"name": row.name, "callback_url": row.callback_url})
+    require(subject, "update", _APP)
+    changed = replace(
+        row, name=wanted.name, callback_url=wanted.callback_url, icon=wanted.icon, updated_at=ctx.clock.now()
+    )
+    await ctx.db.run(store.update_app, changed)
+    return changed
+
+
+async def delete_app(ctx: Context, subject: Subject, app_id: UUID) -> None:
+    row = await get_app(ctx, subject, app_id)
+    require(subject, "delete", _APP)
+    await ctx.db.run(store.delete_app, row.id)
+
+
+async def list_secrets(ctx: Context, subject: Subject, app_id: UUID) -> list[OAuth2SecretRow]:
+    row = await get_app(ctx, subject, app_id)
+    require(subject, "read", _SECRET)
+    return await ctx.db.read(store.list_secrets, row.id)
+
+
+async def create_secret(ctx: Context, subject: Subject, app_id: UUID) -> tuple[UUID, str]:
+    """(id, the secret, shown only now)."""
+    row = await get_app(ctx, subject, app_id)
+    require(subject, "create", _SECRET)
+    made, shown = secret_row(ctx, row.id)
+    await ctx.db.run(store.insert_secret, made)
+    return made.id, shown
+
+
+def secret_row(ctx: Context, app_id: UUID) -> tuple[OAuth2SecretRow, str]:
+    """A row to insert and the secret it stands for."""
+    prefix, secret, shown = new_secret()
+    row = OAuth2SecretRow(new_uuid(), app_id, ctx.clock.now(), None, prefix, hash_secret(secret), secret[-6:])
+    return row, shown
+
+
+async def delete_secret(ctx: Context, subject: Subject, app_id: UUID, secret_id: UUID) -> None:
+    row = await get_app(ctx, subject, app_id)
+    require(subject, "delete", _SECRET)
+    if not await ctx.db.run(store.delete_secret, row.id, secret_id):
+        raise NotFound("OAuth2 application secret not found.")
+
+
+async def dynamic_registration(ctx: Context) -> bool:
+    """May clients register themselves (RFC 7591)? Off until an administrator allows it."""
+    return await ctx.db.read(site_store.get_config, _REGISTRATION) == "true"
+
+
+async def read_settings(ctx: Context, subject: Subject) -> bool:
+    require(subject, "read", _SETTINGS, hidden=False)
+    return await dynamic_registration(ctx)
+
+
+async def change_settings(ctx: Context, subject: Subject, allowed: bool | None) -> bool:
+    """None leaves the setting as it is."""
+    require(subject, "update", _SETTINGS, hidden=False)
+    if allowed is not None:
+        await ctx.db.run(site_store.put_config, _REGISTRATION, "true" if allowed else "false")
+    return await dynamic_registration(ctx)

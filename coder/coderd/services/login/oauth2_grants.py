@@ -1,0 +1,210 @@
+"""Access for applications: consent gives a code, a code gives tokens, tokens are renewed and revoked.
+
+RFC 6749 sections 4.1 and 6, RFC 7636 (PKCE), RFC 7009 (revocation). An access token is an API key of the user with
+login type `oauth2_provider_app`; using a refresh token ends the pair it belonged to.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.base.errors import CoderError
+from coder.coderd.services.access.authentication import hash_secret, split_token
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.keys import new_key
+from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.coderd.services.login.oauth2_apps import new_secret
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.login.oauth2 import CodeRow, OAuth2AppRow, TokenRow
+from coder.domain.access import scopes
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.foundation.zero import NIL_UUID
+from coder.domain.login.oauth2 import split_secret, verifier_fits
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+CODE_LIFETIME = timedelta(minutes=10)
+LOGIN_TYPE = "oauth2_provider_app"
+
+
+class GrantError(CoderError):
+    """An OAuth2 refusal: `error` is one of RFC 6749's codes. Answered as `{error, error_description}`."""
+
+    statuses = (400, 401, 403)
+    "All it is ever answered with; the API's description tells."
+
+    def __init__(self, error: str, description: str, status: int = 400) -> None:
+        super().__init__(error, description)
+        self.error, self.description, self.status = error, description, status
+
+
+def invalid_client() -> GrantError:
+    return GrantError("invalid_client", "The client credentials are invalid", 401)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What an application gets. `scopes` is empty for full access."""
+
+    access: str
+    refresh: str
+    expires_at: datetime
+    seconds: int
+    scopes: Sequence[str]
+
+
+async def find_app(ctx: Context, client_id: str) -> OAuth2AppRow:
+    """Raises GrantError invalid_client, for an id that is none as well."""
+    try:
+        app_id = UUID(client_id)
+    except ValueError:
+        raise invalid_client() from None
+    row = await ctx.db.read(store.get_app, app_id)
+    if row is None:
+        raise invalid_client()
+    return row
+
+
+def asked_scopes(text: str) -> tuple[str, ...]:
+    """The scopes of ours among those an application asks for; none of ours means full access, as with upstream."""
+    asked = {scopes.canonical(name) for name in text.split()}
+    return tuple(sorted(asked & set(scopes.external()) - {"coder:all"})) if "coder:all" not in asked else ()
+
+
+async def issue_code(
+    ctx: Context, subject: Subject, app: OAuth2AppRow, *, redirect_uri: str, challenge: str, scope: str
+) -> str:
+    """The user consents: a code for the application's redirect address (empty: none was named), bound to a challenge.
+
+    Raises GrantError invalid_scope where the application would reach further than the key the user shows.
+    """
+    if subject.user_id == NIL_UUID:
+        raise Unauthenticated("Only a user can let an application in.")
+    require(subject, "create", Resource("oauth2_app_code_token", owner_id=subject.user_id))
+    asked = asked_scopes(scope)
+    if scopes.exceeds(scopes.combined(asked or ("coder:all",)), subject.scope):
+        raise GrantError("invalid_scope", "The scope reaches further than the key that was used")
+    prefix, secret, shown = new_secret()
+    row = CodeRow(
+        prefix,
+        hash_secret(secret),
+        app.id,
+        subject.user_id,
+        ctx.clock.now() + CODE_LIFETIME,
+        redirect_uri,
+        challenge,
+        asked,
+    )
+    await ctx.db.run(store.insert_code, row)
+    return shown
+
+
+async def check_client(ctx: Context, app: OAuth2AppRow, secret: str) -> None:
+    """Raises GrantError unless the secret is one of the application's, or the client is public and sends none."""
+    if app.public_client and not secret:
+        return
+    parts = split_secret(secret)
+    row = await ctx.db.read(store.find_secret, parts[0]) if parts else None
+    if parts is None or row is None or row.app_id != app.id:
+        raise invalid_client()
+    if not hmac.compare_digest(row.hashed_secret, hash_secret(parts[1])):
+        raise invalid_client()
+    await ctx.db.run(store.touch_secret, row.id, ctx.clock.now())
+
+
+async def exchange_code(
+    ctx: Context, app: OAuth2AppRow, *, code: str, redirect_uri: str, verifier: str, ip: str
+) -> Tokens:
+    """Raises GrantError invalid_grant. Whatever is wrong, the code is used up.
+
+    A code that comes a second time has been seen by somebody it was not for: what it gave ends (RFC 6749 4.1.2).
+    """
+    refused = GrantError("invalid_grant", "The authorization code is invalid or expired")
+    parts = split_secret(code)
+    if parts is None:
+        raise refused
+    row = await ctx.db.run(store.take_code, parts[0], hash_secret(parts[1]), ctx.clock.now())
+    if row is None or row.app_id != app.id or row.expires_at < ctx.clock.now():
+        raise refused
+    # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
+    if redirect_uri != row.redirect_uri and (row.redirect_uri or redirect_uri != app.callback_url):
+        raise refused
+    if not verifier_fits(row.code_challenge, verifier):
+        raise GrantError("invalid_grant", "The PKCE code verifier is invalid")
+    return await _issue(ctx, app, row.user_id, row.scopes, ip, refused)
+
+
+async def refresh(ctx: Context, app: OAuth2AppRow, token: str, ip: str) -> Tokens:
+    """A new pair for a refresh token, which ends with its access token. Raises GrantError invalid_grant."""
+    refused = GrantError("invalid_grant", "The refresh token is invalid or expired")
+    parts = split_secret(token)
+    if parts is None:
+        raise refused
+    row = await ctx.db.run(store.take_token, parts[0], hash_secret(parts[1]), app.id)
+    if row is None or row.expires_at < ctx.clock.now():
+        raise refused
+    return await _issue(ctx, app, row.user_id, row.scopes, ip, refused)
+
+
+async def _issue(
+    ctx: Context, app: OAuth2AppRow, user_id: UUID, granted: Sequence[str], ip: str, refused: GrantError
+) -> Tokens:
+    user = await ctx.db.read(key_store.find_user_with_roles, user_id)
+    if user is None or user.deleted or user.status == "suspended":
+        raise refused
+    now = ctx.clock.now()
+    lifetime = ctx.config.session_duration
+    key, access = new_key(
+        user_id,
+        LOGIN_TYPE,
+        lifetime,
+        now,
+        scopes=granted or ("coder:all",),
+        token_name=f"{user_id}_{app.id}_oauth_session_token",
+        ip=ip,
+    )
+    prefix, secret, shown = new_secret()
+    until = now + ctx.config.default_oauth_refresh_lifetime
+    row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted)
+
+    async def insert(tx: Tx) -> None:
+        await store.delete_tokens_of(tx, app.id, user_id)
+        await key_store.insert_key(tx, key)
+        await store.insert_token(tx, row)
+
+    await ctx.db.run(insert)
+    return Tokens(access, shown, key.expires_at, int(lifetime.total_seconds()), granted)
+
+
+async def revoke(ctx: Context, app: OAuth2AppRow, token: str) -> None:
+    """Ends an access or refresh token of the application; a token nobody knows is as good as revoked (RFC 7009)."""
+    parts = split_secret(token)
+    if parts is not None:
+        await ctx.db.run(store.take_token, parts[0], hash_secret(parts[1]), app.id)
+        return
+    try:
+        key_id, secret = split_token(token)
+    except Unauthenticated:
+        return
+    row = await ctx.db.read(store.find_token_of_key, key_id)
+    key = await ctx.db.read(key_store.get_key, key_id)
+    if row is None or key is None or row.app_id != app.id:
+        return
+    if hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
+        await ctx.db.run(key_store.delete_key, key.id)
+
+
+async def revoke_all(ctx: Context, subject: Subject, app: OAuth2AppRow) -> None:
+    """Ends all a user has given an application."""
+    if subject.user_id == NIL_UUID:
+        raise Unauthenticated("Only a user can lock an application out.")
+    require(subject, "delete", Resource("oauth2_app_code_token", owner_id=subject.user_id))
+    await ctx.db.run(store.delete_tokens_of, app.id, subject.user_id)

@@ -1,0 +1,150 @@
+"""The client's half of OAuth2 (RFC 6749): sending people to a provider, exchanging and renewing what it gives."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus, urlencode, urlsplit
+
+from coder.base.secret import Secret
+from coder.coderd.services.foundation.errors import Failed
+from coder.coderd.services.foundation.outgoing import OutgoingReply, fetch
+from coder.net.errors import NetError
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderEndpoint:
+    """A provider as this server is registered there."""
+
+    client_id: str
+    client_secret: Secret
+    auth_url: str
+    token_url: str
+    scopes: Sequence[str] = ()
+    redirect_url: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    "Parameters added to the address people are sent to."
+    pkce: bool = False
+    "Whether a code is bound to who asked for it (RFC 7636)."
+    nonce: bool = False
+    """Whether an id token is bound to its conversation. Every OpenID provider does it; a bare OAuth2 server with a
+    document at the right place, which does not name what Discovery 1.0 requires, need not know of it."""
+
+    def new_verifier(self) -> str:
+        """For one conversation; empty where the provider does not know PKCE."""
+        return secrets.token_urlsafe(48) if self.pkce else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a provider gave. `expires_at` is None where it does not say."""
+
+    access: Secret
+    refresh: Secret
+    expires_at: datetime | None
+    document: Mapping[str, Any]
+
+
+REFUSED = "Failed exchanging Oauth code."
+
+
+class ExchangeRefused(Failed):
+    """The provider refused the code or the refresh token; `detail` quotes its reason, never a secret."""
+
+    def __init__(self, message: str, detail: str = "", *, error: str = "") -> None:
+        super().__init__(message, detail)
+        self.error = error
+        "RFC 6749's code, empty when the provider could not be asked."
+
+
+def authorize_url(endpoint: ProviderEndpoint, state: str, verifier: str = "", nonce: str = "") -> str:
+    """Where a person is sent to log in; `verifier` is PKCE's (RFC 7636), `nonce` OpenID's, empty without."""
+    query = {
+        **endpoint.extra,
+        "client_id": endpoint.client_id,
+        "redirect_uri": endpoint.redirect_url,
+        "response_type": "code",
+        "scope": " ".join(endpoint.scopes),
+        "state": state,
+        "nonce": nonce,
+        **({"code_challenge": challenge_of(verifier), "code_challenge_method": "S256"} if verifier else {}),
+    }
+    joined = urlencode(sorted((name, value) for name, value in query.items() if value))
+    return f"{endpoint.auth_url}{'&' if urlsplit(endpoint.auth_url).query else '?'}{joined}"
+
+
+def challenge_of(verifier: str) -> str:
+    """PKCE's S256."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier: str = "") -> Granted:
+    """Raises ExchangeRefused."""
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": endpoint.redirect_url}
+    if verifier:
+        form["code_verifier"] = verifier
+    return await _ask(ctx, endpoint, form)
+
+
+async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> Granted:
+    """Raises ExchangeRefused. The old refresh token stays good where the provider sends no new one."""
+    granted = await _ask(ctx, endpoint, {"grant_type": "refresh_token", "refresh_token": refresh.reveal()})
+    if granted.refresh:
+        return granted
+    return Granted(granted.access, refresh, granted.expires_at, granted.document)
+
+
+async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]) -> Granted:
+    """First with HTTP Basic, then with the secret in the form: providers want one or the other (section 2.3.1)."""
+    pair = f"{quote_plus(endpoint.client_id)}:{quote_plus(endpoint.client_secret.reveal())}"
+    basic = {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
+    inside = {**form, "client_id": endpoint.client_id, "client_secret": endpoint.client_secret.reveal()}
+    try:
+        answer = await fetch("POST", endpoint.token_url, form=form, headers=basic)
+        if not answer.fine:
+            second = await fetch("POST", endpoint.token_url, form=inside)
+            answer = second if second.fine or answer.status == 401 else answer
+        return granted_of(ctx, answer)
+    except NetError as error:
+        raise ExchangeRefused(REFUSED, error.message) from error
+
+
+def granted_of(ctx: Context, answer: OutgoingReply) -> Granted:
+    """Reads a token endpoint's answer. Raises ExchangeRefused."""
+    try:
+        document = answer.document()
+    except ValueError as error:
+        raise ExchangeRefused(REFUSED, f"status {answer.status}: {error}") from error
+    access = document.get("access_token")
+    if not answer.fine or not isinstance(access, str) or not access:
+        raise ExchangeRefused(REFUSED, _said(document, answer.status), error=str(document.get("error", "")))
+    refresh = document.get("refresh_token")
+    return Granted(
+        Secret(access),
+        Secret(refresh if isinstance(refresh, str) else ""),
+        _expiry(ctx.clock.now(), document.get("expires_in")),
+        document,
+    )
+
+
+def _said(document: Mapping[str, Any], status: int) -> str:
+    error, description = document.get("error"), document.get("error_description")
+    if not error:
+        return f"the provider answered status {status} without an access token"
+    return f'oauth2: "{error}"' + (f' "{description}"' if description else "")
+
+
+def _expiry(now: datetime, seconds: Any) -> datetime | None:
+    try:
+        value = float(seconds or 0)
+    except (TypeError, ValueError):
+        return None
+    return now + timedelta(seconds=value) if 0 < value < 10**9 else None

@@ -1,0 +1,139 @@
+"""What an identity provider says of organizations, groups and roles, carried out at each login.
+
+A setting whose field is empty leaves things as they are. Site-wide options (`--oidc-group-field` …) stand in where an
+organization has no setting of its own. The rules for reading claims are `domain/login/identity.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.api.oauth2 import OrganizationSyncSettings
+from coder.base.ids import new_uuid
+from coder.coderd.config.settings import struct_value
+from coder.coderd.services.foundation.errors import Forbidden
+from coder.coderd.services.people.organization_settings import (
+    has_organization_sync,
+    load_group_sync,
+    load_organization_sync,
+    load_role_sync,
+)
+from coder.coderd.services.people.organizations import leave_organization
+from coder.coderd.store.people import custom_roles as custom_role_store
+from coder.coderd.store.people import groups as group_store
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
+from coder.domain.login import identity
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+def check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
+    """Raises Forbidden when only members of certain groups may log in and the person is in none."""
+    allowed = ctx.config.oidc_allowed_groups
+    if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):
+        raise Forbidden("You are not in an allowed group.", "Ask an administrator to be added to one.")
+
+
+async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+    """For somebody whom `check_allowed` let in."""
+    await _organizations(ctx, tx, user_id, claims, now)
+    await _site_roles(ctx, tx, user_id, claims)
+    default = await organization_store.get_default_organization(tx)
+    for organization in await organization_store.list_organizations_of(tx, user_id):
+        await _groups(ctx, tx, organization.id, user_id, claims, organization.id == default.id)
+        await _roles(tx, organization.id, user_id, claims, now)
+
+
+async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+    settings = await load_organization_sync(tx) if await has_organization_sync(tx) else _configured(ctx)
+    if not settings.field:
+        return
+    named = identity.mapped(identity.words_of(claims, settings.field), settings.mapping or {}, keep=False)
+    wanted = {UUID(item) for item in named}
+    if settings.organization_assign_default:
+        wanted.add((await organization_store.get_default_organization(tx)).id)
+    there = {organization.id for organization in await organization_store.list_organizations_of(tx, user_id)}
+    for organization_id in wanted - there:
+        if await organization_store.get_organization(tx, organization_id) is not None:
+            await organization_store.insert_member(tx, organization_id, user_id, now)
+    for organization_id in there - wanted:
+        await leave_organization(tx, organization_id, user_id)
+
+
+def _configured(ctx: Context) -> OrganizationSyncSettings:
+    """What the server's settings say, until an administrator says something in the dashboard."""
+    config = ctx.config
+    named = struct_value(config.oidc_organization_mapping) or {}
+    mapping = {str(word): [str(one) for one in found] for word, found in named.items()}
+    return OrganizationSyncSettings(
+        field=config.oidc_organization_field,
+        mapping=mapping,
+        organization_assign_default=config.oidc_organization_assign_default,
+    )
+
+
+async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any]) -> None:
+    config = ctx.config
+    if not config.oidc_user_role_field:
+        return
+    named = identity.mapped(
+        identity.words_of(claims, config.oidc_user_role_field), struct_value(config.oidc_user_role_mapping) or {}
+    )
+    known = [role for role in (*config.oidc_user_role_default, *named) if role in SITE_ROLES and role != "member"]
+    user = await user_store.get_user(tx, user_id)
+    leaves = user is not None and "owner" in user.rbac_roles and "owner" not in known
+    if leaves and not await user_store.has_other_owner(tx, user_id):
+        # A mapping that forgets somebody must not leave the site without anybody who can put it right.
+        known.append("owner")
+        ctx.log.warn("the provider's claims would take the last owner's role; it stays", user=user_id)
+    await user_store.update_user(tx, user_id, rbac_roles=list(dict.fromkeys(known)))
+
+
+async def _groups(
+    ctx: Context, tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Any], is_default: bool
+) -> None:
+    settings = await load_group_sync(tx, organization_id)
+    field, pattern, make = settings.field, settings.regex_filter, settings.auto_create_missing_groups
+    mapping: Mapping[str, Any] = settings.mapping or {}
+    if not field and is_default and ctx.config.oidc_group_field:
+        field, pattern, make = (
+            ctx.config.oidc_group_field, ctx.config.oidc_group_regex_filter, ctx.config.oidc_group_auto_create
+        )  # fmt: skip
+        mapping = struct_value(ctx.config.oidc_group_mapping) or {}
+    if not field:
+        return
+    words = identity.matching(identity.words_of(claims, field), pattern)
+    groups = {group.name: group for group in await group_store.list_groups(tx, organization_id=organization_id)}
+    by_id = {str(group.id): group for group in groups.values()}
+    wanted: set[UUID] = set()
+    for name in identity.mapped(words, mapping):
+        group = by_id.get(name) or groups.get(name)
+        if group is None and make:
+            group_id = new_uuid()
+            await group_store.insert_group(
+                tx, {"id": group_id, "organization_id": organization_id, "name": name, "source": "oidc"}
+            )
+            wanted.add(group_id)
+        elif group is not None and not group.is_everyone:
+            wanted.add(group.id)
+    await group_store.leave_groups(tx, organization_id, user_id)
+    for group_id in wanted:
+        await group_store.add_members(tx, group_id, [user_id])
+
+
+async def _roles(tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+    settings = await load_role_sync(tx, organization_id)
+    if not settings.field:
+        return
+    named = identity.mapped(identity.words_of(claims, settings.field), settings.mapping or {})
+    own = {role.name for role in await custom_role_store.list_roles(tx, organization_id, named)}
+    known = [name for name in named if name in own or name in ORGANIZATION_ROLES]
+    await organization_store.update_member_roles(tx, organization_id, user_id, known, now)

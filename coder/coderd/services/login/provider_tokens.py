@@ -1,0 +1,120 @@
+"""Tokens of providers given away: to agents for git, to builds for templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import trio
+from msgspec import UNSET, UnsetType
+
+from coder.api.struct import ApiStruct
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.coderd.services.foundation.encryption_at_rest import Sealer
+from coder.coderd.services.login import external_auth, oidc
+from coder.coderd.services.login.oauth_exchange import renew
+from coder.coderd.services.login.oidc import OidcProvider
+from coder.coderd.store.login import user_links
+from coder.domain.login.external_providers import ExternalProvider, git_login, provider_for
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+LISTEN_EVERY = 1.0
+"Seconds between looks for a link that somebody is making in a browser."
+
+
+class AgentAuth(ApiStruct):
+    """What git's askpass in a workspace gets; `url` alone where the owner must sign in first."""
+
+    access_token: str
+    token_extra: Any
+    url: str
+    type: str
+    username: str
+    password: str
+    expires_at: datetime | UnsetType = UNSET
+
+
+def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:
+    return provider_for(ctx.config.external_auth_providers, ident=ident, url=match)
+
+
+async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, *, waits: bool) -> AgentAuth:
+    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one."""
+    while True:
+        given = await external_auth.token_for(ctx, found, owner_id)
+        if given is not None:
+            token, expires = given
+            username, password = git_login(found, token.reveal())
+            return AgentAuth(
+                access_token=token.reveal(),
+                token_extra=None,
+                url="",
+                type=found.kind,
+                username=username,
+                password=password,
+                expires_at=expires or UNSET,
+            )
+        if not waits or ctx.stopping.is_set():
+            url = f"{ctx.access_url}/external-auth/{found.id}"
+            return AgentAuth(access_token="", token_extra=None, url=url, type=found.kind, username="", password="")
+        await trio.sleep(LISTEN_EVERY)
+
+
+async def external_tokens(ctx: Context, owner_id: UUID, wanted: Sequence[str]) -> list[tuple[str, Secret]]:
+    """Good tokens of the owner for the providers a template wants; those without one are left out."""
+    found = []
+    for ident in wanted:
+        one = provider(ctx, ident, "")
+        given = await external_auth.token_for(ctx, one, owner_id) if one is not None else None
+        if given is not None:
+            found.append((ident, given[0]))
+    return found
+
+
+async def oidc_token(ctx: Context, owner_id: UUID) -> str:
+    """The owner's access token at the OpenID provider, renewed when it has expired; empty without one."""
+    if not oidc.enabled(ctx):
+        return ""
+    row = await ctx.db.read(user_links.get_link, owner_id, "oidc")
+    if row is None or not row.oauth_access_token:
+        return ""
+    sealer = ctx.part(Sealer)
+    try:
+        token, refresh = sealer.open(row.oauth_access_token), sealer.open(row.oauth_refresh_token)
+        if row.oauth_expiry is None or row.oauth_expiry > ctx.clock.now():
+            return token.reveal()
+        if not refresh:
+            return ""
+        granted = await renew(ctx, await ctx.part(OidcProvider).endpoint(), refresh)
+    except CoderError as error:
+        newer = await _newer_oidc_token(ctx, row)
+        if newer:
+            return newer
+        ctx.log.warn("the owner's OIDC token could not be renewed", user_id=owner_id, error=error)
+        return ""
+    renewed = replace(
+        row,
+        oauth_access_token=sealer.seal(granted.access),
+        oauth_refresh_token=sealer.seal(granted.refresh),
+        oauth_expiry=granted.expires_at,
+    )
+    if await ctx.db.run(user_links.renew_link, renewed, row.oauth_refresh_token):
+        return granted.access.reveal()
+    return await _newer_oidc_token(ctx, row)
+
+
+async def _newer_oidc_token(ctx: Context, old: user_links.LinkRow) -> str:
+    """The token somebody else got while we asked with the old one; empty when there is none."""
+    row = await ctx.db.read(user_links.get_link, old.user_id, old.login_type)
+    if row is None or row.oauth_refresh_token == old.oauth_refresh_token:
+        return ""
+    if row.oauth_expiry is not None and row.oauth_expiry <= ctx.clock.now():
+        return ""
+    sealer = ctx.part(Sealer)
+    return sealer.open(row.oauth_access_token).reveal()

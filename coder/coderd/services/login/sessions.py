@@ -1,0 +1,100 @@
+"""The first user, logging in and out, changing a password by a one-time passcode (`services/events/passcodes.py`)."""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access import keys
+from coder.coderd.services.access.authentication import Caller, hash_secret
+from coder.coderd.services.access.passwords import check_strength, verify_password
+from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, Unauthenticated
+from coder.coderd.services.people import users
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_EXISTS = "The initial user has already been created."
+WRONG = "Incorrect email or password."
+
+
+async def has_first_user(ctx: Context) -> bool:
+    return await ctx.db.read(user_store.count_users) > 0
+
+
+async def create_first_user(ctx: Context, email: str, username: str, name: str, password: str) -> tuple[UUID, UUID]:
+    """The owner of an empty site: (user id, default organization id). Raises Conflict, Invalid."""
+    if await has_first_user(ctx):
+        raise Conflict(_EXISTS)
+    users.check_names(username, name, email)
+    check_strength(password)
+    organization = await ctx.db.read(organization_store.get_default_organization)
+    wanted = users.NewUser(
+        email=email,
+        username=username,
+        name=name,
+        password=password,
+        status="active",
+        organization_ids=[organization.id],
+        roles=["owner"],
+    )
+    row = await users.insert_user(ctx, wanted, guard=_still_empty)
+    return row.id, organization.id
+
+
+async def _still_empty(tx: Tx) -> None:
+    """Two requests may race for an empty site: the lock lets one of them be first."""
+    await user_store.lock_first_user(tx)
+    if await user_store.count_users(tx):
+        raise Conflict(_EXISTS)
+
+
+async def login(ctx: Context, email: str, password: str, ip: str) -> str:
+    """A session token. Raises Unauthenticated with the same words for every wrong guess."""
+    user = await ctx.db.read(user_store.get_user_by_email, email)
+    right = await verify_password(user.hashed_password if user else "", password)
+    if user is None or user.login_type != "password" or not right:
+        raise Unauthenticated(WRONG)
+    if ctx.config.disable_password_auth and "owner" not in user.rbac_roles:
+        raise Forbidden("Password authentication is disabled.")
+    if user.status == "suspended":
+        raise Unauthenticated("Your account is suspended. Contact an admin to reactivate your account.")
+    now = ctx.clock.now()
+    row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip)
+
+    async def write(tx: Tx) -> None:
+        await key_store.insert_key(tx, row)
+        if user.status == "dormant":
+            await user_store.update_user(tx, user.id, status="active", updated_at=now)
+
+    await ctx.db.run(write)
+    return token
+
+
+async def logout(ctx: Context, caller: Caller) -> None:
+    """Ends this session and the keys applications were opened with."""
+
+    async def write(tx: Tx) -> None:
+        await key_store.delete_key(tx, caller.key.id)
+        await key_store.delete_keys_of(tx, caller.user.id, scope="coder:application_connect")
+
+    await ctx.db.run(write)
+
+
+async def change_with_passcode(ctx: Context, email: str, password: str, passcode: str) -> None:
+    """Raises Invalid with the same words whatever was wrong."""
+    user = await ctx.db.read(user_store.get_user_by_email, email)
+    stored = await ctx.db.read(user_store.get_passcode, user.id) if user else None
+    hashed, expires_at = stored or (None, None)
+    valid = hmac.compare_digest(hashed or b"", hash_secret(passcode)) and hashed is not None
+    if user is None or not valid or expires_at is None or expires_at < ctx.clock.now():
+        raise Invalid("Incorrect email or one-time passcode.")
+    check_strength(password, "Invalid password.")
+    if await verify_password(user.hashed_password, password):
+        raise Invalid("New password cannot match old password.")
+    await users.replace_password(ctx, user.id, password)

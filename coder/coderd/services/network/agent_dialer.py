@@ -1,0 +1,93 @@
+"""This server's own node on the overlay: how it reaches agents (agent-services section 6).
+
+Dialling is `tailnet/agent_dialer.py`. Coordination runs over a pipe into our own coordinator, relaying over a pipe into
+our own relay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import trio
+
+from coder.base.secret import Secret
+from coder.coderd.services.network.derp_map import current_map
+from coder.coderd.services.network.relay import Relay
+from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
+from coder.domain.network.coordination import FullAccess
+from coder.mesh.derp_map import DerpNode, DerpRegion
+from coder.mesh.node import NodeConfig, open_node, pipe_pair
+from coder.mesh.relay import DerpDialer, DerpTransport
+from coder.net.policy import DialPolicy
+from coder.rpc.session import Session, open_session
+from coder.tailnet.addresses import random_address
+from coder.tailnet.agent_dialer import AgentDialer
+from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number
+from coder.tailnet.relay import RelayDialer
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: our node. Needs the relay and the coordinator."""
+    async with trio.open_nursery() as nursery:
+        config = NodeConfig(
+            addresses=(random_address(),),
+            derp_map=current_map(ctx),
+            derp_dialer=relay_dialer(ctx, nursery),
+            direct=not ctx.config.block_direct_connections,
+        )
+        async with (
+            open_node(config) as node,
+            open_controller(node, "source", number=random_number(), direct=config.direct) as controller,
+        ):
+            dialer = ctx.agent_dialer = AgentDialer(node, controller)
+            nursery.start_soon(dialer.drop_idle)
+            nursery.start_soon(coordinate_inside, ctx, controller)
+            task_status.started()
+            await ctx.stopping.wait()
+            nursery.cancel_scope.cancel()
+
+
+async def coordinate_inside(ctx: Context, controller: Controller) -> None:
+    """Keeps a node of this process coordinated, over a pipe into our own coordinator, until cancelled."""
+    peer = TailnetPeer(uuid4(), FullAccess())
+
+    @asynccontextmanager
+    async def connect(_resume_token: str) -> AsyncIterator[Session]:
+        ours, theirs = pipe_pair()
+        async with (
+            open_session(theirs, role="server") as server,
+            open_session(ours, role="client") as client,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(server.serve, TailnetService(ctx, peer).handlers())
+            yield client
+            nursery.cancel_scope.cancel()
+
+    await keep_coordinated(controller, connect)
+
+
+def relay_dialer(ctx: Context, nursery: trio.Nursery) -> DerpDialer:
+    """Our own relay through memory, others over the network."""
+    relay = ctx.part(Relay)
+    others = RelayDialer(DialPolicy(ctx.access_url, Secret("")))
+    inside = relay.server.in_memory_dialer(nursery) if relay.server is not None else None
+
+    class Dialer:
+        async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
+            if region.embedded_relay and inside is not None:
+                return await inside(region, node)
+            return await others(region, node)
+
+        async def probe(self, region: DerpRegion, node: DerpNode) -> float:
+            if region.embedded_relay and inside is not None:
+                await trio.lowlevel.checkpoint()
+                return 0.0001  # memory: nearer than anything that can be measured
+            return await others.probe(region, node)
+
+    return Dialer()

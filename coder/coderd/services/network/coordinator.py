@@ -1,0 +1,252 @@
+"""The live coordinator: Coordinate streams around the pure one in domain/network/coordination.py.
+
+Every stream has a mailbox of 512 responses; a peer that lets it run full is dropped. In memory only: after a restart
+peers connect again and say everything anew. Peers at other replicas are `replica_coordination.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import trio
+
+from coder.base.groups import single_failure
+from coder.base.log import get_logger
+from coder.coderd.services.foundation.this_replica import ThisReplica
+from coder.coderd.services.network.derp_map import current_map
+from coder.coderd.services.network.node_keys import keys_of_node
+from coder.coderd.services.network.replica_coordination import Bridge
+from coder.domain.network.coordination import (
+    CoordinatedNode,
+    Coordination,
+    CoordinationRequest,
+    CoordinationRules,
+    Delivery,
+    Update,
+)
+from coder.rpc.calls import ServerCall
+from coder.rpc.errors import RpcClosed
+from coder.rpc.proto import tailnet_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+MAILBOX = 512
+"Responses that may wait for one peer (section 3.3)."
+
+CoordinateCall = ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]
+LeftBehind = Callable[[list[UUID]], None]
+"""Told of the agents to which a peer that was lost had tunnels."""
+CheckTunnel = Callable[[UUID], Awaitable[str]]
+"""Why a tunnel to this agent is refused, empty when it is allowed; for rules that have to ask the database."""
+CheckKeys = Callable[[tuple[bytes, ...]], Awaitable[str]]
+"""Why a node with these keys is refused, empty when it may have them. Asked when they change."""
+
+_log = get_logger("coordinator")
+
+
+async def allow(_what: object) -> str:
+    """The check of peers whose rules say everything already."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerChecks:
+    """What is asked of whoever answers for a stream."""
+
+    tunnel: CheckTunnel = allow
+    keys: CheckKeys = allow
+    left_behind: LeftBehind | None = None
+
+
+class Coordinator:
+    """All Coordinate streams of this server."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.core = Coordination()
+        self.mailboxes: dict[int, Any] = {}
+        "By connection: a channel, or a proxy of a peer at another replica."
+        self.bridge = Bridge(ctx, self, ctx.part(ThisReplica).id)
+
+    async def serve(
+        self,
+        call: CoordinateCall,
+        peer_id: UUID,
+        rules: CoordinationRules,
+        checks: PeerChecks = PeerChecks(),
+    ) -> None:
+        """Serves one stream until it ends; then the peer is lost unless it said goodbye."""
+        number, deliveries = self.core.connect(peer_id, rules)
+        send, receive = trio.open_memory_channel[Delivery](MAILBOX)
+        self.mailboxes[number] = send
+        self.hand_out(deliveries)
+        self.bridge.arrived(peer_id)
+        try:
+            with single_failure():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_write, call, receive, nursery.cancel_scope)
+                    async for message in call:
+                        await self._handle(number, peer_id, message, checks)
+                    nursery.cancel_scope.cancel()
+        finally:
+            self.mailboxes.pop(number, None)
+            self.hand_out(self.core.lose(number))
+            self.bridge.left(peer_id)
+            agents = self.core.take_left_behind(peer_id)
+            if agents and checks.left_behind is not None:
+                checks.left_behind(agents)
+
+    async def _handle(
+        self, number: int, peer_id: UUID, message: tailnet_pb2.CoordinateRequest, checks: PeerChecks
+    ) -> None:
+        try:
+            request = request_from_proto_untrusted(message)
+        except ValueError as error:
+            self.hand_out(self.core.refuse(number, str(error)))
+            return
+        refusal = await self._explain_refusal(peer_id, request, checks)
+        if refusal:
+            self.hand_out(self.core.refuse(number, f"authorization: {refusal}"))
+            return
+        self.hand_out(self.core.handle(number, request))
+        if request.add_tunnel is not None and self.core.is_present(peer_id):
+            self.bridge.wants(peer_id, request.add_tunnel)
+
+    async def _explain_refusal(self, peer_id: UUID, request: CoordinationRequest, checks: PeerChecks) -> str:
+        """What the pure rules cannot know."""
+        node, known = request.node, self.core.node_of(peer_id)
+        if node is not None and (known is None or known.keys != node.keys):
+            refusal = await checks.keys(node.keys)
+            if refusal:
+                return refusal
+        return await checks.tunnel(request.add_tunnel) if request.add_tunnel is not None else ""
+
+    def hand_out(self, deliveries: Iterable[Delivery]) -> None:
+        """Puts each into its peer's mailbox."""
+        waiting = list(deliveries)
+        while waiting:
+            delivery = waiting.pop(0)
+            mailbox = self.mailboxes.get(delivery.connection)
+            if mailbox is None:
+                continue
+            try:
+                mailbox.send_nowait(delivery)
+            except trio.WouldBlock:
+                _log.warn("a peer does not read its updates and is dropped", connection=delivery.connection)
+                del self.mailboxes[delivery.connection]
+                mailbox.close()
+                waiting += self.core.overflow(delivery.connection)
+            except trio.BrokenResourceError:
+                pass  # its stream is ending
+
+    def cut(self, peer_id: UUID) -> None:
+        """Ends the tunnels of a peer that lost its session or its permission, here and at other replicas."""
+        self.hand_out(self.core.cut(peer_id))
+
+    def revoke(self, peer_id: UUID, agents: Iterable[UUID]) -> None:
+        """The same for a peer whose stream was lost before: these agents forget it, wherever they are."""
+        agents = list(agents)
+        self.hand_out(self.core.revoke(peer_id, agents))
+        self.bridge.revoked(peer_id, agents)
+
+    def close(self) -> None:
+        """Tells every peer that the server stops."""
+        self.hand_out(self.core.close())
+
+    def has_node(self, peer_id: UUID) -> bool:
+        """Whether the peer is here and said how it is reached."""
+        return self.core.node_of(peer_id) is not None
+
+    def node_number(self, peer_id: UUID) -> int | None:
+        """The number a peer gave its node; None while it is away or said nothing."""
+        node = self.core.node_of(peer_id)
+        return None if node is None else tailnet_pb2.Node.FromString(node.body).id
+
+    def latency_of(self, agent_id: UUID) -> Mapping[str, Any] | None:
+        """Region name -> `{"preferred": bool, "latency_ms": float}`, as the agent measured; None while it is away."""
+        node = self.core.node_of(agent_id)
+        if node is None:
+            return None
+        message = tailnet_pb2.Node.FromString(node.body)
+        regions = current_map(self._ctx).regions
+        found: dict[str, Any] = {}
+        for key, seconds in message.derp_latency.items():
+            region = regions.get(_region_number(key))
+            if region is not None:
+                preferred = region.region_id == message.preferred_derp
+                found[region.region_name] = {"preferred": preferred, "latency_ms": seconds * 1000}
+        return found
+
+
+def _region_number(key: str) -> int:
+    text = key.partition("-")[0]
+    return int(text) if text.isdigit() else -1
+
+
+async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delivery], scope: trio.CancelScope) -> None:
+    """Sends what is delivered; ends the stream at its end or when the mailbox ran full."""
+    try:
+        with mailbox:
+            async for delivery in mailbox:
+                if delivery.updates or delivery.error:
+                    await call.send(response_to_proto(delivery))
+                if delivery.end:
+                    break
+        await call.close()
+    except RpcClosed:
+        pass  # the peer left first
+    scope.cancel()
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: the coordinator, until the server stops."""
+    coordinator = ctx.part(Coordinator)
+    task_status.started()
+    await ctx.stopping.wait()
+    coordinator.close()
+
+
+# ---- conversions
+
+
+def request_from_proto_untrusted(message: tailnet_pb2.CoordinateRequest) -> CoordinationRequest:
+    """Raises ValueError with the wire's text for an id that is no UUID."""
+    node = None
+    if message.HasField("update_self"):
+        node = node_from_proto(message.update_self.node)
+    return CoordinationRequest(
+        node=node,
+        add_tunnel=_uuid_untrusted(message.add_tunnel.id) if message.HasField("add_tunnel") else None,
+        remove_tunnel=_uuid_untrusted(message.remove_tunnel.id) if message.HasField("remove_tunnel") else None,
+        disconnect=message.HasField("disconnect"),
+        ready_for_handshake=tuple(_uuid_untrusted(ready.id) for ready in message.ready_for_handshake),
+    )
+
+
+def node_from_proto(node: tailnet_pb2.Node) -> CoordinatedNode:
+    body = node.SerializeToString(deterministic=True)
+    return CoordinatedNode(body, tuple(node.addresses), tuple(node.allowed_ips), keys_of_node(node))
+
+
+def _uuid_untrusted(raw: bytes) -> UUID:
+    if len(raw) != 16:
+        raise ValueError(f"unable to convert bytes to UUID: invalid UUID (got {len(raw)} bytes)")
+    return UUID(bytes=raw)
+
+
+def response_to_proto(delivery: Delivery) -> tailnet_pb2.CoordinateResponse:
+    return tailnet_pb2.CoordinateResponse(
+        peer_updates=[_update_to_proto(update) for update in delivery.updates], error=delivery.error
+    )
+
+
+def _update_to_proto(update: Update) -> tailnet_pb2.CoordinateResponse.PeerUpdate:
+    message = tailnet_pb2.CoordinateResponse.PeerUpdate(id=update.peer.bytes, reason=update.reason)
+    message.kind = int(update.kind)  # type: ignore[assignment]
+    if update.node is not None:
+        message.node.ParseFromString(update.node.body)
+    return message

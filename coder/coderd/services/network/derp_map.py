@@ -1,0 +1,133 @@
+"""The relay map this server hands out: its embedded relay, STUN servers, and what the configuration adds.
+
+Node names and numbers are upstream's, because people know them: region 999, node `999b`, `Coder STUN 1`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from coder.base.errors import CoderError
+from coder.coderd.config.settings import ServerConfig
+from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from coder.tailnet import derpmap
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+class RelayMap:
+    """The map of one server process, see `Context.part`. `current` may change while the server runs."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.current = build_derp_map(ctx.config, ctx.access_url)
+        self.proxies: dict[int, DerpRegion] = {}
+        "Regions of workspace proxies that relay and are well."
+
+
+def current_map(ctx: Context) -> DerpMap:
+    relays = ctx.part(RelayMap)
+    if not relays.proxies:
+        return relays.current
+    return DerpMap(dict(sorted({**relays.proxies, **relays.current.regions}.items())))
+
+
+def proxy_region(number: int, name: str, display_name: str, url: str) -> DerpRegion:
+    """The relay of a workspace proxy, at its own address."""
+    node = DerpNode(name=f"{number}a", region_id=number, host_name="", stun_port=-1)
+    region = DerpRegion(number, f"coder_{name}", display_name or name, (node,), embedded_relay=True)
+    placed = derpmap.with_embedded(DerpMap({number: region}), url).regions[number]
+    return replace(placed, embedded_relay=False)
+
+
+def connection_info(ctx: Context) -> dict[str, Any]:
+    """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
+    return {
+        "derp_map": derpmap.to_json(current_map(ctx)),
+        "derp_force_websockets": ctx.config.derp_force_websockets,
+        "disable_direct_connections": ctx.config.block_direct_connections,
+        "hostname_suffix": ctx.config.workspace_hostname_suffix,
+    }
+
+
+async def fetch_configured(ctx: Context) -> None:
+    """Adds the regions of `derp_config_url`. Raises CoderError `bad_derp_map` when they cannot be had."""
+    if not ctx.config.derp_config_url:
+        return
+    url = urlsplit(ctx.config.derp_config_url)
+    try:
+        async with HttpClient(DialPolicy(f"{url.scheme}://{url.netloc}")) as http:
+            answer = await http.request("GET", f"{url.path or '/'}?{url.query}" if url.query else url.path or "/")
+        found = derpmap.from_json(answer.json())
+    except (CoderError, ValueError, KeyError, TypeError) as error:
+        raise CoderError(
+            "bad_derp_map", f"no relay map at {ctx.config.derp_config_url}", "Check --derp-config-url."
+        ) from error
+    ctx.part(RelayMap).current = build_derp_map(ctx.config, ctx.access_url, found)
+
+
+def build_derp_map(config: ServerConfig, access_url: str, fetched: DerpMap | None = None) -> DerpMap:
+    """Raises CoderError `bad_derp_map` when the configured file cannot be used."""
+    regions = {**_configured(config).regions, **(fetched.regions if fetched else {})}
+    if config.derp_server_enable:
+        region = _embedded(config, access_url)
+        regions[region.region_id] = region
+    if not config.block_direct_connections:
+        for number, address in enumerate(_stun_addresses(config), start=1):
+            region = _stun_region(config.derp_server_region_id + number, number, address)
+            regions.setdefault(region.region_id, region)
+    derp_map = DerpMap(dict(sorted(regions.items())))
+    return derpmap.without_stun(derp_map) if config.block_direct_connections else derp_map
+
+
+def _configured(config: ServerConfig) -> DerpMap:
+    if not config.derp_config_path:
+        return DerpMap()
+    try:
+        return derpmap.from_json(json.loads(Path(config.derp_config_path).read_text()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CoderError(
+            "bad_derp_map", f"{config.derp_config_path} is no relay map", "Give a JSON file with a `Regions` object."
+        ) from error
+
+
+def _embedded(config: ServerConfig, access_url: str) -> DerpRegion:
+    number = config.derp_server_region_id
+    node = DerpNode(name=f"{number}b", region_id=number, host_name="", stun_port=embedded_stun_port(config) or -1)
+    region = DerpRegion(
+        region_id=number,
+        region_code=config.derp_server_region_code,
+        region_name=config.derp_server_region_name,
+        nodes=(node,),
+        embedded_relay=True,
+    )
+    return replace(derpmap.with_embedded(DerpMap({number: region}), access_url).regions[number])
+
+
+def embedded_stun_port(config: ServerConfig) -> int:
+    """The UDP port of our own STUN server, 0 when there is none."""
+    if not config.stun_address:
+        return 0
+    return urlsplit(f"//{config.stun_address}").port or 3478
+
+
+def _stun_addresses(config: ServerConfig) -> list[str]:
+    return [address for address in config.derp_server_stun_addresses if address and address != "disable"]
+
+
+def _stun_region(region_id: int, number: int, address: str) -> DerpRegion:
+    parts = urlsplit(f"//{address}")
+    node = DerpNode(
+        name=f"{region_id}stun0",
+        region_id=region_id,
+        host_name=parts.hostname or "",
+        stun_only=True,
+        stun_port=parts.port or 3478,
+    )
+    return DerpRegion(region_id, f"coder_stun_{region_id}", f"Coder STUN {number}", (node,))

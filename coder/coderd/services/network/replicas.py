@@ -1,0 +1,116 @@
+"""The other server processes on this database: who lives, the mesh of their relays, their coordinators' conversation.
+
+Every replica renews its row; one that has not for `DEAD` seconds is gone for the others, at once when it says goodbye.
+A replica is reached by others at `--derp-server-relay-url`; without it its relay stays by itself, which is enough as
+long as peers can reach each other directly. The relays know each other by a key in the database.
+"""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.api.proxies import Replica
+from coder.base.log import get_logger
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.this_replica import ThisReplica
+from coder.coderd.services.network.coordinator import Coordinator
+from coder.coderd.services.network.relay import Relay
+from coder.coderd.store.network import replicas as store
+from coder.coderd.store.network.replicas import ReplicaRow
+from coder.domain.access.policy import Resource, Subject
+from coder.tailnet.relay_mesh import RelayMesh
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.network.replica_coordination import Bridge
+
+RENEW = 10.0
+DEAD = 35.0
+"""Seconds: three renewals may be late."""
+
+_log = get_logger("replicas")
+
+
+class Replicas:
+    """What this one knows of the others, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._me: ThisReplica = ctx.part(ThisReplica)
+        self.rows: list[ReplicaRow] = []
+        self._mesh = RelayMesh()
+        self._latency_us = 0
+
+    async def renew(self, nursery: trio.Nursery) -> None:
+        """Our row, and what follows from those of the others."""
+        ctx, now = self._ctx, self._ctx.clock.now()
+        began = ctx.clock.monotonic()
+        row = ReplicaRow(
+            self._me.id, socket.gethostname(), ctx.config.derp_server_region_id, ctx.config.derp_server_relay_url,
+            self._latency_us, self._me.started_at, now, BUILD_VERSION, "",
+        )  # fmt: skip
+        self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
+        self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
+        ctx.part(Coordinator).bridge.set_others(one.id for one in self.rows)
+        relay = ctx.part(Relay)
+        if relay.server is not None:
+            wanted = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
+            self._mesh.set_others(relay.server, relay.mesh_key, wanted, nursery)
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: this replica among the others, until the server stops. Needs the relay and the coordinator."""
+    replicas = ctx.part(Replicas)
+    bridge = ctx.part(Coordinator).bridge
+    async with trio.open_nursery() as nursery:
+        await nursery.start(bridge.listen)
+        nursery.start_soon(bridge.speak)
+        await replicas.renew(nursery)
+        bridge.announce()
+        task_status.started()
+        nursery.start_soon(_keep_renewing, replicas, bridge, nursery)
+        await ctx.stopping.wait()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 2):  # everything else is being cancelled
+            await bridge.say_goodbye()
+            await ctx.db.run(store.delete_replica, ctx.part(ThisReplica).id)
+        nursery.cancel_scope.cancel()
+
+
+async def _keep_renewing(replicas: Replicas, bridge: Bridge, nursery: trio.Nursery) -> None:
+    while True:
+        # Until our relay is linked to a newcomer's, what our clients send to its clients has no way.
+        with trio.move_on_after(RENEW):
+            await bridge.newcomer.wait()
+        bridge.newcomer = trio.Event()
+        try:
+            await replicas.renew(nursery)
+        except Exception as error:
+            # A database that is away for a moment: the others notice before we do.
+            _log.warn("this replica's row was not renewed", error=error)
+
+
+async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
+    """Those that live. Raises NotFound for those who may not know."""
+    require(subject, "read", Resource("replicas"))
+    replicas = ctx.part(Replicas)
+    began = ctx.clock.monotonic()
+    rows = await ctx.db.read(store.list_replicas, ctx.clock.now() - timedelta(seconds=DEAD))
+    latency = int((ctx.clock.monotonic() - began) * 1e6)
+    me = ctx.part(ThisReplica)
+    return [
+        Replica(
+            id=row.id,
+            hostname=row.hostname,
+            created_at=row.created_at,
+            relay_address=row.relay_address,
+            region_id=row.region_id,
+            error=row.error,
+            database_latency=latency if row.id == me.id else row.database_latency_us,
+        )
+        for row in rows or replicas.rows
+    ]

@@ -1,0 +1,81 @@
+"""Resume tokens: a client that dials again keeps its peer id, so that agents keep their tunnels (tailnet-proto 5).
+
+A token is worth nothing to anybody else: it is bound to the user, to the session it was given in and to the node's
+keys. It gives a peer id back and no right: each tunnel is asked for, and looked at, anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.coderd.services.foundation.signed_tokens import TokenRefused, header_untrusted, sign, verify
+from coder.coderd.services.foundation.signing_keys import SigningKeys
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+FEATURE = "tailnet_resume"
+LIFETIME = timedelta(hours=24)
+REFRESH_IN = timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeBinding:
+    """Who may use a token."""
+
+    user_id: UUID
+    session: str
+    "The id of the API key."
+    keys: str = ""
+    "Digest of the node's keys, see `digest_of`; empty while none were announced."
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeToken:
+    token: str
+    expires_at: datetime
+
+
+def digest_of(keys: tuple[bytes, ...]) -> str:
+    """Stands for a node's keys in a token; empty for none."""
+    return hashlib.sha256(b"".join(keys)).hexdigest() if keys else ""
+
+
+async def issue(ctx: Context, peer_id: UUID, binding: ResumeBinding) -> ResumeToken:
+    key = await ctx.part(SigningKeys).get(FEATURE)
+    expires_at = ctx.clock.now() + LIFETIME
+    claims = {
+        "sub": str(peer_id),
+        "exp": int(expires_at.timestamp()),
+        "user": str(binding.user_id),
+        "session": binding.session,
+        "keys": binding.keys,
+    }
+    return ResumeToken(sign(key, claims), expires_at)
+
+
+async def read_untrusted(ctx: Context, token: str, caller: ResumeBinding) -> tuple[UUID, str] | None:
+    """The peer id of a token and the digest of its keys; None for a token without a key id, which counts as none.
+
+    Raises Unauthenticated naming the field `resume_token`, whereupon clients drop it and dial without: also for a
+    token that was given to another user or in another session than those of `caller`.
+    """
+    try:
+        key_id = header_untrusted(token).get("kid")
+        if not key_id:
+            return None
+        key = await ctx.part(SigningKeys).find(FEATURE, str(key_id))
+        claims = verify(key, token, ctx.clock.now())
+        if (claims.get("user"), claims.get("session")) != (str(caller.user_id), caller.session):
+            raise TokenRefused("the token was given to another session")
+        return UUID(str(claims.get("sub"))), str(claims.get("keys", ""))
+    except ValueError as error:
+        detail = str(error) if isinstance(error, TokenRefused) else "parse peerID from token"
+        raise Unauthenticated(
+            "Invalid resume token", f"verify payload: {detail}", [("resume_token", "Invalid resume token")]
+        ) from error

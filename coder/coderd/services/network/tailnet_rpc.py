@@ -1,0 +1,132 @@
+"""The Tailnet service of one connection: coordination, relay maps, resume tokens (tailnet-proto section 1).
+
+Agents, clients and this server's own node are served by the same handlers; `TailnetPeer` says who is on the other
+end. WorkspaceUpdates is `workspace_updates.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+from google.protobuf.message import Message
+
+from coder.coderd.services.network import resume_tokens
+from coder.coderd.services.network.coordinator import (
+    CheckTunnel,
+    CoordinateCall,
+    Coordinator,
+    LeftBehind,
+    PeerChecks,
+    allow,
+)
+from coder.coderd.services.network.derp_map import current_map
+from coder.coderd.services.network.node_keys import explain_foreign_keys
+from coder.coderd.services.network.resume_tokens import REFRESH_IN, ResumeBinding, digest_of
+from coder.domain.network.coordination import CoordinationRules
+from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary
+from coder.rpc.errors import unimplemented
+from coder.rpc.proto import tailnet_pb2
+from coder.tailnet import derpmap
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+MAP_CHECK_INTERVAL = 5.0
+"Seconds between looks at the relay map (tailnet-proto section 1)."
+NODE_WAIT = 10.0
+"Seconds a resume token waits for the node it is bound to."
+_SERVICE = "/coder.tailnet.v2.Tailnet/"
+
+Send = Callable[[Message], Awaitable[None]]
+WorkspaceUpdates = Callable[[tailnet_pb2.WorkspaceUpdatesRequest, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class TailnetPeer:
+    """Who is served."""
+
+    id: UUID
+    rules: CoordinationRules
+    owner: str = ""
+    "To whom the node's keys belong (`node_keys.py`); empty for nodes of this process."
+    check_tunnel: CheckTunnel = allow
+    session: ResumeBinding | None = None
+    "What resume tokens are bound to. Clients get them, agents do not need them."
+    workspace_updates: WorkspaceUpdates | None = None
+    left_behind: LeftBehind | None = None
+
+
+class TailnetService:
+    """The handlers for one peer."""
+
+    def __init__(self, ctx: Context, peer: TailnetPeer) -> None:
+        self._ctx = ctx
+        self._peer = peer
+        self._coordinates = False
+        self._keys: tuple[bytes, ...] = ()
+        self._has_keys = trio.Event()
+
+    def handlers(self) -> Handlers:
+        return {
+            _SERVICE + "Coordinate": Bidi(self.coordinate, tailnet_pb2.CoordinateRequest),
+            _SERVICE + "StreamDERPMaps": ServerStream(self.stream_derp_maps, tailnet_pb2.StreamDERPMapsRequest),
+            _SERVICE + "RefreshResumeToken": Unary(self.refresh_resume_token, tailnet_pb2.RefreshResumeTokenRequest),
+            _SERVICE + "PostTelemetry": Unary(self.post_telemetry, tailnet_pb2.TelemetryRequest),
+            _SERVICE + "WorkspaceUpdates": ServerStream(self.workspace_updates, tailnet_pb2.WorkspaceUpdatesRequest),
+        }
+
+    async def coordinate(self, call: CoordinateCall) -> None:
+        peer = self._peer
+        self._coordinates = True
+        checks = PeerChecks(peer.check_tunnel, self._check_keys, peer.left_behind)
+        await self._ctx.part(Coordinator).serve(call, peer.id, peer.rules, checks)
+
+    async def _check_keys(self, keys: tuple[bytes, ...]) -> str:
+        """Raises nothing; why the peer may not have these keys."""
+        bound = self._peer.session.keys if self._peer.session is not None else ""
+        if bound and digest_of(keys) != bound:
+            return "the peer that was resumed has other keys"
+        if self._peer.owner:
+            refusal = await explain_foreign_keys(self._ctx, keys, self._peer.owner)
+            if refusal:
+                return refusal
+        self._keys = keys
+        self._has_keys.set()
+        return ""
+
+    async def stream_derp_maps(self, _request: tailnet_pb2.StreamDERPMapsRequest, send: Send) -> None:
+        sent = None
+        while True:
+            current = current_map(self._ctx)
+            if current != sent:
+                await send(derpmap.to_proto(current))
+                sent = current
+            await trio.sleep(MAP_CHECK_INTERVAL)
+
+    async def refresh_resume_token(
+        self, _request: tailnet_pb2.RefreshResumeTokenRequest
+    ) -> tailnet_pb2.RefreshResumeTokenResponse:
+        session = self._peer.session
+        if session is None:
+            raise unimplemented()
+        if self._coordinates:
+            with trio.move_on_after(NODE_WAIT):  # clients ask before they know how they can be reached
+                await self._has_keys.wait()
+        issued = await resume_tokens.issue(self._ctx, self._peer.id, replace(session, keys=digest_of(self._keys)))
+        answer = tailnet_pb2.RefreshResumeTokenResponse(token=issued.token)
+        answer.refresh_in.FromTimedelta(REFRESH_IN)
+        answer.expires_at.FromDatetime(issued.expires_at)
+        return answer
+
+    async def post_telemetry(self, _request: tailnet_pb2.TelemetryRequest) -> tailnet_pb2.TelemetryResponse:
+        """Accepted and forgotten: nothing about networks is collected."""
+        return tailnet_pb2.TelemetryResponse()
+
+    async def workspace_updates(self, request: tailnet_pb2.WorkspaceUpdatesRequest, send: Send) -> None:
+        if self._peer.workspace_updates is None:
+            raise unimplemented()
+        await self._peer.workspace_updates(request, send)

@@ -1,0 +1,193 @@
+"""Roles an organization makes for itself: named bundles of permissions inside it.
+
+They reach no further than their organization, and nobody can make a role that may do more than its maker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from coder.api.struct import ApiStruct
+from coder.api.users import AssignableRoles, Permission, Role
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.people import custom_roles as store
+from coder.coderd.store.people.custom_roles import CustomRoleRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.resources import ACTIONS
+from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.people.organizations import OrganizationRow
+
+_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
+_MAX_NAME = 64
+
+
+class PermissionWish(ApiStruct):
+    """One permission as clients send it; `*` stands for every action."""
+
+    negate: bool
+    resource_type: str
+    action: str
+
+
+class RoleWish(ApiStruct):
+    """A whole role as clients send it."""
+
+    name: str
+    display_name: str
+    site_permissions: list[PermissionWish]
+    user_permissions: list[PermissionWish]
+    organization_permissions: list[PermissionWish]
+    organization_member_permissions: list[PermissionWish]
+
+
+async def list_assignable(ctx: Context, organization: OrganizationRow, assignable: bool) -> list[AssignableRoles]:
+    """The organization's own roles for its list of roles."""
+    rows = await ctx.db.read(store.list_roles, organization.id)
+    return [_assignable(row, assignable) for row in rows]
+
+
+async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleWish) -> Role:
+    """Raises Forbidden, Invalid, Conflict."""
+    _require(subject, organization, "create")
+    permissions = _checked(subject, organization, wanted)
+    now = ctx.clock.now()
+    row = CustomRoleRow(new_uuid(), organization.id, wanted.name, wanted.display_name, permissions, now, now)
+    try:
+        await ctx.db.run(store.insert_role, row)
+    except IntegrityError as error:
+        raise Conflict(
+            f'Role "{wanted.name}" already exists in this organization.',
+            "Choose another name, or change the role that has it.",
+        ) from error
+    return role_view(row)
+
+
+async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleWish) -> Role:
+    """Replaces what the role of that name may do. Raises Forbidden, Invalid, NotFound."""
+    _require(subject, organization, "update")
+    permissions = _checked(subject, organization, wanted)
+    row = await ctx.db.read(store.get_role, organization.id, wanted.name)
+    if row is None:
+        raise NotFound
+    values: dict[str, Any] = {"display_name": wanted.display_name, "permissions": permissions}
+    await ctx.db.run(_update, row, values, ctx.clock.now())
+    changed = await ctx.db.read(store.get_role, organization.id, wanted.name)
+    if changed is None:
+        raise NotFound
+    return role_view(changed)
+
+
+async def _update(tx: Any, row: CustomRoleRow, values: dict[str, Any], now: Any) -> None:
+    await store.update_role(tx, row.id, updated_at=now, **values)
+
+
+async def delete_role(ctx: Context, subject: Subject, organization: OrganizationRow, name: str) -> None:
+    """Members who have it lose it. Raises Forbidden, NotFound, Invalid (a built-in role)."""
+    _require(subject, organization, "delete")
+    if name in ORGANIZATION_ROLES or name in SITE_ROLES:
+        raise Invalid("Reserved role name", f'"{name}" is a built-in role and cannot be deleted')
+    if await ctx.db.read(store.get_role, organization.id, name) is None:
+        raise NotFound
+    await ctx.db.run(store.delete_role, organization.id, name)
+
+
+def _require(subject: Subject, organization: OrganizationRow, action: str) -> None:
+    require(subject, action, Resource("assign_org_role", organization_id=organization.id), hidden=False)
+
+
+# ---- checking
+
+
+def _checked(subject: Subject, organization: OrganizationRow, wanted: RoleWish) -> dict[str, Any]:
+    """The permissions in the form they are stored. Raises Invalid, Forbidden."""
+    if wanted.name in ORGANIZATION_ROLES or wanted.name in SITE_ROLES:
+        raise Invalid("Reserved role name", f'"{wanted.name}" is a reserved role name, and not allowed to be used')
+    if not _NAME.fullmatch(wanted.name) or len(wanted.name) > _MAX_NAME:
+        raise InvalidFields(
+            ("name", "must be letters, digits and single hyphens, at most 64"), message="Invalid role name"
+        )
+    if wanted.site_permissions:
+        raise Invalid(
+            "Invalid request, not allowed to assign site wide permissions for an organization role.",
+            "organization scoped roles may not contain site wide permissions",
+        )
+    if wanted.user_permissions:
+        raise Invalid(
+            "Invalid request, not allowed to assign user permissions for an organization role.",
+            "organization scoped roles may not contain user permissions",
+        )
+    for permission in (*wanted.organization_permissions, *wanted.organization_member_permissions):
+        _check_permission(subject, organization, permission)
+    if any(permission.negate for permission in wanted.organization_member_permissions):
+        raise Invalid("Invalid request", "member permissions cannot be negated")
+    return {
+        "organization": _table(wanted.organization_permissions, negate=False),
+        "organization_denied": _table(wanted.organization_permissions, negate=True),
+        "member": _table(wanted.organization_member_permissions, negate=False),
+    }
+
+
+def _check_permission(subject: Subject, organization: OrganizationRow, permission: PermissionWish) -> None:
+    kind, action = permission.resource_type, permission.action
+    known = ACTIONS.get(kind)
+    if known is None:
+        raise Invalid("Failed to validate role permissions.", f'invalid resource type "{kind}"')
+    if action != "*" and action not in known:
+        raise Invalid("Failed to validate role permissions.", f'invalid action "{action}" for type "{kind}"')
+    if permission.negate:
+        return  # taking something away escalates nothing
+    for one in known if action == "*" else (action,):
+        if not may(subject, one, Resource(kind, organization_id=organization.id)):
+            raise Forbidden(
+                "Invalid role: you cannot grant what you may not do yourself.",
+                f'You may not "{one}" objects of type "{kind}" in this organization.',
+            )
+
+
+def _table(permissions: Sequence[PermissionWish], *, negate: bool) -> dict[str, list[str]]:
+    table: dict[str, set[str]] = {}
+    for permission in permissions:
+        if permission.negate == negate:
+            table.setdefault(permission.resource_type, set()).add(permission.action)
+    return {kind: sorted(actions) for kind, actions in sorted(table.items())}
+
+
+# ---- showing
+
+
+def _permissions(table: Mapping[str, Sequence[str]], negate: bool = False) -> list[Permission]:
+    return [
+        Permission(negate=negate, resource_type=cast("Any", kind), action=cast("Any", action))
+        for kind, actions in sorted(table.items())
+        for action in sorted(actions)
+    ]
+
+
+def _fields(row: CustomRoleRow) -> dict[str, Any]:
+    levels = row.permissions
+    denied = _permissions(levels.get("organization_denied", {}), True)
+    return {
+        "name": row.name,
+        "display_name": row.display_name,
+        "organization_id": row.organization_id,
+        "site_permissions": [],
+        "user_permissions": [],
+        "organization_permissions": _permissions(levels.get("organization", {})) + denied,
+        "organization_member_permissions": _permissions(levels.get("member", {})),
+    }
+
+
+def role_view(row: CustomRoleRow) -> Role:
+    return Role(**_fields(row))
+
+
+def _assignable(row: CustomRoleRow, assignable: bool) -> AssignableRoles:
+    return AssignableRoles(**_fields(row), assignable=assignable, built_in=False)

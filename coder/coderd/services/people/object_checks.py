@@ -1,0 +1,98 @@
+"""`POST /authcheck`: may the caller do that to this object? Whoever names an object by its id is told about that one.
+
+An object that does not exist may not be touched by anybody, and that is the whole answer: it tells no stranger whether
+there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import template_resource, workspace_resource
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields
+from coder.coderd.services.people.groups import group_resource
+from coder.coderd.services.people.users import user_resource
+from coder.coderd.store.people import groups as group_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+MAX_OBJECTS = 200
+"""Objects looked up for one request: each costs a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCheck:
+    """One question."""
+
+    resource: Resource
+    "As the request describes it."
+    action: str
+    object_id: str = ""
+    "Of an object that exists; its own owner, organization and lists count then."
+
+
+async def answer_checks(ctx: Context, subject: Subject, checks: Mapping[str, ObjectCheck]) -> dict[str, bool]:
+    """The answers by name, sorted. Raises Invalid for an id that is none or a kind that cannot be looked up."""
+    wanted = {(check.resource.type, _id_of(check)) for check in checks.values() if check.object_id}
+    if len(wanted) > MAX_OBJECTS:
+        raise Invalid("Too many objects to check.", f"At most {MAX_OBJECTS} may be named by their id.")
+    found = await ctx.db.read(_load, sorted(wanted)) if wanted else {}
+    answers = {}
+    for name, check in sorted(checks.items()):
+        resource = found.get((check.resource.type, _id_of(check))) if check.object_id else check.resource
+        answers[name] = resource is not None and may(subject, check.action, resource)
+    return answers
+
+
+def _id_of(check: ObjectCheck) -> UUID:
+    kind = check.resource.type
+    if kind not in _LOADERS:
+        said = f'Object type "{kind}" does not support "resource_id" field.'
+        raise InvalidFields(("resource_type", said), message=said)
+    try:
+        return UUID(check.object_id)
+    except ValueError as error:
+        said = f'Object "{check.object_id}" id is not a valid uuid.'
+        raise InvalidFields(("resource_id", f"invalid UUID length: {len(check.object_id)}"), message=said) from error
+
+
+async def _load(tx: Tx, wanted: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Resource | None]:
+    return {(kind, object_id): await _LOADERS[kind](tx, object_id) for kind, object_id in wanted}
+
+
+async def _workspace(tx: Tx, object_id: UUID) -> Resource | None:
+    row = await workspace_store.get_workspace(tx, object_id)
+    return None if row is None else workspace_resource(row)
+
+
+async def _template(tx: Tx, object_id: UUID) -> Resource | None:
+    row = await template_store.get_template(tx, object_id)
+    return None if row is None else template_resource(row)
+
+
+async def _user(tx: Tx, object_id: UUID) -> Resource | None:
+    row = await user_store.get_user(tx, object_id)
+    return None if row is None else user_resource(row.id)
+
+
+async def _group(tx: Tx, object_id: UUID) -> Resource | None:
+    row = await group_store.get_group(tx, object_id)
+    return None if row is None else group_resource(row)
+
+
+_LOADERS: dict[str, Callable[[Tx, UUID], Awaitable[Resource | None]]] = {
+    "workspace": _workspace,
+    "template": _template,
+    "user": _user,
+    "group": _group,
+}

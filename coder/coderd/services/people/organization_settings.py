@@ -1,0 +1,267 @@
+"""Settings of an organization, and of how identity providers fill organizations, groups and roles.
+
+Only kept here; the login applies them. Each setting is one JSON document in the site's configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api import codec
+from coder.api.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
+from coder.api.struct import ApiStruct
+from coder.api.workspaces import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields
+from coder.coderd.services.people.organizations import organization_resource
+from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.login import provider_claims as claim_store
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.site import site
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.foundation.patterns import PatternProblem, compiled
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.people.organizations import OrganizationRow
+
+_ORGANIZATION_SYNC = "idp_sync_organization"
+
+
+class SyncMapping(ApiStruct):
+    """One pair of a mapping: what the provider says, what it gives here (the wire has capitals)."""
+
+    Given: str
+    Gets: str
+
+
+class MappingChange(ApiStruct):
+    """Pairs to add to and to take out of a mapping."""
+
+    add: list[SyncMapping]
+    remove: list[SyncMapping]
+
+
+class GroupSyncChange(ApiStruct):
+    """A whole group sync setting as clients send it: everything may be absent or null."""
+
+    field: str
+    mapping: dict[str, list[str] | None] | None
+    regex_filter: str | None
+    auto_create_missing_groups: bool
+    legacy_group_name_mapping: dict[str, str] | None
+
+
+class RoleSyncChange(ApiStruct):
+    field: str
+    mapping: dict[str, list[str] | None] | None
+
+
+class OrganizationSyncChange(ApiStruct):
+    field: str
+    mapping: dict[str, list[str] | None] | None
+    organization_assign_default: bool
+
+
+# ---- reading
+
+
+def group_sync_key(organization_id: UUID) -> str:
+    return f"idp_sync_groups:{organization_id}"
+
+
+def role_sync_key(organization_id: UUID) -> str:
+    return f"idp_sync_roles:{organization_id}"
+
+
+async def load_group_sync(tx: Tx, organization_id: UUID) -> GroupSyncSettings:
+    """For the login, too: nothing is synced while `field` is empty."""
+    stored = await site.get_config(tx, group_sync_key(organization_id))
+    if stored:
+        return codec.decode(stored, GroupSyncSettings)
+    return GroupSyncSettings(field="", mapping={}, regex_filter=None, auto_create_missing_groups=False)
+
+
+async def load_role_sync(tx: Tx, organization_id: UUID) -> RoleSyncSettings:
+    stored = await site.get_config(tx, role_sync_key(organization_id))
+    return codec.decode(stored, RoleSyncSettings) if stored else RoleSyncSettings(field="", mapping={})
+
+
+async def has_organization_sync(tx: Tx) -> bool:
+    """Whether an administrator has set it."""
+    return bool(await site.get_config(tx, _ORGANIZATION_SYNC))
+
+
+async def load_organization_sync(tx: Tx) -> OrganizationSyncSettings:
+    stored = await site.get_config(tx, _ORGANIZATION_SYNC)
+    if stored:
+        return codec.decode(stored, OrganizationSyncSettings)
+    return OrganizationSyncSettings(field="", mapping={}, organization_assign_default=True)
+
+
+def require_sync(subject: Subject, action: str, organization: OrganizationRow | None = None) -> None:
+    """Raises Forbidden. Without an organization: the site's own sync."""
+    organization_id = None if organization is None else organization.id
+    require(subject, action, Resource("idpsync_settings", organization_id=organization_id), hidden=False)
+
+
+async def group_sync(ctx: Context, subject: Subject, organization: OrganizationRow) -> GroupSyncSettings:
+    require_sync(subject, "read", organization)
+    return await ctx.db.read(load_group_sync, organization.id)
+
+
+async def role_sync(ctx: Context, subject: Subject, organization: OrganizationRow) -> RoleSyncSettings:
+    require_sync(subject, "read", organization)
+    return await ctx.db.read(load_role_sync, organization.id)
+
+
+async def organization_sync(ctx: Context, subject: Subject) -> OrganizationSyncSettings:
+    require_sync(subject, "read")
+    return await ctx.db.read(load_organization_sync)
+
+
+# ---- changing: each `change` gets the stored setting and gives the new one, inside one transaction
+
+
+async def change_group_sync(
+    ctx: Context,
+    subject: Subject,
+    organization: OrganizationRow,
+    change: Callable[[GroupSyncSettings], GroupSyncSettings],
+) -> GroupSyncSettings:
+    require_sync(subject, "update", organization)
+
+    async def write(tx: Tx) -> GroupSyncSettings:
+        changed = change(await load_group_sync(tx, organization.id))
+        _check_filter(changed.regex_filter)
+        _check_ids(changed.mapping)
+        await site.put_config(tx, group_sync_key(organization.id), codec.encode(changed).decode())
+        return changed
+
+    return await ctx.db.run(write)
+
+
+async def change_role_sync(
+    ctx: Context,
+    subject: Subject,
+    organization: OrganizationRow,
+    change: Callable[[RoleSyncSettings], RoleSyncSettings],
+) -> RoleSyncSettings:
+    require_sync(subject, "update", organization)
+
+    async def write(tx: Tx) -> RoleSyncSettings:
+        changed = change(await load_role_sync(tx, organization.id))
+        await site.put_config(tx, role_sync_key(organization.id), codec.encode(changed).decode())
+        return changed
+
+    return await ctx.db.run(write)
+
+
+async def change_organization_sync(
+    ctx: Context, subject: Subject, change: Callable[[OrganizationSyncSettings], OrganizationSyncSettings]
+) -> OrganizationSyncSettings:
+    require_sync(subject, "update")
+
+    async def write(tx: Tx) -> OrganizationSyncSettings:
+        changed = change(await load_organization_sync(tx))
+        _check_ids(changed.mapping)
+        await site.put_config(tx, _ORGANIZATION_SYNC, codec.encode(changed).decode())
+        return changed
+
+    return await ctx.db.run(write)
+
+
+def clean_mapping(mapping: Mapping[str, Sequence[str] | None] | None) -> dict[str, list[str]]:
+    """Without nulls."""
+    return {given: list(gets or ()) for given, gets in (mapping or {}).items()}
+
+
+def changed_mapping(mapping: Mapping[str, Sequence[str]], change: MappingChange) -> dict[str, list[str]]:
+    """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""
+    result = {given: list(gets) for given, gets in mapping.items()}
+    for pair in change.remove:
+        if pair.Gets in result.get(pair.Given, ()):
+            result[pair.Given].remove(pair.Gets)
+    for pair in change.add:
+        found = result.setdefault(pair.Given, [])
+        if pair.Gets not in found:
+            found.append(pair.Gets)
+    return {given: gets for given, gets in result.items() if gets}
+
+
+def _check_filter(expression: str | None) -> None:
+    try:
+        compiled(expression or "")
+    except PatternProblem as error:
+        raise InvalidFields(("regex_filter", f"is no regular expression: {error}")) from error
+
+
+def _check_ids(mapping: Mapping[str, Sequence[str]]) -> None:
+    for given, gets in mapping.items():
+        for text in gets:
+            try:
+                UUID(text)
+            except ValueError:
+                raise InvalidFields(("mapping", f'"{given}" is mapped to "{text}", which is no UUID')) from None
+
+
+async def claim_fields(ctx: Context, subject: Subject, organization: OrganizationRow | None) -> list[str] | None:
+    """Names of the claims identity providers have sent; None when there are none."""
+    require_sync(subject, "read", organization)
+    return await ctx.db.read(claim_store.claim_fields, None if organization is None else organization.id) or None
+
+
+async def claim_values(
+    ctx: Context, subject: Subject, organization: OrganizationRow | None, field: str
+) -> list[str] | None:
+    """Values that were seen of one claim. Raises Invalid without its name."""
+    if not field:
+        raise Invalid("claimField query parameter is required")
+    require_sync(subject, "read", organization)
+    return await ctx.db.read(claim_store.claim_values, field, None if organization is None else organization.id) or None
+
+
+# ---- sharing of workspaces
+
+
+def sharing_view(ctx: Context, organization: OrganizationRow) -> WorkspaceSharingSettings:
+    off = ctx.config.disable_workspace_sharing
+    owners: Any = organization.workspace_sharing
+    return WorkspaceSharingSettings(
+        sharing_globally_disabled=off,
+        sharing_disabled=owners == "none",
+        shareable_workspace_owners=owners,
+    )
+
+
+async def change_sharing(
+    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateWorkspaceSharingSettingsRequest
+) -> WorkspaceSharingSettings:
+    """Turning sharing off takes back what was shared. Raises Forbidden, InvalidFields."""
+    require(subject, "update", organization_resource(organization.id))
+    if ctx.config.disable_workspace_sharing:
+        raise Forbidden(
+            "Workspace sharing is disabled for this deployment.",
+            "Start the server without --disable-workspace-sharing to decide it for each organization.",
+        )
+    owners: str = organization.workspace_sharing
+    if wanted.shareable_workspace_owners is not UNSET:
+        owners = wanted.shareable_workspace_owners
+    elif wanted.sharing_disabled is not UNSET:
+        owners = "none" if wanted.sharing_disabled else "everyone"
+
+    async def write(tx: Tx) -> None:
+        await organization_store.update_organization(
+            tx, organization.id, workspace_sharing=owners, updated_at=ctx.clock.now()
+        )
+        if owners != "everyone":
+            await acl_store.clear_workspace_acls(tx, organization.id, people_only=owners == "service_accounts")
+
+    await ctx.db.run(write)
+    return sharing_view(ctx, replace(organization, workspace_sharing=owners))

@@ -1,0 +1,30 @@
+"""Terms of `q=` that name somebody or something: one reading of each for every list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.authorization import may
+from coder.coderd.store.engine import names as name_store
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.foundation.search import Terms
+
+
+async def find_organization(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
+    """The organization a query names, by id or name; one the caller may not see is refused."""
+    text = terms.one("organization")
+    if not text:
+        return None
+    found = await ctx.db.read(name_store.find_organization, text)
+    if found is None or not may(subject, "read", Resource("organization", id=str(found), organization_id=found)):
+        terms.refuse(
+            "organization",
+            f'Query param "organization" has invalid value: organization "{text}" either does not exist, or you are '
+            "unauthorized to view it",
+        )
+        return None
+    return found

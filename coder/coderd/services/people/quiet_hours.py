@@ -1,0 +1,60 @@
+"""Quiet hours: when a user's workspaces may be stopped for their template's sake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coder.api.users import UserQuietHoursScheduleResponse
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Forbidden, Invalid
+from coder.coderd.services.people.users import user_resource
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserRow
+from coder.domain.access.policy import Subject
+from coder.domain.foundation.schedules import ScheduleError, parse_daily
+from coder.domain.workspaces.autostop import DEFAULT_QUIET_HOURS, quiet_hours
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+def show_quiet_hours(ctx: Context, subject: Subject, user: UserRow) -> UserQuietHoursScheduleResponse:
+    """A user's quiet hours and when they begin next. Raises NotFound."""
+    require(subject, "read_personal", user_resource(user.id))
+    return _present(ctx, user.quiet_hours_schedule)
+
+
+async def set_quiet_hours(
+    ctx: Context, subject: Subject, user: UserRow, schedule: str
+) -> UserQuietHoursScheduleResponse:
+    """Empty text: the deployment's again. Counts from the next start on. Raises Invalid, Forbidden, NotFound."""
+    require(subject, "update_personal", user_resource(user.id))
+    if not ctx.config.allow_custom_quiet_hours:
+        raise Forbidden("Users cannot set custom quiet hours schedule due to deployment configuration.")
+    if schedule:
+        try:
+            parse_daily(schedule)
+        except ScheduleError as error:
+            raise Invalid("Failed to parse quiet hours schedule.", str(error)) from error
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> None:
+        await user_store.update_user(tx, user.id, quiet_hours_schedule=schedule, updated_at=now)
+
+    await ctx.db.run(write)
+    return _present(ctx, schedule)
+
+
+def _present(ctx: Context, chosen: str) -> UserQuietHoursScheduleResponse:
+    schedule = quiet_hours(chosen, ctx.config.default_quiet_hours_schedule)
+    hour, minute = schedule.hour_and_minute or (0, 0)
+    following = schedule.next_after(ctx.clock.now()) or ctx.clock.now()
+    return UserQuietHoursScheduleResponse(
+        raw_schedule=chosen or ctx.config.default_quiet_hours_schedule or DEFAULT_QUIET_HOURS,
+        user_set=bool(chosen),
+        user_can_set=ctx.config.allow_custom_quiet_hours,
+        time=f"{hour:02}:{minute:02}",
+        timezone=schedule.zone,
+        next=following,
+    )

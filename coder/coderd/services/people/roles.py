@@ -1,0 +1,53 @@
+"""Roles as the API shows them, and which of them the caller may give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.users import AssignableRoles, Permission
+from coder.domain.access.roles import (
+    IMPLICIT_ORGANIZATION_ROLE,
+    IMPLICIT_SITE_ROLE,
+    ORGANIZATION_ROLES,
+    SITE_ROLES,
+    BuiltinRole,
+    Grants,
+)
+
+
+def assignable_site_roles(may_assign: Callable[[str], bool]) -> list[AssignableRoles]:
+    return [_view(role, may_assign(role.name), None) for role in SITE_ROLES.values() if role.name != IMPLICIT_SITE_ROLE]
+
+
+def assignable_organization_roles(organization_id: UUID, may_assign: Callable[[str], bool]) -> list[AssignableRoles]:
+    return [
+        _view(role, may_assign(role.name), organization_id)
+        for role in ORGANIZATION_ROLES.values()
+        if role.name != IMPLICIT_ORGANIZATION_ROLE
+    ]
+
+
+def _view(role: BuiltinRole, assignable: bool, organization_id: UUID | None) -> AssignableRoles:
+    return AssignableRoles(
+        name=role.name,
+        display_name=role.display_name,
+        organization_id=UNSET if organization_id is None else organization_id,
+        site_permissions=_permissions(role.site),
+        user_permissions=_permissions(role.user),
+        organization_permissions=_permissions(role.organization) + _permissions(role.organization_denied, True),
+        organization_member_permissions=_permissions(role.member),
+        assignable=assignable,
+        built_in=True,
+    )
+
+
+def _permissions(table: Grants, negate: bool = False) -> list[Permission]:
+    return [
+        Permission(negate=negate, resource_type=cast(Any, resource), action=cast(Any, action))
+        for resource, actions in sorted(table.items())
+        for action in sorted(actions)
+    ]

@@ -1,0 +1,107 @@
+"""Users provisioned by an identity provider (SCIM 2.0, RFC 7643 and 7644), as much of it as providers use.
+
+A provisioned user logs in by OpenID Connect. Deactivated there means suspended here; activated again means dormant
+until the next login.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
+from coder.coderd.services.people import organization_settings, users
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserRow
+from coder.domain.access.policy import SYSTEM
+from coder.domain.foundation.field_rules import is_email
+from coder.domain.login.identity import username_from
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A user as the provider sends it; absent fields are None."""
+
+    username: str
+    email: str
+    name: str
+    active: bool | None
+
+
+def describe(document: Mapping[str, Any]) -> Described:
+    """Reads a SCIM user. Raises Invalid for fields of another kind."""
+    active = document.get("active")
+    if active is not None and not isinstance(active, bool):
+        raise Invalid("active must be true or false.")
+    name = document.get("name")
+    given = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
+    return Described(
+        username=str(document.get("userName") or ""),
+        email=_primary(document.get("emails")),
+        name=" ".join(part for part in given if part)[:128].strip(),
+        active=active,
+    )
+
+
+def _primary(emails: Any) -> str:
+    found = [item for item in emails if isinstance(item, Mapping)] if isinstance(emails, list) else []
+    chosen = next((item for item in found if item.get("primary")), found[0] if found else None)
+    return str(chosen.get("value") or "").strip() if chosen is not None else ""
+
+
+async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
+    """The user for a SCIM document: made, or the one with that address. Raises Invalid, Conflict."""
+    wanted = describe(document)
+    if not wanted.email:
+        raise Invalid("no primary email provided")
+    if not is_email(wanted.email):
+        raise Invalid("the primary email is no address")
+    found = await ctx.db.read(user_store.get_user_by_email, wanted.email)
+    if found is not None:
+        return await set_active(ctx, found, wanted.active)
+    name = username_from(wanted.username or wanted.email)
+    if await ctx.db.read(user_store.get_user_by_name, name) is not None:
+        raise Conflict(f'The username "{name}" is taken by a user with another email.')
+    organizations = []
+    sync = await ctx.db.read(organization_settings.load_organization_sync)
+    if sync.organization_assign_default or not sync.field:
+        organizations.append((await ctx.db.read(organization_store.get_default_organization)).id)
+    row = await users.insert_user(
+        ctx,
+        users.NewUser(
+            email=wanted.email,
+            username=name,
+            name=wanted.name,
+            login_type="oidc",
+            organization_ids=organizations,
+        ),
+    )
+    return await set_active(ctx, row, wanted.active)
+
+
+async def find(ctx: Context, ident: str) -> UserRow:
+    """By the id `provision` gave. Raises NotFound."""
+    try:
+        row = await ctx.db.read(user_store.get_user, UUID(ident))
+    except ValueError:
+        row = None
+    if row is None or row.login_type == "none":
+        raise NotFound
+    return row
+
+
+async def set_active(ctx: Context, row: UserRow, active: bool | None) -> UserRow:
+    """Suspends or wakes; nothing for None or where it is so already. Raises Invalid for an owner."""
+    if active is False and row.status != "suspended":
+        return await users.set_status(ctx, SYSTEM, row, "suspended")
+    if active and row.status == "suspended":
+        return await users.set_status(ctx, SYSTEM, row, "dormant")
+    return row

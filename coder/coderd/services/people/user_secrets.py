@@ -1,0 +1,226 @@
+"""Secrets of users: given once, never shown again, delivered to the owner's workspaces.
+
+Only their owner may do anything with them; an owner of the site may not, either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from coder.api.users import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.base.errors import CoderError
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.encryption_at_rest import Sealer
+from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
+from coder.coderd.services.foundation.sandbox import Sandbox, TooMuchWorkError
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.people import user_secrets as store
+from coder.coderd.store.people.user_secrets import UserSecretRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.people.user_secrets import explain_faults
+from coder.rpc.proto import agent_pb2
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.people.users import UserRow
+
+_MAX_IMPORT = 100
+_MAX_TEXT = 256 << 10
+"""Characters of an imported file: as many secrets as may be imported, of a usual size."""
+
+
+def _sealer(ctx: Context) -> Sealer:
+    return ctx.part(Sealer)
+
+
+def _require(subject: Subject, action: str, user: UserRow) -> None:
+    require(subject, action, Resource("user_secret", owner_id=user.id), hidden=False)
+
+
+async def list_secrets(ctx: Context, subject: Subject, user: UserRow) -> list[UserSecret]:
+    _require(subject, "read", user)
+    return [secret_view(row) for row in await ctx.db.read(store.list_secrets, user.id)]
+
+
+async def get_secret(ctx: Context, subject: Subject, user: UserRow, name: str) -> UserSecret:
+    _require(subject, "read", user)
+    return secret_view(await ctx.db.read(_load, user.id, name))
+
+
+async def _load(tx: Tx, user_id: UUID, name: str) -> UserSecretRow:
+    row = await store.get_secret(tx, user_id, name)
+    if row is None:
+        raise NotFound
+    return row
+
+
+async def create_secret(ctx: Context, subject: Subject, user: UserRow, wanted: CreateUserSecretRequest) -> UserSecret:
+    """Raises Forbidden, InvalidFields, Conflict."""
+    _require(subject, "create", user)
+    row = _new_row(ctx, user, wanted.name, wanted.value, wanted)
+    try:
+        await ctx.db.run(store.insert_secret, row)
+    except IntegrityError as error:
+        raise _taken(error) from error
+    return secret_view(row)
+
+
+def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateUserSecretRequest) -> UserSecretRow:
+    now = ctx.clock.now()
+    env_name = "" if wanted.env_name is UNSET else wanted.env_name
+    file_path = "" if wanted.file_path is UNSET else wanted.file_path
+    enabled = True if wanted.enabled is UNSET else wanted.enabled
+    _check(name, value, env_name, file_path, enabled)
+    return UserSecretRow(
+        id=new_uuid(),
+        user_id=user.id,
+        name=name,
+        description="" if wanted.description is UNSET else wanted.description,
+        env_name=env_name,
+        file_path=file_path,
+        enabled=enabled,
+        value=_sealer(ctx).seal(value),
+        created_at=now,
+        updated_at=now,
+    )
+
+
+async def update_secret(
+    ctx: Context, subject: Subject, user: UserRow, name: str, wanted: UpdateUserSecretRequest
+) -> UserSecret:
+    """Absent fields stay. Raises Forbidden, NotFound, InvalidFields, Conflict."""
+    _require(subject, "update", user)
+    row = await ctx.db.read(_load, user.id, name)
+    values: dict[str, Any] = {
+        field: getattr(wanted, field)
+        for field in ("description", "env_name", "file_path", "enabled")
+        if getattr(wanted, field) is not UNSET
+    }
+    _check(
+        row.name,
+        "kept" if wanted.value is UNSET else wanted.value,
+        values.get("env_name", row.env_name),
+        values.get("file_path", row.file_path),
+        values.get("enabled", row.enabled),
+    )
+    if wanted.value is not UNSET:
+        values["value"] = _sealer(ctx).seal(wanted.value)
+    try:
+        await ctx.db.run(store.update_secret, row.id, {**values, "updated_at": ctx.clock.now()})
+    except IntegrityError as error:
+        raise _taken(error) from error
+    return await get_secret(ctx, subject, user, name)
+
+
+async def delete_secret(ctx: Context, subject: Subject, user: UserRow, name: str) -> None:
+    _require(subject, "delete", user)
+    row = await ctx.db.read(_load, user.id, name)
+    await ctx.db.run(store.delete_secret, row.id)
+
+
+async def import_secrets(
+    ctx: Context, subject: Subject, user: UserRow, format_name: str, content: str
+) -> list[UserSecret]:
+    """One secret for each name of a file, an environment variable of the same name; all of them or none.
+
+    Raises Forbidden, InvalidFields, Conflict.
+    """
+    _require(subject, "create", user)
+    missing = [
+        (name, 'Validation failed for tag "required" with value: ""')
+        for name, value in (("format", format_name), ("content", content))
+        if not value
+    ]
+    if missing:
+        raise InvalidFields(*missing)
+    pairs = await _parse(ctx, user, format_name, content)
+    spec = CreateUserSecretRequest(name="", value="")
+    rows = []
+    for name, value in pairs.items():
+        spec.env_name = name
+        rows.append(_new_row(ctx, user, name, value, spec))
+
+    async def write(tx: Tx) -> None:
+        for row in rows:
+            await store.insert_secret(tx, row)
+
+    try:
+        await ctx.db.run(write)
+    except IntegrityError as error:
+        raise _taken(error) from error
+    return [secret_view(row) for row in rows]
+
+
+async def _parse(ctx: Context, user: UserRow, format_name: str, content: str) -> Mapping[str, str]:
+    if format_name not in {"env", "json", "yaml"}:
+        raise InvalidFields(("format", "must be one of: env, json, yaml"))
+    if len(content) > _MAX_TEXT:
+        raise InvalidFields(("content", f"must not be longer than {_MAX_TEXT} characters"))
+    sandbox = ctx.part(Sandbox)
+    pairs: dict[str, str] | str
+    try:
+        pairs = await sandbox.call("secrets", {"format": format_name, "content": content}, caller=str(user.id))
+    except TooMuchWorkError as error:
+        raise InvalidFields(("content", error.message)) from error
+    if isinstance(pairs, str):
+        raise InvalidFields(("content", pairs))
+    if not 0 < len(pairs) <= _MAX_IMPORT:
+        raise InvalidFields(("content", f"must have 1 to {_MAX_IMPORT} secrets"))
+    return pairs
+
+
+def _check(name: str, value: str, env_name: str, file_path: str, enabled: bool) -> None:
+    wrong = explain_faults(name, value, env_name, file_path, enabled)
+    if wrong:
+        raise InvalidFields(*wrong)
+
+
+_TAKEN = {
+    "ix_user_secrets_user_id_env_name": ("env_name", "environment variable already in use"),
+    "ix_user_secrets_user_id_file_path": ("file_path", "file path already in use"),
+}
+
+
+def _taken(error: IntegrityError) -> Conflict:
+    for constraint, fault in _TAKEN.items():
+        if constraint in str(error):
+            return Conflict("Validation failed.", validations=[fault])
+    return Conflict("Validation failed.", validations=[("name", "name already in use")])
+
+
+async def for_workspace(ctx: Context, owner_id: UUID) -> list[agent_pb2.WorkspaceSecret]:
+    """What the agent of an owner's workspace is given: values in the clear, over its own link."""
+    found = []
+    for row in await ctx.db.read(_enabled, owner_id):
+        try:
+            value = _sealer(ctx).open(row.value).reveal().encode()
+        except CoderError as error:
+            # A workspace without one secret is better than one that does not start.
+            ctx.log.error("a secret cannot be delivered", secret=row.name, owner=row.user_id, error=error)
+            continue
+        found.append(agent_pb2.WorkspaceSecret(env_name=row.env_name, file_path=row.file_path, value=value))
+    return found
+
+
+async def _enabled(tx: Tx, owner_id: UUID) -> list[UserSecretRow]:
+    return await store.list_secrets(tx, owner_id, enabled_only=True)
+
+
+def secret_view(row: UserSecretRow) -> UserSecret:
+    return UserSecret(
+        id=row.id,
+        name=row.name,
+        description=row.description,
+        env_name=row.env_name,
+        file_path=row.file_path,
+        enabled=row.enabled,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )

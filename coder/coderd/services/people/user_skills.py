@@ -1,0 +1,99 @@
+"""Skills of users: texts their coding agents may use. Site owners may read and delete them, only users write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coder.api.users import UserSkill, UserSkillMetadata
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.people import user_skills as store
+from coder.coderd.store.people.user_skills import SkillRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.people.user_skills import SkillHead, read_head
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.people.users import UserRow
+
+
+def _require(subject: Subject, action: str, user: UserRow) -> None:
+    require(subject, action, Resource("user_skill", owner_id=user.id), hidden=False)
+
+
+async def list_skills(ctx: Context, subject: Subject, user: UserRow) -> list[UserSkillMetadata]:
+    """Without their texts."""
+    _require(subject, "read", user)
+    return [
+        UserSkillMetadata(
+            id=row.id,
+            name=row.name,
+            description=row.description,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+        for row in await ctx.db.read(store.list_skills, user.id)
+    ]
+
+
+async def get_skill(ctx: Context, subject: Subject, user: UserRow, name: str) -> UserSkill:
+    _require(subject, "read", user)
+    return skill_view(await _load(ctx, user, name))
+
+
+async def _load(ctx: Context, user: UserRow, name: str) -> SkillRow:
+    row = await ctx.db.read(store.get_skill, user.id, name)
+    if row is None:
+        raise NotFound
+    return row
+
+
+async def create_skill(ctx: Context, subject: Subject, user: UserRow, content: str) -> UserSkill:
+    """Named by its head. Raises Forbidden, InvalidFields, Conflict."""
+    _require(subject, "create", user)
+    head = _head(content)
+    now = ctx.clock.now()
+    row = SkillRow(new_uuid(), user.id, head.name, head.description, content, now, now)
+    try:
+        await ctx.db.run(store.insert_skill, row)
+    except IntegrityError as error:
+        raise Conflict(f'A skill named "{head.name}" already exists.') from error
+    return skill_view(row)
+
+
+async def update_skill(ctx: Context, subject: Subject, user: UserRow, name: str, content: str) -> UserSkill:
+    """Replaces the text; the name stays. Raises Forbidden, NotFound, InvalidFields."""
+    _require(subject, "update", user)
+    row = await _load(ctx, user, name)
+    head = _head(content)
+    if head.name != row.name:
+        raise InvalidFields(("content", f'the head says name "{head.name}", but the skill is called "{row.name}"'))
+    values = {"description": head.description, "content": content, "updated_at": ctx.clock.now()}
+    await ctx.db.run(store.update_skill, row.id, values)
+    return skill_view(await _load(ctx, user, name))
+
+
+async def delete_skill(ctx: Context, subject: Subject, user: UserRow, name: str) -> None:
+    _require(subject, "delete", user)
+    row = await _load(ctx, user, name)
+    await ctx.db.run(store.delete_skill, row.id)
+
+
+def _head(content: str) -> SkillHead:
+    head = read_head(content)
+    if head.fault:
+        raise InvalidFields(("content", head.fault))
+    return head
+
+
+def skill_view(row: SkillRow) -> UserSkill:
+    return UserSkill(
+        id=row.id,
+        name=row.name,
+        description=row.description,
+        content=row.content,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )

@@ -1,0 +1,378 @@
+"""Users: found by whatever a path calls them, listed, created, changed, suspended, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Unpack, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.users import MinimalUser, SlimRole, UpdateUserProfileRequest, User
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
+from coder.coderd.services.foundation.errors import (
+    Conflict,
+    ExpectationFailed,
+    Forbidden,
+    Invalid,
+    NotFound,
+)
+from coder.coderd.services.foundation.fields import check_fields, check_request
+from coder.coderd.services.people import git_ssh_keys
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserFilter as UserFilter
+from coder.coderd.store.people.users import UserRow as UserRow
+from coder.domain.access.policy import Resource, Subject, allowed_ids
+from coder.domain.access.roles import SITE_ROLES, display_name
+from coder.domain.foundation.field_rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
+from coder.domain.foundation.zero import ZERO_TIME
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.api.enums import LoginType, UserStatus
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_WITHOUT_PASSWORD = ("github", "oidc", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """What somebody is created with, checked already for form."""
+
+    email: str
+    username: str
+    name: str = ""
+    password: str = ""
+    login_type: str = "password"
+    status: str = "dormant"
+    organization_ids: Sequence[UUID] = ()
+    roles: Sequence[str] = ()
+    is_service_account: bool = False
+
+
+def user_resource(user_id: UUID) -> Resource:
+    return Resource("user", id=str(user_id), owner_id=user_id)
+
+
+async def find_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
+    """By `me`, id or name, without asking whether it may be read (sub-resources have rules of their own).
+
+    Raises NotFound.
+    """
+    row = await ctx.db.read(_find, subject, reference)
+    if row is None:
+        raise NotFound
+    return row
+
+
+async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
+    if reference == "me":
+        return await user_store.get_user(tx, subject.user_id)
+    try:
+        user_id = UUID(reference)
+    except ValueError:
+        return await user_store.get_user_by_name(tx, reference)
+    return await user_store.get_user(tx, user_id)
+
+
+async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
+    """Like `find_user`, and the caller must be allowed to read the user."""
+    row = await find_user(ctx, subject, reference)
+    require(subject, "read", user_resource(row.id))
+    return row
+
+
+async def list_users(ctx: Context, subject: Subject, wanted: user_store.UserFilter) -> tuple[list[UserRow], int]:
+    """Everybody for those who may read users; just themselves for the others."""
+    if not may(subject, "read", Resource("user")):
+        wanted = replace(wanted, only_id=subject.user_id)
+    listed = allowed_ids(subject, "user")
+    if listed is not None:
+        ids = [found for found in map(as_uuid, sorted(listed)) if found is not None]
+        ids = [one for one in wanted.ids if one in ids] if wanted.ids else ids
+        if not ids:
+            return [], 0
+        wanted = replace(wanted, ids=ids)
+    return await ctx.db.read(user_store.list_users, wanted)
+
+
+# ---- making
+
+
+def check_names(username: str, name: str, email: str | None = None) -> None:
+    """Of somebody who comes by another way than a request. Raises InvalidFields."""
+    fields = [("username", username, (REQUIRED, USERNAME)), ("name", name, (REAL_NAME,))]
+    check_fields(*([] if email is None else [("email", email, (REQUIRED, EMAIL))]), *fields)
+
+
+async def create_user(ctx: Context, subject: Subject, wanted: NewUser) -> UserRow:
+    """Raises Forbidden, Invalid, Conflict, NotFound (an organization)."""
+    require(subject, "create", Resource("user"), hidden=False)
+    if wanted.login_type not in ("password", "") and wanted.password:
+        raise Invalid(f'Password cannot be set for non-password ("{wanted.login_type}") authentication.')
+    if wanted.login_type == "none" and not wanted.is_service_account:
+        raise Invalid("Login type 'none' is reserved for service accounts.")
+    if not wanted.organization_ids:
+        raise Invalid(
+            "No organization specified to place the user as a member of. It is required to specify at least one "
+            "organization id to place the user in.",
+            "required at least 1 value for the array 'organization_ids'",
+            [("organization_ids", "Missing values, this cannot be empty")],
+        )
+    await ctx.db.read(_check_free, wanted)
+    if wanted.login_type == "password":
+        check_strength(wanted.password)
+    elif wanted.login_type == "oidc" and not ctx.config.oidc_client_id:
+        raise Invalid("You must configure OIDC before creating OIDC users.")
+    elif wanted.login_type not in _WITHOUT_PASSWORD:
+        raise Invalid(f'Unsupported login type "{wanted.login_type}" for manually creating new users.')
+    return await insert_user(ctx, wanted)
+
+
+async def _check_free(tx: Tx, wanted: NewUser) -> None:
+    for organization_id in wanted.organization_ids:
+        if await organization_store.get_organization(tx, organization_id) is None:
+            raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
+    taken = await user_store.get_user_by_name(tx, wanted.username)
+    if taken is None and wanted.email:
+        taken = await user_store.get_user_by_email(tx, wanted.email)
+    if taken is not None:
+        raise Conflict("User already exists.")
+
+
+async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Awaitable[None]] | None = None) -> UserRow:
+    """Without any check but uniqueness: for first users and identity providers, too.
+
+    `guard` runs first in the same transaction and may refuse.
+    """
+    hashed = await hash_password(wanted.password) if wanted.password else ""
+    pair = await git_ssh_keys.generate(ctx)
+    try:
+        return await ctx.db.run(_insert_guarded, wanted, hashed, pair, ctx.clock.now(), guard)
+    except IntegrityError as error:
+        raise Conflict("User already exists.") from error
+
+
+async def _insert_guarded(
+    tx: Tx,
+    wanted: NewUser,
+    hashed: str,
+    pair: git_ssh_keys.KeyPair,
+    now: datetime,
+    guard: Callable[[Tx], Awaitable[None]] | None,
+) -> UserRow:
+    if guard is not None:
+        await guard(tx)
+    return await insert_in(tx, wanted, hashed, pair, now)
+
+
+async def insert_in(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.KeyPair, now: datetime) -> UserRow:
+    """The same as part of the caller's transaction. Raises IntegrityError, after which that is lost."""
+    user_id = new_uuid()
+    await user_store.insert_user(
+        tx,
+        {
+            "id": user_id,
+            "email": wanted.email,
+            "username": wanted.username,
+            "name": wanted.name,
+            "hashed_password": hashed,
+            "created_at": now,
+            "updated_at": now,
+            "last_seen_at": ZERO_TIME,
+            "status": wanted.status,
+            "login_type": wanted.login_type,
+            "rbac_roles": list(wanted.roles),
+            "is_service_account": wanted.is_service_account,
+        },
+    )
+    for organization_id in wanted.organization_ids:
+        await organization_store.insert_member(tx, organization_id, user_id, now)
+    await git_ssh_keys.insert(tx, user_id, pair, now)
+    row = await user_store.get_user(tx, user_id)
+    if row is None:  # inserted above, in this transaction
+        raise NotFound
+    return row
+
+
+# ---- changing
+
+
+async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserProfileRequest) -> UserRow:
+    """Members may change their full name, but not what others know them by."""
+    check_request(wanted, {"username": user.username, "name": user.name})
+    require(subject, "update_personal", user_resource(user.id))
+    username, name = wanted.username, wanted.name
+    if username != user.username:
+        if not may(subject, "update", user_resource(user.id)):
+            raise NotFound
+        taken = await ctx.db.read(user_store.get_user_by_name, username)
+        if taken is not None and taken.id != user.id:
+            raise Conflict(
+                "A user with this username already exists.",
+                validations=[("username", "This username is already in use.")],
+            )
+    return await _change(ctx, user, username=username, name=name)
+
+
+async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str) -> UserRow:
+    """Suspends or activates. Raises Invalid for an owner or oneself."""
+    if status == "suspended":
+        if user.id == subject.user_id:
+            raise Invalid("You cannot suspend yourself.")
+        if "owner" in user.rbac_roles:
+            raise Invalid('You cannot suspend a user with the "owner" role. You must remove the role first.')
+    require(subject, "update", user_resource(user.id))
+    row = await _change(ctx, user, status=status)
+    if status == "suspended":
+        await ctx.db.run(key_store.notify_user_out, user.id)
+    return row
+
+
+async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, new: str) -> None:
+    """Ends every session of the user. Raises Invalid, NotFound."""
+    if not may(subject, "update_personal", user_resource(user.id)):
+        raise NotFound
+    if user.login_type != "password":
+        raise Invalid(
+            "Users without password login type cannot change their password.",
+        )
+    check_strength(new, "Invalid password.")
+    if user.id == subject.user_id and not old:
+        raise Invalid("Old password is required.")
+    if "owner" in user.rbac_roles and user.id != subject.user_id and not subject.is_owner:
+        raise Invalid("Only owners can change the password of another owner.")
+    if old and not await verify_password(user.hashed_password, old):
+        raise Invalid("Old password is incorrect.", validations=[("old_password", "Old password is incorrect.")])
+    if await verify_password(user.hashed_password, new):
+        raise Invalid("New password cannot match old password.")
+    await replace_password(ctx, user.id, new)
+
+
+async def replace_password(ctx: Context, user_id: UUID, new: str) -> None:
+    hashed = await hash_password(new)
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> None:
+        await user_store.update_user(tx, user_id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)
+        await key_store.delete_keys_of(tx, user_id)
+
+    await ctx.db.run(write)
+
+
+async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequence[str]) -> UserRow:
+    """Raises Invalid: own roles, an unknown role, one the caller may not give or take."""
+    if user.id == subject.user_id:
+        raise Invalid("You cannot change your own roles.")
+    require(subject, "read", user_resource(user.id))
+    if not may(subject, "assign", Resource("assign_role")):
+        raise Forbidden
+    wanted = sorted(set(roles))
+    for name in wanted:
+        if name not in SITE_ROLES:
+            raise Invalid(f'"{name}" is not a supported role')
+    for name in sorted(set(wanted).symmetric_difference(user.rbac_roles)):
+        if not may_assign(subject, name):
+            raise Invalid(f'not authorized to assign role "{name}"')
+    return await _change(ctx, user, rbac_roles=wanted)
+
+
+def may_assign(subject: Subject, role: str) -> bool:
+    """Site roles are the owners' to give; `member` is everybody's anyway."""
+    return subject.kind == "system" or subject.is_owner or role == "member"
+
+
+async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
+    """Soft: names are free again, sessions end. Raises Forbidden (self), ExpectationFailed (has workspaces)."""
+    if user.id == subject.user_id:
+        raise Forbidden("You cannot delete yourself!")
+    require(subject, "delete", user_resource(user.id))
+    if user.deleted:
+        return
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> None:
+        if await _owns_workspaces(tx, user.id):
+            raise ExpectationFailed(
+                "You cannot delete a user that has workspaces. Delete their workspaces and try again!"
+            )
+        await user_store.update_user(tx, user.id, deleted=True, updated_at=now)
+        await user_store.remove_memberships(tx, user.id)
+        await key_store.delete_keys_of(tx, user.id)
+
+    await ctx.db.run(write)
+
+
+async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:
+    from coder.coderd.store.workspaces import workspaces
+
+    return await workspaces.count_owned(tx, user_id) > 0
+
+
+async def _change(ctx: Context, user: UserRow, **values: Unpack[user_store.UserChanges]) -> UserRow:
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> UserRow:
+        values["updated_at"] = now
+        await user_store.update_user(tx, user.id, **values)
+        row = await user_store.get_user(tx, user.id)
+        if row is None:
+            raise NotFound
+        return row
+
+    return await ctx.db.run(write)
+
+
+# ---- showing
+
+
+def user_view(row: UserRow | key_store.KeyUser) -> User:
+    organization_ids = row.organization_ids if isinstance(row, UserRow) else tuple(row.organization_roles)
+    return User(
+        id=row.id,
+        username=row.username,
+        avatar_url=row.avatar_url or UNSET,
+        name=row.name or UNSET,
+        email=row.email,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_seen_at=row.last_seen_at,
+        status=cast("UserStatus", row.status),
+        login_type=cast("LoginType", row.login_type),
+        organization_ids=list(organization_ids),
+        roles=slim_roles(row.rbac_roles),
+        has_ai_seat=False,
+        is_service_account=row.is_service_account or UNSET,
+    )
+
+
+def slim_roles(
+    names: Sequence[str], organization_id: UUID | None = None, titles: Mapping[str, str] = {}
+) -> list[SlimRole]:
+    """Roles as lists show them; `titles` names those an organization made for itself."""
+    return [
+        SlimRole(
+            name=name,
+            display_name=titles.get(name) or display_name(name),
+            organization_id=UNSET if organization_id is None else organization_id,
+        )
+        for name in names
+    ]
+
+
+def minimal_user(row: UserRow) -> MinimalUser:
+    return MinimalUser(id=row.id, username=row.username, name=row.name or UNSET, avatar_url=row.avatar_url or UNSET)
+
+
+async def roles_by_organization(ctx: Context, user_id: UUID) -> dict[UUID, list[str]]:
+    """Organization id -> roles the user has there."""
+    return await ctx.db.read(organization_store.roles_by_organization, user_id)

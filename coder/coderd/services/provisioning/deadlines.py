@@ -1,0 +1,53 @@
+"""When running workspaces stop: deadlines of builds that ended well, and how activity moves them. The law is
+`coder/domain/workspaces/autostop.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import autobuilds as store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow
+from coder.domain.workspaces.autostop import Deadlines, Requirement, bumped_deadline, deadlines, quiet_hours
+from coder.domain.workspaces.workspaces import next_start
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+async def build_deadlines(
+    tx: Tx, workspace: WorkspaceRow, template: TemplateRow | None, transition: str, now: datetime, default_quiet: str
+) -> Deadlines:
+    """The deadlines of a build of `workspace` that ended well at `now`."""
+    if template is None:
+        return deadlines(now, workspace.ttl_ms, Requirement(0), None)
+    ttl_ms = workspace.ttl_ms if template.allow_user_autostop else template.default_ttl_ms or None
+    if transition != "start" or not template.autostop_days:
+        return deadlines(now, ttl_ms, Requirement(0), None)
+    owner = await user_store.get_user(tx, workspace.owner_id)
+    quiet = quiet_hours(owner.quiet_hours_schedule if owner else "", default_quiet)
+    return deadlines(now, ttl_ms, Requirement(template.autostop_days, template.autostop_weeks), quiet)
+
+
+async def note_activity(tx: Tx, workspace_id: UUID, build_id: UUID, now: datetime) -> None:
+    """Somebody works in the workspace: it counts as used, and its deadline moves on."""
+    await store.touch_workspace(tx, workspace_id, now)
+    found = await store.get_bumpable(tx, build_id)
+    if found is None:
+        return
+    schedule = found.autostart_schedule if found.allow_user_autostart else None
+    moved = bumped_deadline(
+        now,
+        found.deadline,
+        found.max_deadline,
+        bump_ms=found.activity_bump_ms,
+        next_autostart=next_start(schedule, now, allowed_days=found.autostart_days),
+        ttl_ms=found.ttl_ms if found.allow_user_autostop else found.default_ttl_ms,
+    )
+    if moved is not None:
+        await build_store.update_build(tx, build_id, deadline=moved)

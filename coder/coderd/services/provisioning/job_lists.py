@@ -1,0 +1,60 @@
+"""Lists of provisioner jobs, for people who look after the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.provisioners import ProvisionerJob
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.foundation.errors import NotFound
+from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places, present_detail
+from coder.coderd.store.provisioning import jobs as store
+from coder.coderd.store.provisioning import provisioners as daemon_store
+from coder.coderd.store.provisioning.jobs import JobFilter as JobFilter
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.provisioning.provisioners import STALE_AFTER
+from coder.domain.provisioning.queue import NO_PLACE, fits
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+def require_queue(subject: Subject, organization_id: UUID) -> None:
+    """Those who may steer jobs see the queue and its daemons; everybody else is told nothing (recorded: 404)."""
+    if not may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id)):
+        raise NotFound
+
+
+async def list_jobs(ctx: Context, subject: Subject, organization_id: UUID, which: JobFilter) -> list[ProvisionerJob]:
+    """Newest first. Raises NotFound when the caller may not look after jobs there."""
+    require_queue(subject, organization_id)
+    strict = ctx.config.provisioner_strict_tags
+    return await ctx.db.read(_list, organization_id, which, ctx.clock.now(), strict)
+
+
+async def get_job(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID) -> ProvisionerJob:
+    found = await list_jobs(ctx, subject, organization_id, JobFilter(ids=[job_id]))
+    if not found:
+        raise NotFound
+    return found[0]
+
+
+async def _list(tx: Tx, organization_id: UUID, which: JobFilter, now: datetime, strict: bool) -> list[ProvisionerJob]:
+    details = await store.list_jobs(tx, organization_id, which)
+    places = await load_places(tx, [detail.job for detail in details], now, strict=strict)
+    daemons = await daemon_store.list_seen_daemons(tx, [organization_id], now - STALE_AFTER) if places else []
+    return [
+        present_detail(
+            detail,
+            places.get(detail.job.id, NO_PLACE),
+            # Who could take it, while it waits.
+            [str(daemon.id) for daemon in daemons if fits(as_wanted(detail.job), as_offer(daemon), strict=strict)]
+            if detail.job.status == "pending"
+            else None,
+        )
+        for detail in details
+    ]

@@ -1,0 +1,152 @@
+"""Logs of provisioner jobs: storing what daemons send, reading, and following until the job ends.
+
+A follower sees every stored line first, then new ones as they come, and its stream ends when the job is complete and
+everything was sent (recorded: timing-semantics, "Log follow").
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+import trio
+
+from coder.api.enums import LogLevel, LogSource
+from coder.api.provisioners import ProvisionerJobLog
+from coder.coderd.services.provisioning.jobs import NEWS
+from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow, LogRow
+from coder.domain.provisioning.jobs import JobLogLine, cap_logs
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_BACKUP_POLL = 10.0
+# Seconds. Notices are reliable but for a lost database connection, which sends RESYNC; this is the belt to that.
+_PAGE = 1000
+
+
+class JobNews:
+    """Sorts notices about jobs to those who wait for one. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._watchers: dict[UUID, set[JobWatch]] = {}
+        self._listening = trio.Event()
+        ctx.nursery.start_soon(self._listen)
+
+    async def wait_ready(self) -> None:
+        """From here on no notice is missed."""
+        await self._listening.wait()
+
+    @contextmanager
+    def watch(self, job_id: UUID) -> Iterator[JobWatch]:
+        """Hears of every change to the job for the length of the block."""
+        watch = JobWatch()
+        self._watchers.setdefault(job_id, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            watchers = self._watchers[job_id]
+            watchers.discard(watch)
+            if not watchers:
+                del self._watchers[job_id]
+
+    async def _listen(self) -> None:
+        async with self._ctx.db.listen(NEWS) as notices:
+            self._listening.set()
+            async for _channel, payload in notices:
+                if payload == RESYNC:
+                    for watchers in self._watchers.values():
+                        _ring(watchers)
+                else:
+                    _ring(self._watchers.get(_parse_id(payload), ()))
+
+
+def _parse_id(payload: str) -> UUID:
+    try:
+        return UUID(payload)
+    except ValueError:
+        return UUID(int=0)  # somebody else's notice on our channel: nobody waits for it
+
+
+class JobWatch:
+    """One waiter. `changed` is remembered until the next `wait`."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+
+    def ring(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout: float) -> None:
+        """Returns after a change since the last wait, or after `timeout` seconds."""
+        with trio.move_on_after(timeout):
+            await self._event.wait()
+        self._event = trio.Event()
+
+
+def _ring(watchers: set[JobWatch] | tuple[()]) -> None:
+    for watch in watchers:
+        watch.ring()
+
+
+async def append_logs(tx: Tx, job: JobRow, lines: Sequence[JobLogLine]) -> None:
+    """Stores lines of a locked job, up to the job's limit; followers are woken when `tx` commits."""
+    kept = cap_logs(list(lines), job.logs_length, overflowed=job.logs_overflowed)
+    if not kept.lines:
+        return
+    await job_store.insert_logs(tx, job.id, kept.lines)
+    await job_store.update_job(tx, job.id, logs_length=kept.length, logs_overflowed=kept.overflowed)
+    await notify(tx, NEWS, str(job.id))
+
+
+async def read_logs(ctx: Context, job_id: UUID, after: int = 0) -> list[LogRow]:
+    return await ctx.db.read(job_store.list_logs, job_id, after=after)
+
+
+async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncGenerator[list[LogRow], None]:
+    """Batches of lines with ids above `after` until the job is complete and all of them were given."""
+    news = ctx.part(JobNews)
+    await news.wait_ready()
+    with news.watch(job_id) as watch:
+        while True:
+            rows, complete = await ctx.db.read(_read_batch, job_id, after)
+            if rows:
+                after = rows[-1].id
+                yield rows
+            if complete and len(rows) < _PAGE:
+                return
+            if len(rows) < _PAGE:
+                await watch.wait(_BACKUP_POLL)
+
+
+async def _read_batch(tx: Tx, job_id: UUID, after: int) -> tuple[list[LogRow], bool]:
+    # The job first: if it is complete now, the lines read afterwards are all there will be.
+    job = await job_store.get_job(tx, job_id)
+    rows = await job_store.list_logs(tx, job_id, after=after, limit=_PAGE)
+    return rows, job is None or job.completed_at is not None
+
+
+def present_log(row: LogRow) -> ProvisionerJobLog:
+    return ProvisionerJobLog(
+        id=row.id,
+        created_at=row.created_at,
+        log_source=cast("LogSource", row.source),
+        log_level=cast("LogLevel", row.level),
+        stage=row.stage,
+        output=row.output,
+    )
+
+
+def format_log(row: LogRow) -> str:
+    """One line of `format=text`."""
+    at = row.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{at} [{row.level}] [{row.source}|{row.stage}] {row.output}\n"

@@ -1,0 +1,156 @@
+"""Who gets the next job: daemons wait here, new work wakes them.
+
+Daemons with the same organization, types and tags form one group. Who comes looks once; when there is nothing to do,
+only one of a group asks the database from then on and the others stand behind it. New work wakes the first of each
+group that could run it (NOTIFY, plus a look every 30 s in case a notice got lost), so a thousand idle daemons cost no
+more queries than there are kinds of them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.base.log import get_logger
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.provisioning.jobs import POSTED, tell
+from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.workspaces import builds as build_store
+from coder.domain.provisioning.queue import Offer
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_log = get_logger("job_queue")
+
+BACKUP_POLL = 30.0
+"""Seconds between looks without a notice (upstream's value)."""
+
+_GroupKey = tuple[UUID, frozenset[str], tuple[tuple[str, str], ...]]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Daemons that could do each other's work."""
+
+    offer: Offer
+    turn: trio.Lock = field(default_factory=trio.Lock)
+    posted: trio.Event = field(default_factory=trio.Event)
+    waiting: int = 0
+
+
+class JobQueue:
+    """The queue of one server process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._groups: dict[_GroupKey, _Group] = {}
+        self._listening = trio.Event()
+        ctx.nursery.start_soon(self._listen)
+
+    async def acquire(self, worker_id: UUID, offer: Offer) -> JobRow:
+        """Waits for a job that fits and gives it to `worker_id`.
+
+        Cancelling the caller ends the wait, but never loses a job: once the database gave one, it is returned.
+        """
+        await self._listening.wait()
+        key = (offer.organization_id, offer.provisioners, tuple(sorted(offer.tags.items())))
+        # Whoever asks looks once by itself: when there is much to do, nobody stands behind somebody else's question.
+        with trio.CancelScope(shield=True):
+            job = await self._take(worker_id, offer)
+        if job is not None:
+            return job
+        group = self._groups.setdefault(key, _Group(offer))
+        group.waiting += 1
+        try:
+            async with group.turn:
+                while True:
+                    posted = group.posted  # taken before the look: what is posted during it is not missed
+                    # Shielded, and no checkpoint until the return: a cancellation must not drop a locked job.
+                    with trio.CancelScope(shield=True):
+                        job = await self._take(worker_id, offer)
+                    if job is not None:
+                        return job
+                    with trio.move_on_after(BACKUP_POLL):
+                        await posted.wait()
+        finally:
+            group.waiting -= 1
+            if not group.waiting and self._groups.get(key) is group:
+                del self._groups[key]
+
+    async def _take(self, worker_id: UUID, offer: Offer) -> JobRow | None:
+        ctx = self._ctx
+        # One statement is a transaction of its own; telling watchers must not make the daemon wait.
+        job = await ctx.db.read(take_job, offer, worker_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+        if job is not None:
+            ctx.nursery.start_soon(self._tell, job)
+        return job
+
+    async def _tell(self, job: JobRow) -> None:
+        try:
+            reason, transition = await self._ctx.db.run(_told, job)
+            metrics = self._ctx.part(Metrics)
+            metrics["coderd_provisioner_job_queue_wait_seconds"].observe(
+                max(((job.started_at or job.created_at) - job.created_at).total_seconds(), 0),
+                reason, job.type, job.provisioner, transition,
+            )  # fmt: skip
+        except Exception as error:
+            # The job's end is told, too; watchers only miss that it began.
+            _log.warn("watchers were not told of a job's start", job=job.id, error=error)
+
+    async def _listen(self) -> None:
+        async with self._ctx.db.listen(POSTED) as notices:
+            self._listening.set()
+            async for _channel, payload in notices:
+                self._wake(payload)
+
+    def _wake(self, payload: str) -> None:
+        organization_id, provisioner = _parse_notice(payload)
+        for group in self._groups.values():
+            offer = group.offer
+            if organization_id is not None and organization_id != offer.organization_id:
+                continue
+            if provisioner and provisioner not in offer.provisioners:
+                continue
+            group.posted.set()
+            group.posted = trio.Event()
+
+
+async def _told(tx: Tx, job: JobRow) -> tuple[str, str]:
+    """Tells watchers that the job began; gives reason and transition of its build, if it is one's."""
+    await tell(tx, job)
+    build = await build_store.get_build_by_job(tx, job.id) if job.type == "workspace_build" else None
+    return (build.reason, build.transition) if build else ("", "")
+
+
+def _parse_notice(payload: str) -> tuple[UUID | None, str]:
+    """Organization and type of new work; nothing known wakes everybody."""
+    if payload == RESYNC:
+        return None, ""
+    try:
+        notice = json.loads(payload)
+        return UUID(notice["organization_id"]), str(notice["type"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None, ""
+
+
+async def take_job(tx: Tx, offer: Offer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:
+    """Gives the next fitting job to a daemon, if there is one: one statement."""
+    return await job_store.acquire_job(
+        tx,
+        organization_id=offer.organization_id,
+        provisioners=sorted(offer.provisioners),
+        tags=offer.tags,
+        worker_id=worker_id,
+        now=now,
+        strict=strict,
+    )

@@ -1,0 +1,250 @@
+"""No job waits in silence: for a waiting job, what every daemon lacks, its place, and when it should start.
+
+Those who look after the queue see every daemon of organizations they look after; whoever posted the job (or owns its
+workspace) learns the same without the names of daemons. The reasons themselves are
+`domain/provisioning/queue_reasons.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.enums import ProvisionerJobStatus
+from coder.api.provisioners import ExpectedStart, ProvisionerJobWhy, WaitingDaemon, WaitingRemedy
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.foundation.errors import Invalid, NotFound
+from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import provisioners as daemon_store
+from coder.coderd.store.provisioning import queue_queries as store
+from coder.coderd.store.provisioning.daemon_health import HealthRow, list_health
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.provisioning.provisioners import DaemonRow
+from coder.coderd.store.provisioning.queue_queries import RunningJob
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.provisioning.provisioners import RESERVED_KEYS, is_stale
+from coder.domain.provisioning.queue import NO_PLACE, QueuePlace, Wanted
+from coder.domain.provisioning.queue_forecast import Forecast, History, NoForecast, forecast, starts_now
+from coder.domain.provisioning.queue_reasons import (
+    COMES,
+    Daemon,
+    Reason,
+    Remedy,
+    Verdict,
+    explain_text,
+    explain_waiting,
+    find_remedy,
+    judge,
+)
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+HISTORY = timedelta(days=30)
+HISTORY_JOBS = 500
+"""As much of the past as a forecast looks at."""
+
+_NOBODY = "a provisioner daemon"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Everything there is to say about why a job waits."""
+
+    job: JobRow
+    verdict: Verdict
+    place: QueuePlace
+    reasons: list[Reason]
+    start: Forecast | NoForecast
+    remedy: Remedy | None
+    worker_name: str
+
+
+async def explain_job(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID) -> ProvisionerJobWhy:
+    """Raises NotFound when the caller has nothing to do with the job."""
+    await _require(ctx, subject, organization_id, job_id)
+    found = await ctx.db.read(load_waiting, job_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+    sees = {
+        one.daemon.offer.organization_id
+        for one in found.reasons
+        if may(subject, "update", Resource("provisioner_jobs", organization_id=one.daemon.offer.organization_id))
+    }
+    return _present(found, sees)
+
+
+async def park_job(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID, *, parked: bool) -> None:
+    """Lets a waiting job wait without limit, or not. Raises NotFound, Invalid (it does not wait)."""
+    await _require(ctx, subject, organization_id, job_id)
+    await ctx.db.run(_park, job_id, parked)
+
+
+async def _park(tx: Tx, job_id: UUID, parked: bool) -> None:
+    job = await job_store.get_job(tx, job_id, lock=True)
+    if job is None or job.status != "pending":
+        raise Invalid("The job does not wait for a provisioner daemon.", "Only pending jobs can be parked.")
+    await store.set_parked(tx, job_id, parked=parked)
+
+
+async def _require(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID) -> None:
+    found = await ctx.db.read(_people, job_id)
+    if found is None or found[0] != organization_id:
+        raise NotFound
+    steers = may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id))
+    if not steers and subject.user_id not in found[1]:
+        raise NotFound
+
+
+async def _people(tx: Tx, job_id: UUID) -> tuple[UUID, set[UUID]] | None:
+    """The organization of a job, and those whose job it is."""
+    job = await job_store.get_job(tx, job_id)
+    if job is None:
+        return None
+    place = await job_store.get_job_workspace(tx, job_id)
+    return job.organization_id, {job.initiator_id} | ({place[0]} if place else set())
+
+
+async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Waiting:
+    """Asks the database everything in one transaction, so that the answer is of one moment."""
+    job = await job_store.get_job(tx, job_id)
+    if job is None:
+        raise NotFound
+    if job.status != "pending":
+        names = await daemon_store.get_daemon_names(tx, [job.worker_id] if job.worker_id else [])
+        nothing = NoForecast("the job does not wait")
+        name = names.get(job.worker_id, "") if job.worker_id else ""
+        return Waiting(job, "not_waiting", NO_PLACE, [], nothing, None, name)
+    wanted = as_wanted(job)
+    running = await store.list_running(tx)
+    rows, health = await store.list_all_daemons(tx), await list_health(tx)
+    daemons = _daemons(rows, await store.list_key_ids(tx), running, health)
+    reasons = explain_waiting(wanted, daemons, now, strict=strict)
+    waiting = await job_store.list_waiting(tx, [job.organization_id])
+    absent = {one.daemon.id for one in reasons if one.code == "unreachable"}
+    here = [one for one in daemons if not (one.key_revoked or is_stale(one.last_seen_at, now) or one.id in absent)]
+    place = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
+    history = await _history(tx, job, waiting, running, now)
+    helpless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
+    return Waiting(
+        job=job,
+        verdict=judge(reasons, starts_now=starts_now(wanted, waiting, here, strict=strict)),
+        place=place,
+        reasons=reasons,
+        start=forecast(wanted, waiting, daemons, history, now, strict=strict),
+        remedy=find_remedy(wanted, reasons) if helpless else None,
+        worker_name="",
+    )
+
+
+def _daemons(
+    rows: Sequence[DaemonRow], keys: set[UUID], running: Sequence[RunningJob], health: Mapping[UUID, HealthRow]
+) -> list[Daemon]:
+    work = {one.worker_id: one for one in reversed(running)}
+    return [
+        Daemon(
+            id=row.id,
+            name=row.name,
+            offer=as_offer(row),
+            last_seen_at=row.last_seen_at,
+            job_id=work[row.id].job_id if row.id in work else None,
+            job_started_at=work[row.id].started_at if row.id in work else None,
+            key_revoked=row.key_id not in RESERVED_KEYS and row.key_id not in keys,
+            unreachable_since=health[row.id].unreachable_since if row.id in health else None,
+        )
+        for row in rows
+    ]
+
+
+async def _history(
+    tx: Tx, job: JobRow, waiting: Sequence[Wanted], running: Sequence[RunningJob], now: datetime
+) -> History:
+    by_job = await store.list_waiting_types(tx, [one.job_id for one in waiting])
+    by_job |= {one.job_id: one.type for one in running}
+    by_kind: dict[str, list[float]] = {}
+    for kind, seconds in await store.list_durations(tx, job.organization_id, now - HISTORY, HISTORY_JOBS):
+        by_kind.setdefault(kind, []).append(seconds)
+    return History(by_job, by_kind)
+
+
+# ---- presentation
+
+
+def _present(found: Waiting, sees: set[UUID]) -> ProvisionerJobWhy:
+    job, start = found.job, found.start
+    # Daemons of organizations the caller has no business with are nobody's news, not even as a number.
+    shown = [one for one in found.reasons if one.daemon.offer.organization_id in {*sees, job.organization_id}]
+    named = job.organization_id in sees
+    return ProvisionerJobWhy(
+        job_id=job.id,
+        status=cast("ProvisionerJobStatus", job.status),
+        verdict=found.verdict,
+        summary=summarize(found),
+        provisioner=job.provisioner,
+        tags=job.tags,
+        parked=bool(job.input.get(store.PARKED)),
+        queue_position=found.place.position,
+        queue_size=found.place.size,
+        daemons=[_present_reason(one, named=named) for one in shown],
+        expected_start=ExpectedStart(start.earliest, start.latest, start.samples)
+        if isinstance(start, Forecast)
+        else None,
+        no_expected_start=start.reason if isinstance(start, NoForecast) else "",
+        remedy=_present_remedy(found.remedy, named=named) if found.remedy else None,
+        worker_id=job.worker_id or UNSET,
+        worker_name=found.worker_name or UNSET,
+    )
+
+
+def _present_reason(reason: Reason, *, named: bool) -> WaitingDaemon:
+    daemon = reason.daemon
+    return WaitingDaemon(
+        daemon_id=daemon.id if named else UUID(int=0),
+        daemon_name=daemon.name if named else _NOBODY,
+        organization_id=daemon.offer.organization_id,
+        code=reason.code,
+        message=explain_text(reason),
+        may_take=reason.may_take,
+        last_seen_at=daemon.last_seen_at,
+        tag=reason.key or UNSET,
+        wanted=reason.wanted or UNSET,
+        found=reason.found or UNSET,
+        busy_with=daemon.job_id if reason.code == "busy" and daemon.job_id else UNSET,
+        busy_since=daemon.job_started_at if reason.code == "busy" and daemon.job_started_at else UNSET,
+    )
+
+
+def _present_remedy(remedy: Remedy, *, named: bool) -> WaitingRemedy:
+    return WaitingRemedy(
+        tags=dict(remedy.tags),
+        command=remedy.command,
+        nearest=remedy.nearest if named else "",
+        notes=list(remedy.notes),
+    )
+
+
+def summarize(found: Waiting) -> str:
+    """One sentence."""
+    fitting = sum(1 for one in found.reasons if one.code in COMES)
+    match found.verdict:
+        case "not_waiting":
+            by = f" by {found.worker_name}" if found.worker_name else ""
+            return f"The job does not wait: it is {found.job.status}{by}."
+        case "starts_now":
+            return "An idle daemon takes the job at once."
+        case "queued":
+            return (
+                f"The job is number {found.place.position} of {found.place.size} for {fitting} "
+                f"daemon{'s' if fitting != 1 else ''} that may run it; all are busy or have others to run first."
+            )
+        case "all_offline":
+            return (
+                f"All {fitting} daemons that may run the job are offline or out of reach; it runs when one comes back."
+            )
+        case "nobody":
+            return "No daemon may run this job: start one with the tags it wants, or change the tags."

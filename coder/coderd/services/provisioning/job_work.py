@@ -1,0 +1,384 @@
+"""What a provisioner daemon may do with a job: receive it, report on it, end it.
+
+Reference: provisioner protocol, sections 2 and 5. Every function takes the `Worker` that asks; a job answers only to
+the worker that holds it. What the end of a build means is `build_results.py`, of an import `import_work.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.events import record_event
+from coder.coderd.services.foundation.errors import Invalid, Refusal
+from coder.coderd.services.provisioning import build_results, build_work, import_work, quotas
+from coder.coderd.services.provisioning.job_logs import append_logs
+from coder.coderd.services.provisioning.jobs import tell
+from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow as JobRow
+from coder.coderd.store.provisioning.jobs import TimingRow
+from coder.coderd.store.templates import files as file_store
+from coder.domain.provisioning.jobs import (
+    LOST_AFTER,
+    LOST_ERROR,
+    REVOKED_ERROR,
+    REVOKED_LINE,
+    JobLogLine,
+    LogLevel,
+    clean_text,
+    error_code,
+)
+from coder.domain.provisioning.queue import Offer
+from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+MAX_MESSAGE = 4 << 20
+"""Bytes of one message of the protocol (dRPC's limit upstream, which genuine daemons keep)."""
+
+_LEVELS: tuple[LogLevel, ...] = ("trace", "debug", "info", "warn", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A connected daemon."""
+
+    id: UUID
+    name: str
+    offer: Offer
+    "Its organization, types and tags."
+    user_id: UUID | None = None
+    "Whose token it came with, if any."
+
+
+async def describe_job(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob:
+    """The job as a daemon gets it. Raises Invalid when it cannot be handed out."""
+    acquired = await ctx.db.read(_describe, job, ctx.access_url)
+    if job.type == "workspace_build":
+        acquired.workspace_build.CopyFrom(await build_work.describe_build(ctx, job))
+    size = acquired.ByteSize()
+    if size > MAX_MESSAGE:
+        raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")
+    return acquired
+
+
+async def _describe(tx: Tx, job: JobRow, access_url: str) -> provisionerd_pb2.AcquiredJob:
+    file = await file_store.get_file(tx, job.file_id)
+    initiator = await user_store.get_user(tx, job.initiator_id)
+    if file is None:
+        raise Invalid("get template source archive: the file is gone")
+    acquired = provisionerd_pb2.AcquiredJob(
+        job_id=str(job.id),
+        created_at=_unix_ms(job.created_at),
+        provisioner=job.provisioner,
+        user_name=initiator.username if initiator else "",
+        template_source_archive=file.data,
+    )
+    if job.type == "template_version_import":
+        acquired.template_import.CopyFrom(await import_work.describe_import(tx, job, access_url))
+    elif job.type == "template_version_dry_run":
+        acquired.template_dry_run.CopyFrom(await import_work.describe_dry_run(tx, job, access_url))
+    return acquired
+
+
+async def update_job(
+    ctx: Context, worker: Worker, request: provisionerd_pb2.UpdateJobRequest
+) -> provisionerd_pb2.UpdateJobResponse:
+    """A heartbeat with what is new: log lines, and what parsing a template found."""
+    update = await ctx.db.run(_update, worker, request, ctx.clock.now())
+    if update.missing:
+        # The variables are stored all the same: a page shows which values are asked for.
+        raise Invalid(f"required template variables need values: {', '.join(update.missing)}")
+    return update.response
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    response: provisionerd_pb2.UpdateJobResponse
+    missing: list[str]
+
+
+async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> _Update:
+    job = await _own_job(tx, worker, request.job_id, running=True)
+    await job_store.update_job(tx, job.id, updated_at=now)
+    await append_logs(tx, job, [_log_line(log, now) for log in request.logs])
+    response = provisionerd_pb2.UpdateJobResponse(canceled=job.canceled_at is not None)
+    missing: list[str] = []
+    if job.type == "template_version_import":
+        found = await import_work.record_parse(tx, job, request, now)
+        response.variable_values.extend(found.values)
+        missing = found.missing
+    elif job.type == "workspace_build" and request.workspace_state:
+        await build_results.keep_state(tx, job, request.workspace_state)
+    return _Update(response, missing)
+
+
+async def commit_quota(
+    ctx: Context, worker: Worker, request: provisionerd_pb2.CommitQuotaRequest
+) -> provisionerd_pb2.CommitQuotaResponse:
+    """Whether the owner may afford the build; if so, its cost counts from now on."""
+    return await ctx.db.run(_commit_quota, worker, request)
+
+
+async def _commit_quota(
+    tx: Tx, worker: Worker, request: provisionerd_pb2.CommitQuotaRequest
+) -> provisionerd_pb2.CommitQuotaResponse:
+    job = await _own_job(tx, worker, request.job_id, running=True)
+    found = await quotas.commit(tx, job.id, request.daily_cost)
+    return provisionerd_pb2.CommitQuotaResponse(ok=found.granted, credits_consumed=found.consumed, budget=found.budget)
+
+
+async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.FailedJob) -> None:
+    """The work failed; that is the job's end."""
+    await ctx.db.run(_fail, worker, request, ctx.clock.now())
+    await record_event.build_over(ctx, UUID(request.job_id))
+
+
+async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now: datetime) -> None:
+    job = await _own_job(tx, worker, request.job_id)
+    code = request.error_code or error_code(request.error)
+    # A canceled job may end without an error: then it is `canceled`, not `failed`.
+    fallback = "" if job.canceled_at is not None else "the provisioner failed without a reason"
+    if job.logs_overflowed and request.error:
+        # The log was cut long ago; why the job failed is said at its end all the same.
+        last = JobLogLine(now, "provisioner_daemon", "error", "Cleaning Up", clean_text(request.error))
+        await job_store.insert_logs(tx, job.id, [last])
+    await end_with_error(tx, job, request.error or fallback, code, now)
+    if job.type == "workspace_build":
+        await build_results.fail_build(tx, job, request.workspace_build, now)
+        await _insert_timings(tx, job, request.workspace_build.timings)
+
+
+async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.CompletedJob) -> None:
+    """The work is done; that is the job's end. A result that cannot be stored fails the job, with its state kept."""
+    files = ctx.part(ModuleFiles)
+    try:
+        quiet_hours = ctx.config.default_quiet_hours_schedule
+        configured = frozenset(provider.id for provider in ctx.config.external_auth_providers)
+        await ctx.db.run(_complete, worker, request, ctx.clock.now(), files, quiet_hours, configured)
+        files.forget(worker)
+        if request.WhichOneof("type") == "workspace_build":
+            found = request.workspace_build.resource_replacements
+            replaced = {one.resource: list(one.paths) for one in found}
+            await record_event.build_over(ctx, UUID(request.job_id), replaced)
+    except BadResultError as error:
+        failed = provisionerd_pb2.FailedJob(job_id=request.job_id, error=f"complete job: {error.message}")
+        if request.WhichOneof("type") == "workspace_build":
+            failed.workspace_build.state = request.workspace_build.state
+            failed.workspace_build.timings.extend(request.workspace_build.timings)
+        await fail_job(ctx, worker, failed)
+
+
+async def _complete(
+    tx: Tx,
+    worker: Worker,
+    request: provisionerd_pb2.CompletedJob,
+    now: datetime,
+    files: ModuleFiles,
+    quiet_hours: str,
+    configured: frozenset[str],
+) -> None:
+    job = await _own_job(tx, worker, request.job_id)
+    _check_kind(job, request)
+    error = ""
+    if job.type == "template_version_import":
+        completed = request.template_import
+        modules = completed.module_files or files.get(worker, completed.module_files_hash)
+        error = await import_work.complete_import(tx, job, completed, modules, now, configured)
+    elif job.type == "template_version_dry_run":
+        await insert_resources(tx, job.id, "start", request.template_dry_run.resources, now)
+    else:
+        await build_results.complete_build(tx, job, request.workspace_build, now, quiet_hours)
+        await _insert_timings(tx, job, request.workspace_build.timings)
+    await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=error)
+    await tell(tx, job)
+
+
+def _check_kind(job: JobRow, request: provisionerd_pb2.CompletedJob) -> None:
+    wanted = {
+        "template_version_import": "template_import",
+        "template_version_dry_run": "template_dry_run",
+        "workspace_build": "workspace_build",
+    }[job.type]
+    if request.WhichOneof("type") != wanted:
+        raise Invalid(f"the job is a {job.type}, the result is not")
+
+
+async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: datetime) -> None:
+    """Marks a locked job as failed; what that means for its build is the caller's part."""
+    await job_store.update_job(
+        tx,
+        job.id,
+        started_at=job.started_at or now,
+        completed_at=now,
+        updated_at=now,
+        error=clean_text(error),
+        error_code=code,
+    )
+    await tell(tx, job)
+
+
+async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
+    """Fails a job its daemon never got or cannot finish; nothing when it ended already."""
+    await ctx.db.run(_abandon, job_id, error, ctx.clock.now())
+    await record_event.build_over(ctx, job_id)
+
+
+async def _abandon(tx: Tx, job_id: UUID, error: str, now: datetime) -> None:
+    job = await job_store.get_job(tx, job_id, lock=True)
+    if job is None or job.completed_at is not None:
+        return
+    await end_with_error(tx, job, error, error_code(error), now)
+    if job.type == "workspace_build":
+        await build_results.fail_build(tx, job, None, now)
+
+
+async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
+    """Fails jobs that an idle daemon still holds and was silent about."""
+    now = ctx.clock.now()
+    for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
+        if now - job.updated_at >= LOST_AFTER:
+            await abandon_job(ctx, job.id, LOST_ERROR)
+
+
+async def cancel_revoked(ctx: Context, worker: Worker) -> bool:
+    """Asks a daemon whose key was deleted to stop, and says so in the log; whether it holds a job."""
+    return await ctx.db.run(_cancel_revoked, worker.id, ctx.clock.now())
+
+
+async def _cancel_revoked(tx: Tx, worker_id: UUID, now: datetime) -> bool:
+    jobs = await job_store.list_worker_jobs(tx, worker_id)
+    for found in jobs:
+        job = await job_store.get_job(tx, found.id, lock=True)
+        if job is None or job.completed_at is not None:
+            continue
+        await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", REVOKED_LINE)])
+        if job.canceled_at is None:
+            await job_store.update_job(tx, job.id, canceled_at=now)
+        await tell(tx, job)
+    return bool(jobs)
+
+
+async def end_revoked(ctx: Context, worker: Worker) -> None:
+    """Fails what a daemon whose key was deleted did not end in time."""
+    for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
+        await abandon_job(ctx, job.id, REVOKED_ERROR)
+
+
+async def _insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.Timing]) -> None:
+    rows = [
+        TimingRow(
+            job_id=job.id,
+            started_at=timing.start.ToDatetime(UTC),
+            ended_at=timing.end.ToDatetime(UTC),
+            stage=timing.stage,
+            source=timing.source,
+            action=timing.action,
+            resource=timing.resource,
+        )
+        for timing in timings
+        # Without both ends there is nothing to measure (a step that was cut off).
+        if timing.HasField("start") and timing.HasField("end")
+    ]
+    await job_store.insert_timings(tx, rows)
+
+
+async def _own_job(tx: Tx, worker: Worker, job_id: str, *, running: bool = False) -> JobRow:
+    """The locked job. Raises Invalid with the protocol's words when the worker may not touch it."""
+    try:
+        wanted = UUID(job_id)
+    except ValueError as error:
+        raise Invalid("parse job id: not a UUID") from error
+    job = await job_store.get_job(tx, wanted, lock=True)
+    if job is None:
+        raise Invalid("get job: no such job")
+    if running and job.started_at is None:
+        raise Invalid("job isn't running yet")
+    if job.worker_id != worker.id:
+        raise Invalid("you don't own this job")
+    if job.completed_at is not None:
+        raise Invalid("job already completed")
+    return job
+
+
+class ModuleFiles:
+    """Module archives daemons uploaded, until the job that named them completes. Made once, see `Context.part`.
+
+    Memory is enough: when a restart loses one, the version merely has no cached modules, and builds fetch them again.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._files: dict[UUID, tuple[bytes, bytes]] = {}
+        "One archive a worker: it works on one job at a time, and nobody's uploads push another's out."
+
+    def put(self, worker: Worker, digest: bytes, data: bytes) -> None:
+        self._files[worker.id] = (digest, data)
+
+    def get(self, worker: Worker, digest: bytes) -> bytes:
+        """The archive, or nothing."""
+        known, data = self._files.get(worker.id, (b"", b""))
+        return data if digest and digest == known else b""
+
+    def forget(self, worker: Worker) -> None:
+        """The worker's job is over, or its connection."""
+        self._files.pop(worker.id, None)
+
+
+async def require_running_import(ctx: Context, worker: Worker) -> None:
+    """Raises Invalid unless the worker has an import under way: nobody else has modules to hand over."""
+    jobs = await ctx.db.read(job_store.list_worker_jobs, worker.id)
+    if not any(job.type == "template_version_import" and job.completed_at is None for job in jobs):
+        raise Invalid("you have no import running that modules could belong to")
+
+
+async def read_module_file(ctx: Context, worker: Worker, file_id: str) -> bytes:
+    """An archive of modules that an import of the worker's organization kept. Raises Refusal."""
+    try:
+        wanted = UUID(file_id)
+    except ValueError as error:
+        raise Invalid("parse file id: not a UUID") from error
+    data = await ctx.db.read(_read_module_file, worker.offer.organization_id, wanted)
+    if data is None:
+        raise Refusal("no module file of this organization has that id")
+    return data
+
+
+async def _read_module_file(tx: Tx, organization_id: UUID, file_id: UUID) -> bytes | None:
+    if not await import_work.is_module_file(tx, organization_id, file_id):
+        return None
+    file = await file_store.get_file(tx, file_id)
+    return file.data if file else None
+
+
+def _log_line(log: provisionerd_pb2.Log, now: datetime) -> JobLogLine:
+    return JobLogLine(
+        created_at=_from_unix_ms(log.created_at, now),
+        source="provisioner" if log.source == provisionerd_pb2.PROVISIONER else "provisioner_daemon",
+        level=_level(log.level),
+        stage=clean_text(log.stage),
+        output=clean_text(log.output),
+    )
+
+
+def _level(level: int) -> LogLevel:
+    return _LEVELS[level] if 0 <= level < len(_LEVELS) else "info"
+
+
+def _unix_ms(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def _from_unix_ms(value: int, now: datetime) -> datetime:
+    """A daemon's clock may say anything; what no calendar holds becomes `now`."""
+    try:
+        return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else now
+    except (OverflowError, ValueError, OSError):
+        return now

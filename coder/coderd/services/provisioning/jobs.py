@@ -1,0 +1,222 @@
+"""Provisioner jobs as people see them: posting, canceling, listing, and how one looks in JSON.
+
+What daemons do with jobs is `job_work.py`; who gets one is `job_queue.py`; logs are `job_logs.py`. Everything that
+takes a transaction runs inside the caller's, so that a version or a build and its job appear together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.provisioners import (
+    MatchedProvisioners,
+    ProvisionerJob,
+    ProvisionerJobInput,
+    ProvisionerJobMetadata,
+)
+from coder.base.ids import new_uuid
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import provisioners as daemon_store
+from coder.coderd.store.provisioning.jobs import JobDetail, JobRow
+from coder.coderd.store.provisioning.provisioners import DaemonRow
+from coder.domain.provisioning.jobs import JobType
+from coder.domain.provisioning.provisioners import STALE_AFTER
+from coder.domain.provisioning.queue import NO_PLACE, Offer, QueuePlace, Wanted, fits, places
+from coder.domain.provisioning.tags import Tags
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+POSTED = "provisioner_job_posted"
+"""NOTIFY channel of new work: `{"organization_id", "type", "tags"}` as upstream's."""
+NEWS = "provisioner_job_news"
+"""NOTIFY channel of changes to a job or its log: the job's id."""
+
+_NIL = UUID(int=0)
+_MAX_NOTICE = 7000
+# Postgres refuses a NOTIFY payload of 8000 bytes or more.
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """Work to be done by a daemon."""
+
+    organization_id: UUID
+    initiator_id: UUID
+    provisioner: str
+    file_id: UUID
+    type: JobType
+    input: Mapping[str, Any]
+    tags: Tags
+    "Made whole by `domain.tags.normalize_tags`."
+    priority: int = 0
+    id: UUID = field(default_factory=new_uuid)
+
+
+async def post_job(tx: Tx, new: NewJob, now: datetime) -> JobRow:
+    """Puts work into the queue; daemons are woken when `tx` commits."""
+    job = JobRow(
+        id=new.id,
+        created_at=now,
+        updated_at=now,
+        started_at=None,
+        completed_at=None,
+        canceled_at=None,
+        error="",
+        error_code="",
+        organization_id=new.organization_id,
+        initiator_id=new.initiator_id,
+        provisioner=new.provisioner,
+        file_id=new.file_id,
+        type=new.type,
+        input=dict(new.input),
+        worker_id=None,
+        tags=dict(new.tags),
+        priority=new.priority,
+        logs_length=0,
+        logs_overflowed=False,
+    )
+    await job_store.insert_job(tx, job)
+    notice = {"organization_id": str(job.organization_id), "type": job.provisioner, "tags": job.tags}
+    text = json.dumps(notice)
+    if len(text) > _MAX_NOTICE:
+        text = json.dumps({**notice, "tags": {}})
+    await notify(tx, POSTED, text)
+    return job
+
+
+async def tell(tx: Tx, job: JobRow) -> None:
+    """Wakes followers of the job, and watchers of its workspace, when `tx` commits."""
+    await notify(tx, NEWS, str(job.id))
+    if job.type == "workspace_build":
+        place = await job_store.get_job_workspace(tx, job.id)
+        if place is not None:
+            await notify_change(tx, "state", owner_id=place[0], workspace_id=place[1])
+
+
+async def cancel_job(tx: Tx, job_id: UUID, now: datetime) -> JobRow:
+    """Asks the daemon to stop; a job nobody took ends at once.
+
+    Raises Invalid when it ended or was canceled before.
+    """
+    job = await job_store.get_job(tx, job_id, lock=True)
+    if job is None or job.completed_at is not None:
+        raise Invalid("Job has already completed!")
+    if job.canceled_at is not None:
+        raise Invalid("Job has already been marked as canceled!")
+    completed_at = now if job.started_at is None else None
+    await job_store.update_job(tx, job.id, canceled_at=now, completed_at=completed_at, updated_at=now)
+    await tell(tx, job)
+    changed = await job_store.get_job(tx, job_id)
+    assert changed is not None  # noqa: S101 - it is locked by us
+    return changed
+
+
+def as_offer(daemon: DaemonRow) -> Offer:
+    return Offer(daemon.organization_id, frozenset(daemon.provisioners), daemon.tags)
+
+
+def as_wanted(job: JobRow) -> Wanted:
+    return Wanted(job.id, job.organization_id, job.provisioner, job.tags, job.priority, job.created_at)
+
+
+async def load_places(tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict: bool) -> dict[UUID, QueuePlace]:
+    """Where the waiting ones of `jobs` stand; the others are left out."""
+    waiting = [job for job in jobs if job.status == "pending"]
+    if not waiting:
+        return {}
+    organizations = {job.organization_id for job in waiting}
+    queued = await job_store.list_waiting(tx, organizations)
+    daemons = await daemon_store.list_seen_daemons(tx, organizations, now - STALE_AFTER)
+    found = places(queued, map(as_offer, daemons), strict=strict)
+    return {job.id: found.get(job.id, NO_PLACE) for job in waiting}
+
+
+async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool) -> MatchedProvisioners:
+    """How many daemons have a job's tags, and how many of them are there. Their kinds do not count (recorded)."""
+    wanted = as_wanted(job)
+    daemons = await daemon_store.list_daemons(tx, job.organization_id)
+    offers = [(daemon, as_offer(daemon)) for daemon in daemons]
+    matching = [
+        daemon
+        for daemon, offer in offers
+        if fits(wanted, replace(offer, provisioners=frozenset({wanted.provisioner})), strict=strict)
+    ]
+    seen = [daemon.last_seen_at for daemon in matching if daemon.last_seen_at is not None]
+    return MatchedProvisioners(
+        count=len(matching),
+        available=sum(1 for at in seen if now - at <= STALE_AFTER),
+        most_recently_seen=max(seen, default=None),
+    )
+
+
+def present_job(
+    job: JobRow,
+    place: QueuePlace = NO_PLACE,
+    *,
+    worker_name: str = "",
+    metadata: ProvisionerJobMetadata | None = None,
+    available_workers: list[str] | None = None,
+) -> ProvisionerJob:
+    """The job as JSON. Only lists of jobs know the names in `metadata`; elsewhere they are empty, as upstream's."""
+    return ProvisionerJob(
+        id=job.id,
+        created_at=job.created_at,
+        started_at=job.started_at or UNSET,
+        completed_at=job.completed_at or UNSET,
+        canceled_at=job.canceled_at or UNSET,
+        error=job.error or UNSET,
+        error_code=cast("Any", job.error_code) or UNSET,
+        status=job.status,
+        worker_id=job.worker_id or UNSET,
+        worker_name=worker_name or UNSET,
+        file_id=job.file_id,
+        tags=job.tags,
+        queue_position=place.position,
+        queue_size=place.size,
+        organization_id=job.organization_id,
+        initiator_id=job.initiator_id,
+        input=ProvisionerJobInput(
+            template_version_id=job.version_id or UNSET, workspace_build_id=job.build_id or UNSET
+        ),
+        type=cast("JobType", job.type),
+        available_workers=available_workers if available_workers is not None else UNSET,
+        metadata=metadata or _NO_METADATA,
+        logs_overflowed=job.logs_overflowed,
+    )
+
+
+_NO_METADATA = ProvisionerJobMetadata(
+    template_version_name="", template_id=_NIL, template_name="", template_display_name="", template_icon=""
+)
+
+
+def present_detail(detail: JobDetail, place: QueuePlace, available_workers: list[str] | None = None) -> ProvisionerJob:
+    """A job of a list, with the names people know it by."""
+    metadata = ProvisionerJobMetadata(
+        template_version_name=detail.template_version_name,
+        template_id=detail.template_id or _NIL,
+        template_name=detail.template_name,
+        template_display_name=detail.template_display_name,
+        template_icon=detail.template_icon,
+        workspace_id=detail.workspace_id or UNSET,
+        workspace_name=detail.workspace_name or UNSET,
+        workspace_build_transition=cast("Any", detail.transition) or UNSET,
+    )
+    return present_job(
+        detail.job,
+        place,
+        worker_name=detail.worker_name,
+        metadata=metadata,
+        available_workers=available_workers,
+    )

@@ -1,0 +1,55 @@
+"""Ending jobs nobody works on any more, and forgetting daemons nobody has seen for a week.
+
+A running job without a word for 5 minutes is hung (its daemon sends a heartbeat every 5 s); a job nobody took for
+30 minutes will hardly be taken. Both end with an error that says so, in the job and at the end of its log. Several
+servers may do this at once: rows somebody else is changing are skipped.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from coder.coderd.services.provisioning import build_results
+from coder.coderd.services.provisioning.job_logs import append_logs
+from coder.coderd.services.provisioning.job_work import end_with_error
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import provisioners as daemon_store
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.domain.provisioning.jobs import (
+    HUNG_AFTER,
+    PENDING_AFTER,
+    REAPED_PER_RUN,
+    JobLogLine,
+    reap_error,
+    reap_kind,
+    reap_log_outputs,
+)
+from coder.domain.provisioning.provisioners import FORGET_AFTER
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def reap(ctx: Context) -> list[JobRow]:
+    """One turn; returns the jobs it ended."""
+    now = ctx.clock.now()
+    await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
+    return await ctx.db.run(_reap, now)
+
+
+async def _reap(tx: Tx, now: datetime) -> list[JobRow]:
+    jobs = await job_store.lock_silent_jobs(
+        tx, hung_since=now - HUNG_AFTER, pending_since=now - PENDING_AFTER, limit=REAPED_PER_RUN
+    )
+    for job in jobs:
+        kind = reap_kind(started_at=job.started_at, completed_at=job.completed_at, updated_at=job.updated_at, now=now)
+        if kind is None:
+            continue
+        outputs = reap_log_outputs(kind)
+        await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", output) for output in outputs])
+        await end_with_error(tx, job, reap_error(kind), "", now)
+        if job.type == "workspace_build":
+            await build_results.build_ended(tx, job.id, now)
+    return jobs

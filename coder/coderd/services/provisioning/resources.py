@@ -1,0 +1,317 @@
+"""Resources of jobs: from what a provisioner reported to rows, and from rows to JSON.
+
+Builds, template imports and dry runs share this. Everything below a page of jobs is loaded in four statements,
+however many jobs there are (`load_resources`), and put together without touching the database (`present_resources`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.base.errors import CoderError
+from coder.base.ids import new_uuid
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agents import AgentRow, AppRow, LogSourceRow, MetadataRow, ScriptRow
+from coder.coderd.store.provisioning import resources as resource_store
+from coder.coderd.store.provisioning.resources import ResourceRow
+from coder.domain.agents.agents import environment_of
+from coder.rpc.proto import provisioner_pb2 as pb
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+EXTERNAL_AGENT = "coder_external_agent"
+"""The resource type that marks a workspace as attached from outside."""
+
+_SHARING = {
+    pb.AppSharingLevel.OWNER: "owner",
+    pb.AppSharingLevel.AUTHENTICATED: "authenticated",
+    pb.AppSharingLevel.PUBLIC: "public",
+}
+_OPEN_IN = {pb.AppOpenIn.TAB: "tab"}  # everything else is a slim window: "window" was withdrawn upstream
+
+
+class BadResultError(CoderError):
+    """A provisioner reported something that cannot be stored; the job fails with this message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("bad_provisioner_result", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """What the caller wants to know about what was inserted."""
+
+    agent_ids: list[UUID]
+    app_ids: dict[str, UUID]
+    "By the id the provisioner used, where it used one."
+    has_external_agent: bool
+
+
+@dataclass(slots=True)
+class _Rows:
+    resources: list[ResourceRow] = field(default_factory=list)
+    agents: list[AgentRow] = field(default_factory=list)
+    apps: list[AppRow] = field(default_factory=list)
+    scripts: list[ScriptRow] = field(default_factory=list)
+    sources: list[LogSourceRow] = field(default_factory=list)
+    metadata: list[MetadataRow] = field(default_factory=list)
+    app_ids: dict[str, UUID] = field(default_factory=dict)
+
+
+async def insert_resources(
+    tx: Tx,
+    job_id: UUID,
+    transition: str,
+    resources: Iterable[pb.Resource],
+    now: datetime,
+    *,
+    workspace_id: UUID | None = None,
+) -> Inserted:
+    """Stores what a job reported. Agents are new rows every time, and only a start has any (others are ignored).
+
+    Apps keep the id Terraform gave them, as long as no other workspace has it. Raises BadResultError (duplicate agent
+    names, tokens that are no UUIDs, environment conflicts).
+    """
+    rows = _Rows()
+    for resource in resources:
+        row = _resource_row(resource, job_id, transition, now, len(rows.resources))
+        rows.resources.append(row)
+        for agent in resource.agents if transition == "start" else ():
+            _add_agent(rows, agent, row.id, job_id, now)
+    _check_names(rows.agents)
+    _check_texts(rows)
+    rows.apps = await _own_ids(tx, rows.apps, workspace_id)
+    await resource_store.insert_resources(tx, rows.resources)
+    await agent_store.insert_agents(
+        tx, rows.agents, apps=rows.apps, scripts=rows.scripts, log_sources=rows.sources, metadata=rows.metadata
+    )
+    external = transition == "start" and any(row.type == EXTERNAL_AGENT for row in rows.resources)
+    return Inserted([agent.id for agent in rows.agents], rows.app_ids, external)
+
+
+async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> list[AppRow]:
+    """The apps, with new ids for those whose id is somebody else's."""
+    owners = await agent_store.find_app_workspaces(tx, [app.id for app in apps]) if apps else {}
+    foreign = {key for key, owner in owners.items() if workspace_id is None or owner != workspace_id}
+    return [replace(app, id=new_uuid()) if app.id in foreign else app for app in apps]
+
+
+def _resource_row(resource: pb.Resource, job_id: UUID, transition: str, now: datetime, position: int) -> ResourceRow:
+    metadata = [
+        {"key": item.key, "value": item.value, "sensitive": item.sensitive}
+        for item in resource.metadata
+        if not item.is_null
+    ]
+    return ResourceRow(
+        id=new_uuid(),
+        created_at=now,
+        job_id=job_id,
+        transition=transition,
+        type=resource.type,
+        name=resource.name,
+        hide=resource.hide,
+        icon=resource.icon,
+        instance_type=resource.instance_type,
+        daily_cost=resource.daily_cost,
+        module_path=resource.module_path,
+        metadata=metadata,
+        position=position,
+    )
+
+
+def _add_agent(rows: _Rows, agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) -> None:
+    row = _agent_row(agent, resource_id, job_id, now)
+    rows.agents.append(row)
+    slugs: set[str] = set()
+    for number, app in enumerate(agent.apps):
+        if app.slug in slugs:
+            raise BadResultError(f"duplicate app slug {app.slug!r} for agent {agent.name!r}")
+        slugs.add(app.slug)
+        stored = _app_row(app, row.id, now, number)
+        rows.apps.append(stored)
+        if app.id:
+            rows.app_ids[app.id] = stored.id
+    for number, script in enumerate(agent.scripts):
+        source = LogSourceRow(row.id, new_uuid(), now, script.display_name, script.icon)
+        rows.sources.append(source)
+        rows.scripts.append(_script_row(script, row.id, source.id, now, number))
+    rows.metadata.extend(_metadata_row(item, row.id) for item in agent.metadata)
+
+
+def _agent_row(agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) -> AgentRow:
+    try:
+        environment = environment_of(
+            dict(agent.env), [(extra.name, extra.value, extra.merge_strategy) for extra in agent.extra_envs]
+        )
+    except ValueError as error:
+        raise BadResultError(str(error)) from error
+    return AgentRow(
+        id=new_uuid(),
+        parent_id=None,
+        created_at=now,
+        updated_at=now,
+        resource_id=resource_id,
+        job_id=job_id,
+        name=agent.name,
+        auth_token=_token(agent),
+        auth_instance_id=agent.instance_id or None,
+        api_key_scope=agent.api_key_scope or "all",
+        architecture=agent.architecture,
+        operating_system=agent.operating_system,
+        environment_variables=environment or None,
+        directory=agent.directory,
+        expanded_directory="",
+        version="",
+        api_version="",
+        subsystems=[],
+        first_connected_at=None,
+        last_connected_at=None,
+        disconnected_at=None,
+        lifecycle_state="created",
+        started_at=None,
+        ready_at=None,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+        troubleshooting_url=agent.troubleshooting_url,
+        motd_file=agent.motd_file,
+        display_apps=_display_apps(agent),
+        display_order=int(agent.order),
+        logs_length=0,
+        logs_overflowed=False,
+        resources_monitoring=_monitoring(agent),
+        devcontainers=[
+            {
+                "id": item.id or str(new_uuid()),
+                "name": item.name,
+                "workspace_folder": item.workspace_folder,
+                "config_path": item.config_path,
+                "subagent_id": item.subagent_id,
+            }
+            for item in agent.devcontainers
+        ],
+    )
+
+
+def _token(agent: pb.Agent) -> UUID:
+    # A plan does not know tokens yet, and agents of cloud machines have none: those rows get one nobody learns.
+    if not agent.token:
+        return new_uuid()
+    try:
+        return UUID(agent.token)
+    except ValueError as error:
+        raise BadResultError(f"invalid auth token of agent {agent.name!r}: it must be a UUID") from error
+
+
+def _display_apps(agent: pb.Agent) -> list[str]:
+    # This order is the API's.
+    if not agent.HasField("display_apps"):
+        return ["vscode", "ssh_helper", "port_forwarding_helper", "web_terminal"]
+    names = ("vscode", "vscode_insiders", "ssh_helper", "port_forwarding_helper", "web_terminal")
+    return [name for name in names if getattr(agent.display_apps, name)]
+
+
+def _monitoring(agent: pb.Agent) -> dict[str, Any]:
+    if not agent.HasField("resources_monitoring"):
+        return {}
+    wanted = agent.resources_monitoring
+    memory = {"enabled": wanted.memory.enabled, "threshold": wanted.memory.threshold}
+    return {
+        "memory": memory if wanted.HasField("memory") else None,
+        "volumes": [
+            {"path": volume.path, "enabled": volume.enabled, "threshold": volume.threshold} for volume in wanted.volumes
+        ],
+    }
+
+
+def _app_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        return new_uuid()  # a plan does not know it yet
+
+
+def _app_row(app: pb.App, agent_id: UUID, now: datetime, position: int) -> AppRow:
+    return AppRow(
+        id=_app_id(app.id),
+        created_at=now,
+        agent_id=agent_id,
+        slug=app.slug,
+        display_name=app.display_name or app.slug,
+        icon=app.icon,
+        command=app.command,
+        url=app.url,
+        external=app.external,
+        subdomain=app.subdomain,
+        sharing_level=_SHARING.get(app.sharing_level, "owner"),
+        healthcheck_url=app.healthcheck.url,
+        healthcheck_interval=app.healthcheck.interval,
+        healthcheck_threshold=app.healthcheck.threshold,
+        health="initializing" if app.healthcheck.url else "disabled",
+        display_order=int(app.order),
+        display_group=app.group,
+        hidden=app.hidden,
+        open_in=_OPEN_IN.get(app.open_in, "slim-window"),
+        tooltip=app.tooltip,
+        position=position,
+    )
+
+
+def _script_row(script: pb.Script, agent_id: UUID, source_id: UUID, now: datetime, position: int) -> ScriptRow:
+    return ScriptRow(
+        id=new_uuid(),
+        agent_id=agent_id,
+        created_at=now,
+        log_source_id=source_id,
+        log_path=script.log_path,
+        script=script.script,
+        cron=script.cron,
+        run_on_start=script.run_on_start,
+        run_on_stop=script.run_on_stop,
+        start_blocks_login=script.start_blocks_login,
+        timeout_seconds=script.timeout_seconds,
+        display_name=script.display_name,
+        position=position,
+    )
+
+
+def _metadata_row(item: pb.Agent.Metadata, agent_id: UUID) -> MetadataRow:
+    return MetadataRow(
+        agent_id=agent_id,
+        key=item.key,
+        display_name=item.display_name,
+        script=item.script,
+        interval_seconds=item.interval,
+        timeout_seconds=item.timeout,
+        display_order=int(item.order),
+        value="",
+        error="",
+        collected_at=None,
+    )
+
+
+def _check_names(agents: Sequence[AgentRow]) -> None:
+    seen: set[str] = set()
+    for agent in agents:
+        if agent.name.lower() in seen:
+            raise BadResultError(f"duplicate agent name {agent.name!r}")
+        seen.add(agent.name.lower())
+
+
+def _check_texts(rows: _Rows) -> None:
+    # Postgres cannot store a zero byte; told here, it is the job's error and not a hung job.
+    parts: tuple[Sequence[Any], ...] = (
+        rows.resources, rows.agents, rows.apps, rows.scripts, rows.sources, rows.metadata,
+    )  # fmt: skip
+    for row in chain.from_iterable(parts):
+        for item in fields(row):
+            value = getattr(row, item.name)
+            if "\x00" in (value if isinstance(value, str) else "") or (
+                isinstance(value, dict | list) and "\\u0000" in json.dumps(value)
+            ):
+                raise BadResultError(f"{item.name} of {type(row).__name__.removesuffix('Row')} contains a zero byte")

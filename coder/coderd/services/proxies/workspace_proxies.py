@@ -1,0 +1,195 @@
+"""Workspace proxies as people see them: regions besides this server, made here, each with a token.
+
+What proxies themselves say and ask is `proxy_calls.py`; whether they can be reached `proxy_health.py`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from coder.api.health import ProxyHealthReport
+from coder.api.proxies import (
+    CreateWorkspaceProxyRequest,
+    PatchWorkspaceProxy,
+    Region,
+    UpdateWorkspaceProxyResponse,
+    WorkspaceProxy,
+    WorkspaceProxyStatus,
+)
+from coder.base.ids import new_uuid
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.apps.applications import app_host
+from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
+from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.proxies import workspace_proxies as store
+from coder.coderd.store.proxies.workspace_proxies import ProxyRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.foundation.zero import ZERO_TIME
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_PRIMARY = "primary"
+_SECRET_BYTES = 32
+
+
+def primary_region(ctx: Context) -> Region:
+    """This server itself."""
+    return Region(
+        id=ctx.deployment_id,
+        name=_PRIMARY,
+        display_name="Default",
+        icon_url="/emojis/1f3e1.png",
+        healthy=True,
+        path_app_url=ctx.access_url,
+        wildcard_hostname=app_host(ctx),
+    )
+
+
+async def list_regions(ctx: Context) -> list[Region]:
+    """Where applications can be reached: this server, and the proxies that serve any.
+
+    One that never registered is among them, unhealthy: whoever made it sees that it is missing.
+    """
+    proxies = [proxy_view(ctx, row) for row in await ctx.db.read(store.list_proxies) if not row.derp_only]
+    return [primary_region(ctx), *(_region(proxy) for proxy in proxies)]
+
+
+def _region(proxy: WorkspaceProxy) -> Region:
+    return Region(**{name: getattr(proxy, name) for name in Region.__struct_fields__})
+
+
+async def list_proxies(ctx: Context, subject: Subject) -> list[WorkspaceProxy]:
+    """The primary region first."""
+    _require(subject, "read")
+    return await everything(ctx)
+
+
+async def everything(ctx: Context) -> list[WorkspaceProxy]:
+    """The primary region and all proxies, without asking who wants to know."""
+    rows = await ctx.db.read(store.list_proxies)
+    here = primary_region(ctx)
+    primary = WorkspaceProxy(
+        **{name: getattr(here, name) for name in here.__struct_fields__},
+        derp_enabled=ctx.config.derp_server_enable,
+        derp_only=False,
+        created_at=ZERO_TIME,
+        updated_at=ZERO_TIME,
+        deleted=False,
+        version=BUILD_VERSION,
+        status=WorkspaceProxyStatus(
+            status="ok", checked_at=ctx.clock.now(), report=ProxyHealthReport(errors=[], warnings=[])
+        ),
+    )
+    return [primary, *(proxy_view(ctx, row) for row in rows)]
+
+
+async def get_proxy(ctx: Context, subject: Subject, reference: str) -> WorkspaceProxy:
+    return proxy_view(ctx, await _load(ctx, subject, reference, "read"))
+
+
+async def _load(ctx: Context, subject: Subject, reference: str, action: str) -> ProxyRow:
+    row = await ctx.db.read(store.find_proxy, reference)
+    if row is None or not may(subject, "read", Resource("workspace_proxy", id=str(row.id))):
+        raise NotFound
+    require(subject, action, Resource("workspace_proxy", id=str(row.id)))
+    return row
+
+
+async def create_proxy(
+    ctx: Context, subject: Subject, wanted: CreateWorkspaceProxyRequest
+) -> UpdateWorkspaceProxyResponse:
+    """With the token it will show; it is never shown again. Raises Forbidden, Invalid, Conflict."""
+    _require(subject, "create")
+    _check_reserved(wanted.name)
+    now = ctx.clock.now()
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    row = ProxyRow(
+        id=new_uuid(),
+        name=wanted.name,
+        display_name=wanted.display_name,
+        icon=wanted.icon,
+        url="",
+        wildcard_hostname="",
+        derp_enabled=True,
+        derp_only=False,
+        version="",
+        hashed_secret=hash_secret(secret),
+        deleted=False,
+        created_at=now,
+        updated_at=now,
+    )
+    try:
+        await ctx.db.run(store.insert_proxy, row)
+    except IntegrityError as error:
+        raise _taken(wanted.name) from error
+    return UpdateWorkspaceProxyResponse(proxy=proxy_view(ctx, row), proxy_token=f"{row.id}:{secret}")
+
+
+async def update_proxy(
+    ctx: Context, subject: Subject, reference: str, wanted: PatchWorkspaceProxy
+) -> UpdateWorkspaceProxyResponse:
+    """Empty fields stay. Raises Forbidden, NotFound, Invalid, Conflict."""
+    row = await _load(ctx, subject, reference, "update")
+    values: dict[str, Any] = {
+        name: getattr(wanted, name) for name in ("name", "display_name", "icon") if getattr(wanted, name)
+    }
+    check_request(wanted, {"name": row.name})
+    _check_reserved(values.get("name", row.name))
+    token = ""
+    if wanted.regenerate_token:
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        values["hashed_secret"] = hash_secret(secret)
+        token = f"{row.id}:{secret}"
+    try:
+        await ctx.db.run(store.update_proxy, row.id, {**values, "updated_at": ctx.clock.now()})
+    except IntegrityError as error:
+        raise _taken(wanted.name) from error
+    return UpdateWorkspaceProxyResponse(proxy=await get_proxy(ctx, subject, str(row.id)), proxy_token=token)
+
+
+async def delete_proxy(ctx: Context, subject: Subject, reference: str) -> None:
+    row = await _load(ctx, subject, reference, "delete")
+    await ctx.db.run(store.update_proxy, row.id, {"deleted": True, "updated_at": ctx.clock.now()})
+
+
+def _require(subject: Subject, action: str) -> None:
+    require(subject, action, Resource("workspace_proxy"), hidden=False)
+
+
+def _check_reserved(name: str) -> None:
+    if name.lower() == _PRIMARY:
+        raise Invalid(f'The name "{name}" is reserved for the primary region.')
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(
+        f'Workspace proxy with name "{name}" already exists.',
+        validations=[("name", "This value is already in use and should be unique.")],
+    )
+
+
+def proxy_view(ctx: Context, row: ProxyRow) -> WorkspaceProxy:
+    health = ctx.part(ProxyHealth)
+    status = health.of(row)
+    return WorkspaceProxy(
+        id=row.id,
+        name=row.name,
+        display_name=row.display_name or row.name,
+        icon_url=row.icon,
+        healthy=status.status == "ok",
+        path_app_url=row.url,
+        wildcard_hostname=row.wildcard_hostname,
+        derp_enabled=row.derp_enabled,
+        derp_only=row.derp_only,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        deleted=row.deleted,
+        version=row.version,
+        status=status,
+    )

@@ -1,0 +1,170 @@
+"""Which programs this server can hand out, and where they lie.
+
+In this order: the configured site's `bin` folder, the `bin` folder of the cache directory (where `build/build.py`
+puts what it made), and, when the server itself runs from the single binary, that very file for its own platform.
+
+`coder-<os>-<arch>` is the slim program wherever there is one: a full program's file has it inside (`packed_program`).
+`coder-full-<os>-<arch>` is the file as it lies there, `coder-linux-<arch>.deb` a Debian package. Beside a program may
+lie a signature (`.asc`) and compressed forms (`.zst`, `.gz`) of the same name; a checksum (`.sha256`) is computed. A
+file's hashes are computed once and kept as long as the file looks the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.base.own_binary import own_binary
+from coder.coderd.services.site.packed_program import Cut, read_packed
+from coder.domain.agents.init_scripts import PLATFORMS
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_MACHINES = {
+    "x86_64": "amd64",
+    "amd64": "amd64",
+    "aarch64": "arm64",
+    "arm64": "arm64",
+    "armv7l": "armv7",
+    "armv8l": "armv7",
+}
+ENCODINGS = {"zstd": ".zst", "gzip": ".gz"}
+"""Content encodings, best first, and the suffix of a file that holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedBinary:
+    """Bytes to hand out: the first `cut.size` of a file, then `cut.tail`."""
+
+    path: Path
+    cut: Cut
+    sha1: str
+    sha256: str
+    encoding: str = ""
+
+    @property
+    def size(self) -> int:
+        return self.cut.size + len(self.cut.tail)
+
+    @property
+    def etag(self) -> str:
+        """Quoted SHA-1 of the content; one of its own for each encoding."""
+        return f'"{self.sha1}{"-" if self.encoding else ""}{self.encoding}"'
+
+
+def names() -> tuple[str, ...]:
+    """Every name a platform's program may have."""
+    return tuple(f"coder-{system}-{arch}{'.exe' if system == 'windows' else ''}" for system, arch in PLATFORMS)
+
+
+def packages() -> tuple[str, ...]:
+    """Names of Debian packages."""
+    return tuple(f"coder-linux-{arch}.deb" for system, arch in PLATFORMS if system == "linux")
+
+
+def own_name() -> str:
+    """The name of the program this machine would run."""
+    system = {"linux": "linux", "darwin": "darwin", "win32": "windows"}.get(sys.platform, sys.platform)
+    machine = platform.machine().lower()
+    if machine == "aarch64" and sys.maxsize < 2**32:  # a 32 bit program under a 64 bit kernel
+        machine = "armv7l"
+    return f"coder-{system}-{_MACHINES.get(machine, machine)}{'.exe' if system == 'windows' else ''}"
+
+
+class Binaries:
+    """The shelf of one server process, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        site = ctx.config.site_dir
+        folders = [Path(site).expanduser() / "bin"] if site else []
+        folders.append(ctx.config.cache_dir.expanduser() / "bin")
+        self._folders = folders
+        self._hashes: dict[tuple[Path, int, int, int], tuple[str, str]] = {}
+        self._hashing = trio.Lock()
+
+    async def find(self, name: str, encodings: tuple[str, ...] = ()) -> ServedBinary | None:
+        """The program of that name, in the first of the encodings there is; None for what nobody built."""
+        full, file_name = name.startswith("coder-full-"), name.replace("coder-full-", "coder-", 1)
+        if file_name not in (*names(), *packages()):
+            return None
+        for path in self._candidates(file_name):
+            try:
+                stat = path.stat()
+                packed = read_packed(path, stat.st_size)
+            except OSError:
+                continue
+            if not path.is_file() or (full and packed.is_slim):
+                continue
+            if packed.slim is not None and not full:
+                return await self._hashed(path, packed.slim, stat)
+            return await self._encoded(await self._hashed(path, Cut(stat.st_size, b""), stat), encodings)
+        return None
+
+    async def signature(self, name: str) -> bytes | None:
+        """A detached signature of a program, made by whoever built it; of the slim one under its own name."""
+        if await self.find(name) is None:
+            return None
+        slim = name.replace("coder-", "coder-slim-", 1)
+        candidates = [name.replace("coder-full-", "coder-", 1)] if name.startswith("coder-full-") else [slim, name]
+        for path in [folder / f"{file}.asc" for file in candidates for folder in self._folders]:
+            if path.is_file() and path.stat().st_size < 1 << 16:
+                return path.read_bytes()
+        return None
+
+    def _candidates(self, name: str) -> list[Path]:
+        found = [folder / name for folder in self._folders]
+        own = own_binary()
+        if own is not None and name == own_name():
+            found.append(own)
+        return found
+
+    async def _encoded(self, binary: ServedBinary, encodings: tuple[str, ...]) -> ServedBinary:
+        for encoding in encodings:
+            path = binary.path.with_name(binary.path.name + ENCODINGS[encoding])
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            if stat.st_mtime >= binary.path.stat().st_mtime:  # an older one is of an older program
+                return replace(binary, path=path, cut=Cut(stat.st_size, b""), encoding=encoding)
+        return binary
+
+    async def _hashed(self, path: Path, cut: Cut, stat: os.stat_result) -> ServedBinary:
+        key = (path, stat.st_size, stat.st_mtime_ns, cut.size)
+        async with self._hashing:  # fifty machines asking at once hash the file once
+            if key not in self._hashes:
+                self._hashes[key] = await trio.to_thread.run_sync(_digests, path, cut)
+        return ServedBinary(path, cut, *self._hashes[key])
+
+    async def explain_missing(self, name: str) -> str:
+        """What is there instead, and how the missing one is made."""
+        built = [other for other in names() if await self.find(other) is not None]
+        have = f"Built here: {', '.join(built)}." if built else "No program was built here yet."
+        if name.replace("coder-full-", "coder-", 1) not in names():
+            return f"{have} Names are: {', '.join(names())}."
+        how = f"Build {name} with build/build.py and put it into {self._folders[0]}."
+        if not name.startswith(("coder-linux", "coder-full-linux")):
+            how += " Where Python 3.11 is, `pip install coder` gives the same command without a program from here."
+        return f"{have} {how}"
+
+
+def _digests(path: Path, cut: Cut) -> tuple[str, str]:
+    # The tag's form is upstream's; it protects nothing.
+    sha1, sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
+    left = cut.size
+    with path.open("rb") as file:
+        while left and (chunk := file.read(min(left, 1 << 20))):
+            left -= len(chunk)
+            sha1.update(chunk)
+            sha256.update(chunk)
+    sha1.update(cut.tail)
+    sha256.update(cut.tail)
+    return sha1.hexdigest(), sha256.hexdigest()

@@ -1,0 +1,158 @@
+"""What `GET /deployment/config` shows: every option with its value and source, and the same values as a tree.
+
+Names, groups and places in the tree stand at the settings themselves (`coderd.config`); sections of features this
+server leaves out are not in it. Secrets are shown as empty texts or not at all, whatever their value.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from coder.coderd.config.options import OPTIONS
+from coder.coderd.config.setting import Group, ServerOption
+from coder.coderd.config.settings import effective_name, struct_value
+from coder.coderd.services.access.authorization import require
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.login.external_providers import ExternalProvider
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_BY_FLAG = {option.flag: option for option in OPTIONS}
+_SORTED = sorted(OPTIONS, key=lambda option: option.title)
+
+
+def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
+    """Options with their values and sources, and the tree; secrets are left out. Raises Forbidden."""
+    require(subject, "read", Resource("deployment_config"), hidden=False)
+    return {"config": tree(ctx), "options": [_shown(ctx, option, top=True) for option in _SORTED]}
+
+
+def tree(ctx: Context) -> dict[str, Any]:
+    """The values as nested objects."""
+    result: dict[str, Any] = {}
+    for option in OPTIONS:
+        if option.path:
+            value = _leaf(ctx, option)
+            if value or not option.path.endswith("?"):
+                _place(result, option.path.removesuffix("?"), value)
+    _place(result, "telemetry.trace", False)
+    _place(result, "external_auth", _providers(ctx))
+    return result
+
+
+def _place(result: dict[str, Any], path: str, value: Any) -> None:
+    *parents, name = path.split(".")
+    for parent in parents:
+        result = result.setdefault(parent, {})
+    result[name] = value
+
+
+def _leaf(ctx: Context, option: ServerOption) -> Any:
+    if option.secret:
+        return ""
+    if option.name == "access_url":
+        return ctx.access_url
+    return _json_value(option, _value(ctx, option))
+
+
+def _value(ctx: Context, option: ServerOption) -> Any:
+    if option.name == "api_rate_limit" and ctx.config.dangerous_disable_rate_limits:
+        return -1  # what it comes to
+    if ctx.config.resolved is not None:
+        return ctx.config.resolved[effective_name(ctx.config.resolved, option.name)]
+    return getattr(ctx.config, option.name, option.default)
+
+
+def _json_value(option: ServerOption, value: Any) -> Any:
+    if option.kind == "duration" and isinstance(value, timedelta):
+        return value // timedelta(microseconds=1) * 1000
+    if option.kind == "string-array":
+        return list(value) or None
+    if option.kind == "struct":
+        # Mappings default to an empty one, lists to none: Go's clients decode each into its kind.
+        return struct_value(value) or ({} if option.default else None)
+    return to_builtins(value, enc_hook=str)
+
+
+def _shown(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, Any]:
+    """An option as the API writes it: what is empty is left out, but for the value."""
+    shown: dict[str, Any] = {"name": option.title, "description": option.help, "flag": option.flag}
+    optional = {
+        "flag_shorthand": option.short,
+        "env": option.env,
+        "yaml": option.yaml.rsplit(".", 1)[-1],
+        "default": option.shown_default,
+    }
+    shown |= {name: text for name, text in optional.items() if text}
+    if not option.secret:
+        shown["value"] = _option_value(ctx, option)
+    if option.annotations:
+        shown["annotations"] = dict(option.annotations)
+    if option.group_of is not None:
+        shown["group"] = _group(option.group_of)
+    if option.hidden:
+        shown["hidden"] = True
+    if top and option.instead:
+        shown["use_instead"] = [_shown(ctx, _BY_FLAG[flag], top=False) for flag in option.instead]
+    if top and (source := _source(ctx, option)):
+        shown["value_source"] = source
+    return shown
+
+
+def _option_value(ctx: Context, option: ServerOption) -> Any:
+    if option.name == "external_auth_providers":
+        return _providers(ctx)
+    value = _json_value(option, _value(ctx, option))
+    return {"Choices": list(option.choices), "Value": value} if option.enum else value
+
+
+def _source(ctx: Context, option: ServerOption) -> str:
+    if ctx.config.resolved is None:
+        return ""
+    source = ctx.config.resolved.sources[option.name]
+    return "" if source == "default" and not option.shown_default else source
+
+
+def _group(group: Group) -> dict[str, Any]:
+    shown: dict[str, Any] = {} if group.parent is None else {"parent": _group(group.parent)}
+    shown["name"] = group.name
+    if group.yaml:
+        shown["yaml"] = group.yaml
+    if group.description:
+        shown["description"] = group.description
+    return shown
+
+
+def _providers(ctx: Context) -> list[dict[str, Any]]:
+    return [_provider(provider, ctx.access_url) for provider in ctx.config.external_auth_providers]
+
+
+def _provider(provider: ExternalProvider, access_url: str) -> dict[str, Any]:
+    return {
+        "type": provider.kind,
+        "client_id": provider.client_id,
+        "id": provider.id,
+        "auth_url": provider.auth_url,
+        "token_url": provider.token_url,
+        "validate_url": provider.validate_url,
+        "redirect_url": f"{access_url}/external-auth/{provider.id}/callback",
+        "revoke_url": provider.revoke_url,
+        "app_install_url": provider.app_install_url,
+        "app_installations_url": provider.app_installations_url,
+        "no_refresh": provider.no_refresh,
+        "scopes": list(provider.scopes),
+        "device_flow": provider.device_flow,
+        "device_code_url": provider.device_code_url,
+        "mcp_url": "",
+        "mcp_tool_allow_regex": "",
+        "mcp_tool_deny_regex": "",
+        "regex": provider.regex,
+        "api_base_url": "",
+        "display_name": provider.display_name,
+        "display_icon": provider.display_icon,
+        "code_challenge_methods_supported": ["S256"] if provider.pkce else [],
+    }

@@ -1,0 +1,49 @@
+"""Licences: there are none to have. Everything is entitled, and nothing that claims to be a licence is taken.
+
+The routes stay, because clients ask them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Invalid, NotFound
+from coder.coderd.services.foundation.this_replica import ThisReplica
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_REFRESH_EVERY = timedelta(minutes=1)
+
+
+def refuse_license(subject: Subject) -> None:
+    """Raises Forbidden, else Invalid."""
+    require(subject, "create", Resource("license"), hidden=False)
+    raise Invalid(
+        "Invalid license",
+        "This server needs no licence: every feature is included. GET /api/v2/entitlements lists them.",
+    )
+
+
+def refuse_deletion(subject: Subject) -> None:
+    """Raises Forbidden, else NotFound."""
+    require(subject, "delete", Resource("license"), hidden=False)
+    raise NotFound("Unknown license ID")
+
+
+def refresh_entitlements(ctx: Context, subject: Subject) -> None:
+    """Nothing changes; as upstream it is allowed once a minute. Raises Forbidden, Invalid."""
+    require(subject, "create", Resource("license"), hidden=False)
+    replica = ctx.part(ThisReplica)
+    now = ctx.clock.now()
+    left = replica.refreshed_at + _REFRESH_EVERY - now
+    if left > timedelta():
+        seconds = int(left.total_seconds())
+        raise Invalid(
+            f"Entitlements already recently refreshed, please wait {seconds} seconds to force a new refresh",
+            headers=[("Retry-After", str(seconds))],
+        )
+    replica.refreshed_at = now

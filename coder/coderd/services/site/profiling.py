@@ -1,0 +1,177 @@
+"""A profile of this process: what it computed for a while, what its tasks wait for, what fills its memory.
+
+Python has no pprof, so the profiles are text that common tools read: samples as collapsed stacks (one line a stack,
+frames joined by `;`, then how often), trees of trio tasks, counts of objects by type. One archive holds them all.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import io
+import sys
+import tarfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from coder.coderd.services.foundation.errors import Conflict, Invalid
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+MAX_SECONDS = 60.0
+DEFAULT_SECONDS = 5.0
+INTERVAL = 0.005
+"""Seconds between samples: 200 a second cost about one percent of a core."""
+_DEEPEST = 200
+_MANY_TYPES = 300
+
+
+@dataclass
+class Profiling:
+    """One profile at a time, see `Context.part`."""
+
+    ctx: Context
+    busy: bool = field(default=False)
+
+    async def take(self, seconds: float, names: Sequence[str]) -> bytes:
+        """A gzipped tar with a file for each name; all of them for none. Raises Invalid, Conflict."""
+        wanted = list(dict.fromkeys(names)) or list(PROFILES)
+        unknown = [name for name in wanted if name not in PROFILES]
+        if unknown:
+            raise Invalid(f"Unknown profile {unknown[0][:64]!r}.", f"Known are: {', '.join(PROFILES)}.")
+        if not 0 < seconds <= MAX_SECONDS:
+            raise Invalid("The duration is out of range.", f"It must be above 0 and at most {MAX_SECONDS:g} seconds.")
+        if self.busy:
+            raise Conflict("A profile is being taken.", "Only one is taken at a time; try again when it is done.")
+        self.busy = True
+        try:
+            found = await self._collect(seconds, wanted)
+        finally:
+            self.busy = False
+        return await trio.to_thread.run_sync(_pack, found, int(self.ctx.clock.now().timestamp()))
+
+    async def _collect(self, seconds: float, wanted: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        sampled = {"cpu", "threads"} & set(wanted)
+        if sampled:
+            counts = await trio.to_thread.run_sync(_sample, seconds, threading.get_ident())
+            found |= {name: text for name, text in counts.items() if name in sampled}
+        for name in wanted:
+            if name not in sampled:
+                found[name] = PROFILES[name]()  # here, where the tasks are
+        return found
+
+
+def _sample(seconds: float, main: int) -> dict[str, str]:
+    """Stacks of all threads over a while. `cpu` leaves out what only waits in the event loop."""
+    own = threading.get_ident()
+    busy: collections.Counter[str] = collections.Counter()
+    every: collections.Counter[str] = collections.Counter()
+    until = time.monotonic() + seconds
+    while True:
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        for ident, frame in sys._current_frames().items():
+            if ident == own:
+                continue
+            name = "main" if ident == main else names.get(ident, str(ident))
+            line = ";".join([name.replace(";", ","), *_frames(frame)])
+            every[line] += 1
+            if frame.f_code.co_name not in _WAITING:
+                busy[line] += 1
+        if time.monotonic() >= until:
+            break
+        time.sleep(INTERVAL)
+    return {"cpu": _collapsed(busy), "threads": _collapsed(every)}
+
+
+_WAITING = frozenset({"get_events", "wait", "select", "_worker_thread", "acquire", "poll", "_wait_for_tstate_lock"})
+"""Functions whose top frame means that a thread waits."""
+
+
+def _frames(frame: FrameType | None) -> list[str]:
+    """Outermost first."""
+    found: list[str] = []
+    while frame is not None and len(found) < _DEEPEST:
+        code = frame.f_code
+        module = frame.f_globals.get("__name__", "?")
+        found.append(f"{module}.{code.co_qualname}:{frame.f_lineno}")
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _collapsed(counts: collections.Counter[str]) -> str:
+    return "".join(f"{line} {count}\n" for line, count in counts.most_common())
+
+
+def _tasks() -> str:
+    """What every trio task waits for."""
+    lines: list[str] = []
+    root = trio.lowlevel.current_root_task()
+
+    def show(task: Any, depth: int) -> None:
+        pad = "  " * depth
+        lines.append(f"{pad}{task.name}")
+        for frame, line in _stack_of(task):
+            lines.append(f"{pad}    {frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}:{line}")
+        for nursery in task.child_nurseries:
+            for child in nursery.child_tasks:
+                show(child, depth + 1)
+
+    if root is not None:
+        show(root, 0)
+    return "\n".join(lines) + "\n"
+
+
+def _stack_of(task: Any) -> list[tuple[FrameType, int]]:
+    try:
+        return (
+            list(traceback.walk_stack(task.coro.cr_frame)) if not task.coro.cr_await else list(task.iter_await_frames())
+        )
+    except (AttributeError, RuntimeError):  # a generator-based coroutine, or the task that runs now
+        return []
+
+
+def _heap() -> str:
+    """Objects the collector knows of, by type: count and bytes without what they point to."""
+    counts: collections.Counter[str] = collections.Counter()
+    sizes: collections.Counter[str] = collections.Counter()
+    for one in gc.get_objects():
+        kind = type(one)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        counts[name] += 1
+        sizes[name] += sys.getsizeof(one, 0)
+    rows = [f"{counts[name]:>9} {size:>12} {name}" for name, size in sizes.most_common(_MANY_TYPES)]
+    return "\n".join(["  objects        bytes type", *rows]) + "\n"
+
+
+def _collector() -> str:
+    return "".join(f"generation {index}: {stats}\n" for index, stats in enumerate(gc.get_stats()))
+
+
+PROFILES: dict[str, Callable[[], str]] = {
+    "cpu": lambda: "",
+    "threads": lambda: "",
+    "tasks": _tasks,
+    "heap": _heap,
+    "gc": _collector,
+}
+"""The first two are sampled, the others are a look at one moment."""
+
+
+def _pack(found: dict[str, str], now: int) -> bytes:
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w:gz") as archive:
+        for name, text in found.items():
+            data = text.encode()
+            info = tarfile.TarInfo(f"{name}.txt")
+            info.size, info.mtime, info.mode = len(data), now, 0o644
+            archive.addfile(info, io.BytesIO(data))
+    return output.getvalue()

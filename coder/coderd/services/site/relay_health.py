@@ -1,0 +1,233 @@
+"""The relays as the health report sees them: two clients of our own log in and send each other a message.
+
+Reports and codes are upstream's. The server asks each relay the way agents do, and measures what it costs.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+from msgspec import UNSET
+
+from coder.api.enums import HealthSeverity
+from coder.api.health import (
+    DERPHealthReport,
+    DERPNodeReport,
+    DERPRegionReport,
+    HealthMessage,
+    NetcheckReport,
+    ServerInfoMessage,
+    STUNReport,
+    TailDERPNode,
+)
+from coder.base.duration import format_duration
+from coder.base.errors import CoderError
+from coder.coderd.services.network import derp_map
+from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
+from coder.mesh.errors import RelayError, WireError
+from coder.mesh.relay import exchange
+from coder.net.policy import DialPolicy
+from coder.tailnet import derpmap
+from coder.tailnet.relay import UPGRADE, WEBSOCKET, RelayDialer
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_NANO = 1_000_000_000
+_RELAY_ERRORS = (CoderError, RelayError, WireError, trio.BrokenResourceError, OSError)
+
+
+@dataclass
+class _Look:
+    """What is found out about one region."""
+
+    report: DERPRegionReport
+    latencies: list[float] = field(default_factory=list)
+
+
+async def check_relays(ctx: Context) -> DERPHealthReport:
+    """Can every relay of the map be reached, and do messages pass through it?"""
+    relays: DerpMap = derp_map.current_map(ctx)
+    described = derpmap.to_json(relays).get("Regions", {})
+    dialer = RelayDialer(DialPolicy(url=ctx.access_url))
+    looks: dict[str, _Look] = {}
+
+    async def look(region: DerpRegion) -> None:
+        key = str(region.region_id)
+        looks[key] = await _check_region(dialer, region, described[key])
+
+    async with trio.open_nursery() as nursery:
+        for region in relays.regions.values():
+            nursery.start_soon(look, region)
+    looks = dict(sorted(looks.items()))
+    latency = {key: int(min(found.latencies) * _NANO) for key, found in looks.items() if found.latencies}
+    return relays_report({key: found.report for key, found in looks.items()}, latency, _remarks(relays, latency))
+
+
+async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict[str, Any]) -> _Look:
+    found = _Look(
+        DERPRegionReport(healthy=True, severity="ok", warnings=[], region=cast("Any", described), node_reports=[])
+    )
+    for node, shown in zip(region.nodes, described.get("Nodes") or (), strict=True):
+        found.report.node_reports.append(await _check_node(dialer, region, node, shown, found.latencies))
+    nodes = found.report.node_reports
+    warnings = [warning for node in nodes for warning in node.warnings]
+    broken = sum(not node.healthy for node in nodes)
+    if broken and broken < len(nodes):
+        warnings.append(
+            HealthMessage(code="EDERP02", message=f"{broken} of the region's {len(nodes)} nodes do not work")
+        )
+    healthy = broken < len(nodes)
+    severity: HealthSeverity = "error" if not healthy else "warning" if warnings else "ok"
+    found.report.healthy, found.report.severity, found.report.warnings = healthy, severity, warnings
+    return found
+
+
+async def _check_node(
+    dialer: RelayDialer, region: DerpRegion, node: DerpNode, shown: dict[str, Any], latencies: list[float]
+) -> DERPNodeReport:
+    report = DERPNodeReport(
+        healthy=True,
+        severity="ok",
+        warnings=[],
+        node=cast("TailDERPNode", shown),
+        node_info=ServerInfoMessage(TokenBucketBytesPerSecond=0, TokenBucketBytesBurst=0),
+        can_exchange_messages=False,
+        round_trip_ping="0s",
+        round_trip_ping_ms=0,
+        uses_websocket=False,
+        client_logs=[],
+        client_errs=[],
+        stun=STUNReport(Enabled=node.stun_port >= 0, CanSTUN=False, Error=None),
+    )
+    if node.stun_only:
+        return report
+    report.client_logs, report.client_errs = [[], []], [[], []]
+    try:
+        latencies.append(await dialer.probe(region, node))
+        took = timedelta(seconds=await _exchange(dialer, region, node, report))
+    except _RELAY_ERRORS as error:
+        report.healthy, report.severity, report.error = False, "error", str(error)
+        report.client_errs[0].append(str(error))
+        return report
+    report.can_exchange_messages = True
+    report.round_trip_ping = format_duration(took)
+    report.round_trip_ping_ms = int(took / timedelta(milliseconds=1))
+    if report.uses_websocket:
+        report.severity = "warning"
+        text = "The relay is reached by WebSocket only: something on the way does not let an upgrade to DERP pass."
+        report.warnings.append(HealthMessage(code="EDERP01", message=text))
+    return report
+
+
+async def _exchange(dialer: RelayDialer, region: DerpRegion, node: DerpNode, report: DERPNodeReport) -> float:
+    """Seconds of a message there and back, by the upgrade or else by WebSocket. Raises one of `_RELAY_ERRORS`."""
+    for transport in (UPGRADE, WEBSOCKET):
+        clients = []
+        try:
+            for index in range(2):
+                log = report.client_logs[index]
+                log.append(f"derphttp.Client.Connect: connecting to {_url(node)}/derp")
+                if transport == UPGRADE:
+                    log.append("derphttp.Client.Connect: not using fast start")
+                clients.append(await dialer.try_transport(region, node, transport))
+                log.append("derphttp.Client.Connect: DERP server returned status 101")
+        except RelayError as error:
+            for client in clients:
+                await trio.aclose_forcefully(client.stream)
+            if transport == WEBSOCKET:
+                raise
+            report.client_errs[len(clients)].append(str(error))
+            continue
+        report.uses_websocket = transport == WEBSOCKET
+        return await exchange(*clients)
+    raise AssertionError("the last rung returns or raises")
+
+
+def _url(node: DerpNode) -> str:
+    scheme = "http" if node.force_http else "https"
+    host = f"[{node.host_name}]" if ":" in node.host_name else node.host_name
+    usual = 80 if node.force_http else 443
+    port = node.derp_port or 443
+    return f"{scheme}://{host}" + (f":{port}" if port != usual else "")
+
+
+def relays_report(
+    regions: dict[str, DERPRegionReport], latency: dict[str, int], remarks: list[str], error: str = ""
+) -> DERPHealthReport:
+    """The section; `latency` in nanoseconds by region."""
+    broken = [key for key, region in regions.items() if not region.healthy]
+    healthy = bool(regions) and len(broken) < len(regions)
+    warnings = [warning for region in regions.values() for warning in region.warnings]
+    warnings += [HealthMessage(code="EUNKNOWN", message=f"region {key} cannot be reached") for key in broken]
+    severity: HealthSeverity = "ok" if healthy and not warnings else "warning" if healthy else "error"
+    return DERPHealthReport(
+        dismissed=False,
+        healthy=healthy,
+        netcheck_logs=remarks,
+        regions=regions,
+        severity=severity,
+        warnings=warnings,
+        error=error or UNSET,
+        netcheck=_netcheck(latency),
+    )
+
+
+def _netcheck(latency: dict[str, int]) -> NetcheckReport:
+    """What was measured; what was not is null or false. The server asks no router for a port."""
+    return NetcheckReport(
+        UDP=False,
+        IPv6=False,
+        IPv4=bool(latency),
+        IPv6CanSend=False,
+        IPv4CanSend=False,
+        OSHasIPv6=_os_has_ipv6(),
+        ICMPv4=False,
+        MappingVariesByDestIP=None,
+        HairPinning=None,
+        UPnP=False,
+        PMP=False,
+        PCP=False,
+        PreferredDERP=_nearest(latency),
+        RegionLatency=latency,
+        RegionV4Latency=latency,
+        RegionV6Latency={},
+        GlobalV4="",
+        GlobalV6="",
+        CaptivePortal=None,
+    )
+
+
+def _nearest(latency: dict[str, int]) -> int:
+    return int(min(latency, key=lambda key: latency[key])) if latency else 0
+
+
+def _os_has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _remarks(relays: DerpMap, latency: dict[str, int]) -> list[str]:
+    """The lines people know from upstream's network check: no ICMP without an address, and all of it in one line."""
+    lines = [
+        f"netcheck: [v1] measuring ICMP latency of {region.region_code} ({region.region_id}): "
+        f"no address for node {node.name}"
+        for region in relays.regions.values()
+        for node in region.nodes[:1]
+        if not node.ipv4
+    ]
+    has_ipv6 = str(_os_has_ipv6()).lower()
+    distances = ",".join(f"{key}v4:{round(took / 1_000_000_000, 1):g}s" for key, took in latency.items())
+    lines.append(
+        f"netcheck: [v1] report: udp=false icmpv4=false v6=false v6os={has_ipv6} mapvarydest= hair= portmap= "
+        f"derp={_nearest(latency)} derpdist={distances}"
+    )
+    return lines

@@ -1,0 +1,206 @@
+"""What a task and its user say to each other: through the app that speaks for it, or from what it left behind.
+
+The app offers agentapi's three routes below its URL: GET status (`stable` when it takes input), POST message,
+GET messages. It is asked over the mesh, from the server's own node. A task that does not run is answered for by the
+snapshot its agent sent before it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import msgspec
+import trio
+
+from coder.api.tasks import TaskLogEntry, TaskLogsResponse
+from coder.coderd.services.agents import agent_http
+from coder.coderd.services.agents.agent_view import status_of
+from coder.coderd.services.foundation.errors import BadGateway, Conflict, Invalid, NotFound, Refusal, TooLarge
+from coder.coderd.services.network.stream_http import AgentAnswer
+from coder.coderd.services.tasks.tasks import load_task, status_of_task
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.tasks import tasks as store
+from coder.coderd.store.tasks.tasks import SnapshotRow, TaskApp, TaskView
+from coder.domain.access.policy import Subject
+from coder.domain.foundation.zero import ZERO_TIME
+from coder.domain.tasks.tasks import MAX_SNAPSHOT
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+FORMAT = "agentapi"
+"""The only form of a snapshot there is."""
+
+_STARTING = frozenset({"pending", "initializing"})
+_PORTS = {"http": 80, "https": 443}
+_REMEMBER_TIMEOUT = 3.0
+# Seconds that pausing may wait for the app; it answers in milliseconds or not at all.
+
+
+class _Message(msgspec.Struct):
+    """A line of the conversation, as agentapi has it."""
+
+    id: int
+    content: str
+    role: str
+    time: datetime = ZERO_TIME
+
+
+class _Messages(msgspec.Struct):
+    messages: list[_Message]
+
+
+async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, text: str) -> None:
+    """Gives the task more input.
+
+    Raises NotFound, Forbidden, Invalid (no input), Conflict (the task or its app takes none now), BadGateway.
+    """
+    view = await load_task(ctx, subject, owner_id, reference, "update")
+    if not text:
+        raise Invalid("Task input is required.", validations=[("input", "must not be empty")])
+    app = _speaking_app(ctx, view)
+    answer = await _ask(ctx, app, "GET", "status")
+    state = _member(answer, "status")
+    if state != "stable":
+        raise Conflict(
+            "Task app is not ready to accept input.",
+            f'Its status is "{state}". Wait until it has finished what it does and is "stable".',
+        )
+    body = json.dumps({"content": text, "type": "user"}).encode()
+    answer = await _ask(ctx, app, "POST", "message", body)
+    if _member(answer, "ok") is not True:
+        raise BadGateway("Task app rejected the message.", "it did not answer ok")
+
+
+def _speaking_app(ctx: Context, view: TaskView) -> TaskApp:
+    status = status_of_task(ctx, view)
+    if status == "active" and view.app is not None:
+        return view.app
+    advice = {
+        "paused": "Resume the task first.",
+        "error": "See the log of its workspace's build and the state of its agent.",
+    }.get(status, "Wait until it is active.")
+    message = f"Task is {status}, it must be active."
+    if status in _STARTING or status == "paused":
+        raise Conflict(message, advice)
+    raise Invalid(message, advice)
+
+
+async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> TaskLogsResponse:
+    """The conversation: live from a running task, else what was left behind.
+
+    Raises NotFound, Conflict (neither can be told), BadGateway.
+    """
+    view = await load_task(ctx, subject, owner_id, reference)
+    status = status_of_task(ctx, view)
+    if status == "active" and view.app is not None:
+        return TaskLogsResponse(logs=_entries(await _live_messages(ctx, view.app)))
+    if status not in _STARTING and status != "paused":
+        raise Conflict("Cannot fetch logs for task in current state.", f'Task status is "{status}".')
+    kept = await ctx.db.read(store.get_snapshot, view.task.id)
+    if kept is None:
+        return TaskLogsResponse(logs=[], snapshot=True)
+    entries = _entries(msgspec.convert(kept.messages, list[_Message]))
+    return TaskLogsResponse(logs=entries, snapshot=True, snapshot_at=kept.created_at)
+
+
+async def _live_messages(ctx: Context, app: TaskApp) -> list[_Message]:
+    answer = await _ask(ctx, app, "GET", "messages")
+    try:
+        return msgspec.json.decode(answer.body, type=_Messages).messages
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadGateway("Failed to get messages from task app.", "its answer is no list of messages") from error
+
+
+def _entries(messages: Sequence[_Message]) -> list[TaskLogEntry]:
+    return [
+        TaskLogEntry(
+            id=line.id, content=line.content, type="output" if line.role != "user" else "input", time=line.time
+        )
+        for line in messages
+    ]
+
+
+async def _ask(ctx: Context, app: TaskApp, method: str, verb: str, body: bytes = b"") -> AgentAnswer:
+    """One request to the app's API. Raises Invalid (its URL cannot be asked), BadGateway."""
+    try:
+        parts = urlsplit(app.url)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme != "http" or port is None:
+        raise Invalid("The task's app cannot be asked.", f'App "{app.slug}" needs a URL such as http://localhost:3284.')
+    if status_of(app.agent, ctx.clock.now()) != "connected":
+        raise BadGateway("The task's agent is not connected.", "Wait for it to come back, or restart the workspace.")
+    path = f"{parts.path.rstrip('/')}/{verb}"
+    answer = await agent_http.fetch(ctx, app.agent.id, method, path, port=port, content=body)
+    if answer.status != 200:
+        raise BadGateway(f"Task app answered {answer.status} to {method} {verb}.", _excerpt(answer.body))
+    return answer
+
+
+def _excerpt(body: bytes) -> str:
+    return body[:300].decode(errors="replace")
+
+
+def _member(answer: AgentAnswer, name: str) -> Any:
+    try:
+        found = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or name not in found:
+        raise BadGateway("The task app's answer could not be read.", f'it has no "{name}": {_excerpt(answer.body)}')
+    return found[name]
+
+
+# ---- what is left behind
+
+
+async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
+    """Keeps the conversation of a running task that is about to pause, for agents that send none themselves.
+
+    Asks briefly and never refuses on the app's account: whoever pauses wants the task paused. Raises NotFound,
+    Forbidden.
+    """
+    view = await load_task(ctx, subject, owner_id, reference, "update")
+    if view.app is None or status_of_task(ctx, view) != "active":
+        return
+    try:
+        with trio.fail_after(_REMEMBER_TIMEOUT):
+            messages = await _live_messages(ctx, view.app)
+    except (Refusal, trio.TooSlowError) as error:
+        ctx.log.debug("the conversation of a pausing task could not be kept", task=view.task.id, error=error)
+        return
+    rows = _storable(messages)
+    while rows and len(json.dumps(rows)) > MAX_SNAPSHOT:
+        rows = rows[(len(rows) + 1) // 2 :]  # the end of it matters
+    await ctx.db.run(store.put_snapshot, view.task.id, SnapshotRow(rows, ctx.clock.now()))
+
+
+def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
+    return [{**msgspec.to_builtins(line), "content": line.content.replace("\x00", "❌")} for line in messages]
+
+
+async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: str, raw: bytes) -> None:
+    """The conversation as the task's own agent tells it before it stops.
+
+    Raises Invalid (form, content), TooLarge, NotFound (the task is not this workspace's).
+    """
+    if form != FORMAT:
+        said = "Missing required query parameter: format." if not form else f'Invalid format "{form}".'
+        raise Invalid(said, f'Only "{FORMAT}" is known.', [("format", f"must be {FORMAT}")])
+    if len(raw) > MAX_SNAPSHOT:
+        raise TooLarge("Log snapshot payload too large.", f"The limit is {MAX_SNAPSHOT} bytes.")
+    task = await ctx.db.read(store.get_task_of, place.workspace_id)
+    if task is None or task.id != task_id:
+        raise NotFound
+    try:
+        messages = msgspec.json.decode(raw, type=_Messages).messages
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Invalid("Request body must be valid JSON.", str(error)) from error
+    await ctx.db.run(store.put_snapshot, task_id, SnapshotRow(_storable(messages), ctx.clock.now()))

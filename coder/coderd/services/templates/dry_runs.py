@@ -1,0 +1,118 @@
+"""Dry runs of template versions: a plan with given values, and nothing built.
+
+Anybody who may make workspaces of a version may try it; the run itself belongs to whoever started it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.builds import WorkspaceResource
+from coder.api.provisioners import MatchedProvisioners, ProvisionerJob
+from coder.api.template_versions import CreateTemplateVersionDryRunRequest
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.foundation.errors import Forbidden, NotFound, Precondition
+from coder.coderd.services.provisioning.jobs import (
+    NewJob,
+    cancel_job,
+    load_places,
+    match_provisioners,
+    post_job,
+    present_job,
+)
+from coder.coderd.services.templates.loaded_versions import load_version
+from coder.coderd.services.templates.template_versions import show_resources
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.provisioning.queue import NO_PLACE
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def start_dry_run(
+    ctx: Context, subject: Subject, version_id: UUID, body: CreateTemplateVersionDryRunRequest
+) -> ProvisionerJob:
+    """Queues a dry run. Raises Precondition while the version's own import runs."""
+    loaded = await load_version(ctx, subject, version_id)
+    own = Resource("workspace", owner_id=subject.user_id, organization_id=loaded.version.organization_id)
+    if not may(subject, "create", own):
+        raise NotFound  # who may not make workspaces has nothing to try
+    if loaded.job.completed_at is None:
+        raise Precondition("Template version import job hasn't completed!")
+    new = NewJob(
+        organization_id=loaded.version.organization_id,
+        initiator_id=subject.user_id,
+        provisioner=loaded.job.provisioner,
+        file_id=loaded.job.file_id,
+        type="template_version_dry_run",
+        input={
+            "template_version_id": str(loaded.version.id),
+            "workspace_name": body.workspace_name,
+            "rich_parameter_values": [
+                {"name": item.name, "value": item.value} for item in body.rich_parameter_values or ()
+            ],
+            "user_variable_values": [
+                {"name": item.name, "value": item.value} for item in body.user_variable_values or ()
+            ],
+        },
+        # The import settled the tags; a dry run goes where the import went.
+        tags=loaded.job.tags,
+    )
+    job = await ctx.db.run(post_job, new, ctx.clock.now())
+    ctx.wake_provisioners()
+    return present_job(job)
+
+
+async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> JobRow:
+    """Raises NotFound, Forbidden (somebody else's)."""
+    await load_version(ctx, subject, version_id)
+    job = await ctx.db.read(job_store.get_job, job_id)
+    if job is None or job.type != "template_version_dry_run" or job.version_id != version_id:
+        raise NotFound
+    if not may(subject, "read", _as_workspace(job)):
+        raise Forbidden
+    return job
+
+
+def _as_workspace(job: JobRow) -> Resource:
+    """A dry run is as private as a workspace of whoever started it."""
+    return Resource("workspace", owner_id=job.initiator_id, organization_id=job.organization_id)
+
+
+async def get_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> ProvisionerJob:
+    job = await load_dry_run(ctx, subject, version_id, job_id)
+    strict = ctx.config.provisioner_strict_tags
+    return await ctx.db.read(_present, job, ctx.clock.now(), strict)
+
+
+async def _present(tx: Tx, job: JobRow, now: datetime, strict: bool) -> ProvisionerJob:
+    places = await load_places(tx, [job], now, strict=strict)
+    return present_job(job, places.get(job.id, NO_PLACE))
+
+
+async def get_resources(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> list[WorkspaceResource]:
+    """Raises Invalid before the run's end."""
+    return await show_resources(ctx, await load_dry_run(ctx, subject, version_id, job_id))
+
+
+async def get_matched(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> MatchedProvisioners:
+    job = await load_dry_run(ctx, subject, version_id, job_id)
+    return await ctx.db.read(_match, job, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+
+
+async def _match(tx: Tx, job: JobRow, now: datetime, strict: bool) -> MatchedProvisioners:
+    return await match_provisioners(tx, job, now, strict=strict)
+
+
+async def cancel_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> None:
+    """Raises Invalid when it ended or was canceled before, NotFound for those who may look but not act."""
+    job = await load_dry_run(ctx, subject, version_id, job_id)
+    if not may(subject, "update", _as_workspace(job)):
+        raise NotFound
+    await ctx.db.run(cancel_job, job.id, ctx.clock.now())

@@ -1,0 +1,100 @@
+"""The template examples that come with the server: a folder each in `coderd/examples`, with a README that has a
+front matter (display_name, description, icon, tags).
+
+A version may be made straight from one; the CLI's `templates init` shows the same list.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from coder.api.templates import TemplateExample
+from coder.coderd.services.access.authorization import require
+from coder.domain.access.policy import Resource
+
+if TYPE_CHECKING:
+    from coder.domain.access.policy import Subject
+
+_FOLDER = Path(__file__).resolve().parents[2] / "examples"
+_URL = "https://github.com/coder/coder/tree/main/examples/templates/"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One bundled template."""
+
+    id: str
+    name: str
+    description: str
+    icon: str
+    tags: tuple[str, ...]
+    markdown: str
+    archive: bytes
+    "A tar of its files, the same bytes every time."
+
+
+@functools.cache
+def examples() -> tuple[Example, ...]:
+    """All of them, by id."""
+    return tuple(_read(folder) for folder in sorted(_FOLDER.iterdir()) if (folder / "README.md").is_file())
+
+
+def find_example(example_id: str) -> Example | None:
+    return next((example for example in examples() if example.id == example_id), None)
+
+
+def list_examples(subject: Subject) -> list[TemplateExample]:
+    """What authors may start from. Raises NotFound for everybody else."""
+    require(subject, "read", Resource("template", any_organization=True))
+    return [
+        TemplateExample(
+            id=example.id,
+            url=f"{_URL}{example.id}",
+            name=example.name,
+            description=example.description,
+            icon=example.icon,
+            tags=list(example.tags),
+            markdown=example.markdown,
+        )
+        for example in examples()
+    ]
+
+
+def _read(folder: Path) -> Example:
+    matter, markdown = split_front_matter((folder / "README.md").read_text(encoding="utf-8"))
+    return Example(
+        id=folder.name,
+        name=str(matter.get("display_name") or folder.name),
+        description=str(matter.get("description") or ""),
+        icon=str(matter.get("icon") or ""),
+        tags=tuple(str(tag) for tag in matter.get("tags") or ()),
+        markdown=markdown,
+        archive=_pack(folder),
+    )
+
+
+def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """The YAML between two `---` lines at the start, and the rest."""
+    if not text.startswith("---\n"):
+        return {}, text
+    matter, found, rest = text[4:].partition("\n---\n")
+    return (yaml.safe_load(matter) or {}, rest.lstrip("\n")) if found else ({}, text)
+
+
+def _pack(folder: Path) -> bytes:
+    # Owner, times and order are fixed: the same example is the same file, and stored once.
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(item for item in folder.rglob("*") if item.is_file() and "__pycache__" not in item.parts):
+            info = tarfile.TarInfo(path.relative_to(folder).as_posix())
+            data = path.read_bytes()
+            info.size, info.mode = len(data), 0o644
+            archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()

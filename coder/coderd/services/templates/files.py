@@ -1,0 +1,91 @@
+"""Uploaded archives: stored as tar, once per user and content; zip is converted both ways in a worker thread."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.foundation.errors import Invalid, NotFound
+from coder.coderd.services.templates import archives
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.templates import files as store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.files import FileRow
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+TAR = "application/x-tar"
+# A conversion unpacks up to a hundred megabytes in memory: two at once, the others wait.
+_CONVERSIONS = trio.CapacityLimiter(2)
+_ZIPS = ("application/zip", "application/x-zip-compressed")
+MAX_UPLOAD = 100 << 20
+"""Bytes of one upload, packed."""
+
+
+async def upload(ctx: Context, subject: Subject, content_type: str, data: bytes) -> tuple[UUID, bool]:
+    """The file's id, and whether it is new. Raises Invalid (type, unreadable or exploding archive)."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind != TAR and kind not in _ZIPS:
+        raise Invalid(f'Unsupported content type header "{content_type}".')
+    require(subject, "create", Resource("file", owner_id=subject.user_id, any_organization=True), hidden=False)
+    if kind in _ZIPS:
+        try:
+            data = await trio.to_thread.run_sync(archives.zip_to_tar, data, limiter=_CONVERSIONS)
+        except archives.ArchiveError as error:
+            raise Invalid("Failed to convert zip archive to tar.", str(error)) from error
+    digest = await trio.to_thread.run_sync(lambda: hashlib.sha256(data).hexdigest())
+    found = await ctx.db.read(store.find_file, digest, subject.user_id)
+    if found is not None:
+        return found, False
+    row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, data)
+    try:
+        await ctx.db.run(store.insert_file, row)
+    except IntegrityError:
+        # The same upload raced us: its row is as good as ours.
+        found = await ctx.db.read(store.find_file, digest, subject.user_id)
+        if found is not None:
+            return found, False
+        raise
+    return row.id, True
+
+
+async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -> tuple[str, bytes]:
+    """(content type, bytes); `wanted` is "" for the archive as stored or "zip". Raises NotFound, Invalid."""
+    row = await ctx.db.read(store.get_file, file_id)
+    if row is None:
+        raise NotFound
+    if not await _may_read(ctx, subject, row):
+        raise NotFound
+    if not wanted:
+        return row.mimetype, row.data
+    if wanted != "zip":
+        raise Invalid(f'Unsupported conversion format "{wanted}"', f"{row.mimetype} cannot become {wanted}.")
+    try:
+        return "application/zip", await trio.to_thread.run_sync(archives.tar_to_zip, row.data, limiter=_CONVERSIONS)
+    except archives.ArchiveError as error:
+        raise Invalid("The file cannot be read as tar.", str(error)) from error
+
+
+async def require_file(ctx: Context, subject: Subject, file_id: UUID) -> None:
+    """For whoever names a file in a request: one the caller may not read is as good as none. Raises NotFound."""
+    row = await ctx.db.read(store.get_file, file_id)
+    if row is None or not await _may_read(ctx, subject, row):
+        raise NotFound("File not found.")
+
+
+async def _may_read(ctx: Context, subject: Subject, row: FileRow) -> bool:
+    """Its uploader, site roles, and whoever may change a template made from it."""
+    own = row.created_by == subject.user_id  # what organizations grant holds for own files only: they have none
+    resource = Resource("file", id=str(row.id), owner_id=row.created_by, any_organization=own)
+    if may(subject, "read", resource):
+        return True
+    found = await ctx.db.read(template_store.list_templates_of_file, row.id)
+    return any(may(subject, "update", template_resource(template)) for template in found)

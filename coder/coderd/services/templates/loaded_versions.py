@@ -1,0 +1,56 @@
+"""A template version as a request meets it: found, with its template and import job, and the question asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.foundation.errors import NotFound
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.templates import template_versions as store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.template_versions import VersionRow
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedVersion:
+    """A version with what decides who may see it."""
+
+    version: VersionRow
+    template: TemplateRow | None
+    job: JobRow
+
+    @property
+    def resource(self) -> Resource:
+        """What the policy is asked about."""
+        if self.template is None:
+            return Resource("template", organization_id=self.version.organization_id)
+        return template_resource(self.template)
+
+
+async def load_version(ctx: Context, subject: Subject, version_id: UUID, action: str = "read") -> LoadedVersion:
+    """Raises NotFound, Forbidden."""
+    loaded = await ctx.db.read(_load, version_id)
+    if loaded is None:
+        raise NotFound
+    require(subject, action, loaded.resource)
+    return loaded
+
+
+async def _load(tx: Tx, version_id: UUID) -> LoadedVersion | None:
+    version = await store.get_version(tx, version_id)
+    if version is None:
+        return None
+    template = await template_store.get_template(tx, version.template_id) if version.template_id else None
+    job = await job_store.get_job(tx, version.job_id)
+    return LoadedVersion(version, template, job) if job is not None else None

@@ -1,0 +1,171 @@
+"""The other end of the sandbox's pipe: a process of its own, where what people wrote is parsed and evaluated.
+
+Our end, the frames and the limits' sizes are `foundation/sandbox.py`. Nothing here knows of a server, a database or a
+secret. Standard input ends, and so does this. Templates that were parsed are remembered within a fixed amount of
+memory, the least recently used going first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+from coder.coderd.services.templates.template_sources import parse_archives
+from coder.domain.people.user_secrets import read_pairs
+from coder.domain.rendering.builds import Given, build_values
+from coder.domain.rendering.module_scope import RenderRequest
+from coder.domain.rendering.parameters import render
+from coder.domain.rendering.presets import check_presets, render_presets
+from coder.domain.rendering.sources import ParsedFiles
+from coder.domain.rendering.tags import render_tags
+
+MAX_REMEMBERED = 24 << 20
+"""Estimated bytes of everything remembered."""
+_LENGTHS = struct.Struct(">II")
+
+Json = dict[str, Any]
+
+
+# ---- calls
+
+
+def _request(values: Json) -> RenderRequest:
+    return RenderRequest(values["inputs"], values["owner"], values["variables"], lambda: str(uuid.uuid4()))
+
+
+def _form(files: ParsedFiles, values: Json) -> Any:
+    """What a form shows."""
+    return render(files, _request(values)).response(values["number"])
+
+
+def _build(files: ParsedFiles, values: Json) -> Any:
+    """`[parameter values, tags, refusal]` of a build."""
+    request = _request(values)
+    chosen, refusal = build_values(files, request, Given(**values["given"]))
+    if refusal is not None:
+        return [{}, {}, refusal]
+    tags, refusal = render_tags(render(files, replace(request, inputs=chosen)))
+    return [chosen, tags, refusal]
+
+
+def _version(files: ParsedFiles, values: Json) -> Any:
+    """`[tags, refusal]` of a new version."""
+    request = _request(values)
+    rendered = render(files, request)
+    tags, refusal = render_tags(rendered)
+    return [tags, refusal or check_presets(render_presets(files, request, rendered))]
+
+
+def _secrets(_files: ParsedFiles, values: Json) -> Any:
+    """Names and values of a file of secrets, or a text that says what is wrong."""
+    kind, document = values["format"], values["content"]
+    if kind == "yaml":
+        import yaml
+
+        try:
+            document = yaml.safe_load(document)
+        except yaml.YAMLError:
+            return "is no yaml"
+        except (ValueError, RecursionError) as error:
+            return f"is no yaml: {error}"
+    elif kind == "json":
+        try:
+            document = json.loads(document)
+        except (ValueError, RecursionError) as error:
+            return f"is no json: {error}"
+    return read_pairs(kind, document)
+
+
+CALLS: Mapping[str, Callable[[ParsedFiles, Json], Any]] = {
+    "form": _form,
+    "build": _build,
+    "version": _version,
+    "secrets": _secrets,
+}
+
+
+class Worker:
+    """Answers frames, one after the other."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[ParsedFiles, int]] = OrderedDict()
+        self._size = 0
+
+    def answer(self, head: Json, blob: bytes) -> Json:
+        """Never raises: what is wrong is told as `failed`, with the thing there was too little of."""
+        try:
+            if "load" in head:
+                self._load(head["load"], head["sizes"], blob)
+                return {"value": None}
+            name = head["documents"]
+            if name and name not in self._kept:
+                return {"missing": True}
+            if name:
+                self._kept.move_to_end(name)
+            files = self._kept[name][0] if name else ParsedFiles({})
+            return {"value": CALLS[head["call"]](files, head["values"])}
+        except MemoryError:
+            return {"failed": "memory"}
+        except RecursionError:
+            return {"failed": "depth"}
+
+    def _load(self, name: str, sizes: list[int], blob: bytes) -> None:
+        archives, at = [], 0
+        for size in sizes:
+            archives.append(blob[at : at + size])
+            at += size
+        files, cost = parse_archives(archives)
+        self._kept[name] = (files, cost)
+        self._size += cost
+        while self._size > MAX_REMEMBERED and len(self._kept) > 1:
+            self._size -= self._kept.popitem(last=False)[1][1]
+
+
+# ---- the process
+
+
+def serve(cpu_seconds: int, memory: int) -> int:
+    """Until standard input ends."""
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not become a frame
+    limit = _limits(cpu_seconds, memory)
+    worker = Worker()
+    while (frame := _read(source)) is not None:
+        limit()
+        text = json.dumps(worker.answer(*frame)).encode()
+        sink.write(_LENGTHS.pack(len(text), 0) + text)
+        sink.flush()
+    return 0
+
+
+def _limits(cpu_seconds: int, memory: int) -> Callable[[], None]:
+    """Sets what holds for the whole process; the result is called before each piece of work."""
+    if sys.platform == "win32":
+        return lambda: None  # waiting is bounded by the other end
+    import resource
+
+    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        if kind != resource.RLIMIT_AS or sys.platform == "linux":
+            resource.setrlimit(kind, (most, most))
+
+    def begin() -> None:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(usage.ru_utime + usage.ru_stime) + 1 + cpu_seconds, hard))
+
+    return begin
+
+
+def _read(source: BinaryIO) -> tuple[Json, bytes] | None:
+    lengths = source.read(_LENGTHS.size)
+    if len(lengths) < _LENGTHS.size:
+        return None
+    text, blob = (source.read(size) for size in _LENGTHS.unpack(lengths))
+    return json.loads(text), blob

@@ -1,0 +1,141 @@
+"""Who may use or manage a template: users and groups with a role each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from coder.api.deployment import ACLAvailable
+from coder.api.groups import Group
+from coder.api.struct import ApiStruct
+from coder.api.templates import TemplateACL, TemplateGroup, TemplateUser
+from coder.api.users import ReducedUser
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.foundation.errors import Invalid, NotFound
+from coder.coderd.services.people.users import user_view
+from coder.coderd.services.templates.templates import load_template
+from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.access.acls import AclGroup
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserFilter, UserRow
+from coder.coderd.store.templates import templates as store
+from coder.domain.access.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+ROLES = ("admin", "use")
+
+
+class AclChange(ApiStruct):
+    """Roles by user and group id; an empty role takes access away."""
+
+    user_perms: dict[str, str] | UnsetType = UNSET
+    group_perms: dict[str, str] | UnsetType = UNSET
+
+
+async def get_acl(ctx: Context, subject: Subject, template_id: UUID) -> TemplateACL:
+    """Group members are not listed, only counted."""
+    row = await load_template(ctx, subject, template_id, "update")
+    user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
+    people, groups = await ctx.db.read(_load, list(user_acl), list(group_acl))
+    return TemplateACL(
+        users=[
+            msgspec.convert({**msgspec.to_builtins(user_view(user)), "role": user_acl[str(user.id)]}, TemplateUser)
+            for user in people
+        ],
+        group=[TemplateGroup(**_group(group), role=cast("Any", group_acl[str(group.id)])) for group in groups],
+    )
+
+
+async def _load(tx: Tx, users: Sequence[str], groups: Sequence[str]) -> tuple[list[UserRow], list[AclGroup]]:
+    people: list[UserRow] = []
+    if users:
+        people, _count = await user_store.list_users(tx, UserFilter(ids=[UUID(user) for user in users]))
+    _, found = await acl_store.load_actors(tx, [], groups)
+    return people, list(found)
+
+
+def _group(group: AclGroup) -> dict[str, Any]:
+    return {
+        "id": group.id,
+        "name": group.name,
+        "display_name": group.display_name,
+        "organization_id": group.organization_id,
+        "members": [],
+        "total_member_count": group.member_count,
+        "avatar_url": group.avatar_url,
+        "quota_allowance": group.quota_allowance,
+        "source": group.source,
+        "organization_name": group.organization_name,
+        "organization_display_name": group.organization_display_name,
+    }
+
+
+async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: AclChange) -> None:
+    """Gives or takes access. Raises Invalid for unknown roles, users and groups."""
+    row = await load_template(ctx, subject, template_id, "update")
+    users = change.user_perms if isinstance(change.user_perms, dict) else {}
+    groups = change.group_perms if isinstance(change.group_perms, dict) else {}
+    await ctx.db.run(_update, row.id, users, groups)
+
+
+async def _update(tx: Tx, template_id: UUID, users: Mapping[str, str], groups: Mapping[str, str]) -> None:
+    wrong: list[tuple[str, str]] = []
+    for field, roles, missing in (
+        ("user_perms", users, acl_store.missing_users),
+        ("group_perms", groups, acl_store.missing_groups),
+    ):
+        for role in sorted({role for role in roles.values() if role and role not in ROLES}):
+            wrong.append((field, f'role "{role}" is not a valid Template role'))
+        wrong += [(field, f"{key} does not exist") for key in await missing(tx, [k for k, r in roles.items() if r])]
+    if wrong:
+        raise Invalid("Invalid request to update template ACL!", validations=wrong)
+    row = await store.get_template(tx, template_id, lock=True)
+    if row is None:
+        raise NotFound
+    await store.update_template(
+        tx, template_id, user_acl=_merged(row.user_acl, users), group_acl=_merged(row.group_acl, groups)
+    )
+
+
+def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    merged = {**acl_store.by_id(before), **acl_store.by_id(changes)}
+    return {key: role for key, role in merged.items() if role}
+
+
+async def list_available(ctx: Context, subject: Subject, template_id: UUID) -> ACLAvailable:
+    """Everybody who could be given access."""
+    row = await load_template(ctx, subject, template_id)
+    require(subject, "update", template_resource(row))
+    people, groups = await ctx.db.read(_available, row.organization_id)
+    return ACLAvailable(
+        users=[_reduced(person) for person in people], groups=[Group(**_group(group)) for group in groups]
+    )
+
+
+async def _available(tx: Tx, organization_id: UUID) -> tuple[list[UserRow], list[AclGroup]]:
+    people, _count = await user_store.list_users(tx, UserFilter())
+    groups = await acl_store.available_groups(tx, organization_id)
+    return [person for person in people if organization_id in person.organization_ids], groups
+
+
+def _reduced(user: UserRow) -> ReducedUser:
+    return ReducedUser(
+        id=user.id,
+        username=user.username,
+        name=user.name or UNSET,
+        avatar_url=user.avatar_url or UNSET,
+        email=user.email,
+        created_at=user.created_at,
+        updated_at=user.updated_at,
+        last_seen_at=user.last_seen_at,
+        status=cast("Any", user.status),
+        login_type=cast("Any", user.login_type),
+    )

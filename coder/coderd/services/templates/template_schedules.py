@@ -1,0 +1,151 @@
+"""The part of a template that says when its workspaces start, stop, sleep and go: read from requests, applied.
+
+Upstream keeps these fields for a licence; here they simply work. What they mean for a workspace is `autobuilds.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.templates import CreateTemplateRequest, UpdateTemplateMeta
+from coder.coderd.services.events import notifications
+from coder.coderd.services.events.notifications import Notification, NotificationSite
+from coder.coderd.services.foundation.errors import InvalidFields
+from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.templates import templates as store
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import autobuilds as autobuild_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.events.notification_templates import WORKSPACE_MARKED_FOR_DELETION
+from coder.domain.workspaces.autobuild import in_words
+from coder.domain.workspaces.autostop import MAX_WEEKS, Requirement, deadlines, quiet_hours
+from coder.domain.workspaces.workspaces import next_start
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MIN_MS = 60_000
+_COLUMNS = {
+    "failure_ttl_ms": "failure_ttl_ms",
+    "time_til_dormant_ms": "time_til_dormant_ms",
+    "time_til_dormant_autodelete_ms": "time_til_dormant_autodelete_ms",
+    # the same two as requests to create call them
+    "dormant_ttl_ms": "time_til_dormant_ms",
+    "delete_ttl_ms": "time_til_dormant_autodelete_ms",
+    "allow_user_autostart": "allow_user_autostart",
+    "allow_user_autostop": "allow_user_autostop",
+    "require_active_version": "require_active_version",
+    "deprecation_message": "deprecated",
+}
+
+
+def read_schedule(
+    body: CreateTemplateRequest | UpdateTemplateMeta, message: str, present: TemplateRow | None = None
+) -> dict[str, Any]:
+    """Columns to set; what the body does not name, or names as it is, stays. Raises InvalidFields.
+
+    Whoever changes a template says how soon workspaces sleep or go; less than a minute can only be a slip of units.
+    """
+    found: dict[str, Any] = {}
+    faults: list[tuple[str, str]] = []
+    for name, column in _COLUMNS.items():
+        value = getattr(body, name, UNSET)
+        if value is UNSET or value is None or (present is not None and value == getattr(present, column)):
+            continue
+        if name.endswith("_ms") and present is not None and value != 0 and value < _MIN_MS:
+            faults.append((name, "Value must be at least one minute."))
+        elif name.endswith("_ms") and value < 0:
+            faults.append((name, "Must be a positive integer."))
+        found[column] = value
+    stop, start = body.autostop_requirement, body.autostart_requirement
+    if stop is not UNSET and stop is not None:
+        found["autostop_days"] = _mask("autostop_requirement", stop.days_of_week, faults)
+        found["autostop_weeks"] = max(stop.weeks, 1)
+        if stop.weeks < 0:
+            faults.append(("autostop_requirement.weeks", "Must be a positive integer."))
+        elif stop.weeks > MAX_WEEKS:
+            faults.append(("autostop_requirement.weeks", f"Must be less than {MAX_WEEKS}."))
+    if start is not UNSET and start is not None:
+        found["autostart_days"] = _mask("autostart_requirement", start.days_of_week, faults)
+    if faults:
+        raise InvalidFields(*faults, message=message)
+    return found
+
+
+def _mask(field: str, days: list[str], faults: list[tuple[str, str]]) -> int:
+    mask = 0
+    for day in days:
+        if day.lower() not in _DAYS:
+            faults.append((f"{field}.days_of_week", f'invalid weekday "{day}"'))
+        else:
+            mask |= 1 << _DAYS.index(day.lower())
+    return mask
+
+
+async def write_changes(
+    tx: Tx,
+    template_id: UUID,
+    changes: dict[str, Any],
+    body: UpdateTemplateMeta,
+    now: datetime,
+    default_quiet_hours: str,
+    site: NotificationSite,
+) -> None:
+    """Stores the changes and lets existing workspaces follow them."""
+    before = await store.get_template(tx, template_id, lock=True)
+    await store.update_template(tx, template_id, **changes)
+    after = await store.get_template(tx, template_id)
+    if before is None or after is None:
+        return
+    await apply_template_schedule(tx, before, after, now, default_quiet_hours)
+    if body.update_workspace_last_used_at is True:
+        await autobuild_store.touch_all(tx, template_id, now)
+    if body.update_workspace_dormant_at is True:
+        await autobuild_store.set_deleting(tx, template_id, after.time_til_dormant_autodelete_ms, now, restart=True)
+    if before.time_til_dormant_autodelete_ms != after.time_til_dormant_autodelete_ms:
+        await _tell_marked(tx, after, now, site)
+
+
+async def _tell_marked(tx: Tx, template: TemplateRow, now: datetime, site: NotificationSite) -> None:
+    """Owners of sleeping workspaces hear that a new rule of the template will delete them."""
+    labels = {"reason": "an update to the template's dormancy settings"}
+    labels["timeTilDormant"] = in_words(template.time_til_dormant_autodelete_ms)
+    for workspace in await autobuild_store.list_marked(tx, template.id):
+        about = (workspace.id, template.id, workspace.owner_id, workspace.organization_id)
+        told = {**labels, "name": workspace.name}
+        notice = Notification(WORKSPACE_MARKED_FOR_DELETION, workspace.owner_id, told, about)
+        await notifications.enqueue(tx, site, notice, now)
+
+
+async def apply_template_schedule(
+    tx: Tx, before: TemplateRow, after: TemplateRow, now: datetime, default_quiet: str
+) -> None:
+    """What a template's new schedule means for workspaces that exist: next starts, deletion, latest stops."""
+    if before.autostart_days != after.autostart_days:
+        for one in await autobuild_store.list_scheduled(tx, after.id):
+            following = next_start(one.autostart_schedule, now, allowed_days=after.autostart_days)
+            await workspace_store.update_workspace(tx, one.id, next_start_at=following)
+    if before.time_til_dormant_autodelete_ms != after.time_til_dormant_autodelete_ms:
+        await autobuild_store.set_deleting(tx, after.id, after.time_til_dormant_autodelete_ms, now, restart=False)
+    if (before.autostop_days, before.autostop_weeks) != (after.autostop_days, after.autostop_weeks):
+        requirement = Requirement(after.autostop_days, after.autostop_weeks)
+        for build in await autobuild_store.list_running(tx, template_id=after.id):
+            await _move_maximum(tx, build, requirement, now, default_quiet)
+
+
+async def _move_maximum(
+    tx: Tx, build: autobuild_store.RunningBuild, requirement: Requirement, now: datetime, default_quiet: str
+) -> None:
+    """A stop that is required now counts from now: nobody is stopped for a requirement of the past."""
+    maximum = deadlines(now, None, requirement, quiet_hours(build.quiet_hours, default_quiet)).maximum
+    deadline = build.deadline
+    if maximum is not None and (deadline is None or maximum < deadline):
+        deadline = maximum
+    await build_store.update_build(tx, build.id, deadline=deadline, max_deadline=maximum, updated_at=now)
+    await notify_change(tx, "settings", owner_id=build.owner_id, workspace_id=build.workspace_id)

@@ -1,0 +1,65 @@
+"""What a plain WireGuard client may reach at this moment: the policy's answer, as addresses.
+
+The one place that decides it; the gateway asks for all clients at once, an answer to a person for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid5
+
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import agent_resource, readers
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.access.policy import Subject
+from coder.domain.network.overlay import TAILSCALE_SERVICE_PREFIX, address_in, agent_addresses, workspace_address
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_ALIAS = "mesh alias"
+
+
+@dataclass(frozen=True, slots=True)
+class ReachableAgent:
+    """An agent that may be reached."""
+
+    place: AgentPlace
+    stable: IPv6Address
+    "The same over builds."
+    addresses: tuple[IPv6Address, ...]
+    "Those the agent has itself, until its next build."
+
+
+async def targets_of(ctx: Context, subject: Subject) -> list[ReachableAgent]:
+    """Every current agent the subject may enter by SSH: what a client of theirs may reach."""
+    places = await ctx.db.read(workspace_store.list_readable_agents, readers(subject))
+    return [_target(place) for place in places if may(subject, "ssh", agent_resource(place))]
+
+
+def of_workspaces(targets: Sequence[ReachableAgent], workspace_ids: Sequence[UUID] | None) -> list[ReachableAgent]:
+    """Those in the workspaces a client was limited to; None: all."""
+    if workspace_ids is None:
+        return list(targets)
+    wanted = set(workspace_ids)
+    return [target for target in targets if target.place.workspace_id in wanted]
+
+
+def client_address(client_id: UUID) -> IPv6Address:
+    """A client's address, the same for its whole life."""
+    return address_in(TAILSCALE_SERVICE_PREFIX, client_id)
+
+
+def client_alias(client_id: UUID) -> IPv6Address:
+    """Its address in the mesh when it speaks to stable addresses (mesh/drivers/wireguard_gateway.py)."""
+    return address_in(TAILSCALE_SERVICE_PREFIX, uuid5(client_id, _ALIAS))
+
+
+def _target(place: AgentPlace) -> ReachableAgent:
+    return ReachableAgent(
+        place, workspace_address(place.workspace_id, place.agent.name), agent_addresses(place.agent.id)
+    )

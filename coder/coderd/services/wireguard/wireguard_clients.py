@@ -1,0 +1,237 @@
+"""Plain WireGuard clients: added, listed, removed. The private key is made by whoever will use it, never here.
+
+A client is as strong as an API key of its owner, so the policy is asked about those: who may make a key for somebody
+may make a client for them, as far as their own key reaches and for no longer than a token may live.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
+
+import trio
+
+from coder.api.wireguard_clients import WireguardClient, WireguardServer, WireguardTarget
+from coder.base.ids import new_uuid
+from coder.coderd.services.access import authentication
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.keys import check_reach, key_resource
+from coder.coderd.services.access.workspace_access import load_workspace
+from coder.coderd.services.events import audit
+from coder.coderd.services.events.audit import AuditEvent, Origin
+from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
+from coder.coderd.services.wireguard import wireguard_audit
+from coder.coderd.services.wireguard.wireguard_access import ReachableAgent, client_address, of_workspaces, targets_of
+from coder.coderd.services.wireguard.wireguard_audit import key_text
+from coder.coderd.services.wireguard.wireguard_gateway import KEEPALIVE, MTU, gateway_of, public_key
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.wireguard import wireguard_clients as client_store
+from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
+from coder.domain.access import scopes
+from coder.domain.foundation.names import is_name
+from coder.domain.network.overlay import TAILSCALE_SERVICE_PREFIX
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.people.users import UserRow
+    from coder.domain.access.policy import Subject
+
+KEY_SIZE = 32
+FOREVER = timedelta(hours=876600)
+"""What `--max-token-lifetime` is where nobody set it: no limit in earnest."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewClient:
+    """What somebody asks for."""
+
+    name: str
+    public_key: str
+    lifetime: timedelta
+    "Zero: until removed, or as long as tokens may live where that is limited."
+    workspace_ids: Sequence[UUID] | None
+
+
+async def server_view(ctx: Context) -> WireguardServer:
+    """What every configuration says about this server."""
+    gateway = gateway_of(ctx)
+    return WireguardServer(
+        enabled=gateway is not None,
+        endpoint=gateway.endpoint if gateway else "",
+        public_key=key_text(await public_key(ctx)) if gateway else "",
+        allowed_ips=[str(TAILSCALE_SERVICE_PREFIX)],
+        mtu=MTU,
+        persistent_keepalive=KEEPALIVE,
+    )
+
+
+async def add_client(
+    ctx: Context, subject: Subject, user: UserRow, wanted: NewClient, origin: Origin
+) -> WireguardClient:
+    """Raises Invalid (the gateway is off), InvalidFields, Conflict (name or key taken), NotFound (a workspace),
+    Forbidden.
+
+    Each workspace named must be one the caller may enter with the key in use; a client for all of them, also those to
+    come, needs a key without limits.
+    """
+    require(subject, "create", key_resource(user.id))
+    if wanted.workspace_ids is None:
+        check_reach(subject, scopes.ALL)
+    if gateway_of(ctx) is None:
+        raise Invalid(
+            "This deployment serves no plain WireGuard clients.",
+            "An administrator turns it on with --wireguard-address (CODER_WIREGUARD_ADDRESS), such as :51820.",
+        )
+    longest = ctx.config.max_token_lifetime
+    _check(wanted, longest)
+    for workspace_id in wanted.workspace_ids or ():
+        await load_workspace(ctx, subject, workspace_id, "ssh")
+    now = ctx.clock.now()
+    lifetime = wanted.lifetime or (longest if longest < FOREVER else None)
+    row = WireguardClientRow(
+        id=new_uuid(),
+        user_id=user.id,
+        name=wanted.name,
+        public_key=_key_bytes(wanted.public_key),
+        created_at=now,
+        expires_at=now + lifetime if lifetime else None,
+        workspace_ids=list(wanted.workspace_ids) if wanted.workspace_ids is not None else None,
+    )
+    try:
+        await ctx.db.run(_insert, row, wireguard_audit.change("create", row, origin), now)
+    except IntegrityError as error:
+        raise Conflict(
+            f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
+            validations=[("name", "This value is already in use and should be unique.")],
+        ) from error
+    _tell(ctx, subject, "create", row)
+    return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
+
+
+def _check(wanted: NewClient, longest: timedelta) -> None:
+    problems: list[tuple[str, str]] = []
+    if not is_name(wanted.name):
+        problems.append(("name", "Use up to 32 letters and digits, joined by single hyphens."))
+    if len(_key_bytes(wanted.public_key)) != KEY_SIZE or not any(_key_bytes(wanted.public_key)):
+        problems.append(("public_key", "A WireGuard public key is 32 bytes in base64."))
+    if wanted.lifetime < timedelta():
+        problems.append(("lifetime_seconds", "A lifetime cannot be negative."))
+    elif wanted.lifetime > longest:
+        problems.append(("lifetime_seconds", f"At most {int(longest.total_seconds())} seconds, as for tokens."))
+    if problems:
+        raise InvalidFields(*problems)
+
+
+async def list_clients(ctx: Context, subject: Subject, user: UserRow) -> list[WireguardClient]:
+    """A user's clients, expired ones too."""
+    require(subject, "read", key_resource(user.id))
+    rows = await ctx.db.read(client_store.list_clients, user.id)
+    targets = await _owner_targets(ctx, user.id) if rows else []
+    return [_view(ctx, row, user.username, targets) for row in rows]
+
+
+async def get_client(ctx: Context, subject: Subject, user: UserRow, reference: str) -> WireguardClient:
+    """By name or id. Raises NotFound."""
+    row = await _find(ctx, subject, user, reference, "read")
+    return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
+
+
+async def remove_client(ctx: Context, subject: Subject, user: UserRow, reference: str, origin: Origin) -> None:
+    """By name or id; it is cut off when the transaction's notice arrives, milliseconds later. Raises NotFound."""
+    row = await _find(ctx, subject, user, reference, "delete")
+    await ctx.db.run(_delete, row, wireguard_audit.change("delete", row, origin), ctx.clock.now())
+    _tell(ctx, subject, "delete", row)
+
+
+async def _insert(tx: Tx, row: WireguardClientRow, event: AuditEvent, now: datetime) -> None:
+    await client_store.insert_client(tx, row)
+    await audit.write(tx, event, now)
+
+
+async def _delete(tx: Tx, row: WireguardClientRow, event: AuditEvent, now: datetime) -> None:
+    await client_store.delete_client(tx, row.id)
+    await audit.write(tx, event, now)
+
+
+async def _find(ctx: Context, subject: Subject, user: UserRow, reference: str, action: str) -> WireguardClientRow:
+    row = await ctx.db.read(client_store.get_client, user.id, reference)
+    if row is None:
+        raise NotFound
+    require(subject, action, key_resource(user.id, str(row.id)))
+    return row
+
+
+async def _owner_targets(ctx: Context, user_id: UUID) -> list[ReachableAgent]:
+    """What the owner may enter - the owner, not the caller: that is what the client can do."""
+    owner = await authentication.user_subject(ctx, user_id)
+    return await targets_of(ctx, owner) if owner is not None else []
+
+
+def _tell(ctx: Context, subject: Subject, action: Literal["create", "delete"], row: WireguardClientRow) -> None:
+    """A line for the server's log; the audit entry is written with the change itself."""
+    ctx.log.info(
+        "wireguard client",
+        action=action,
+        by=subject.username,
+        client=row.name,
+        client_id=str(row.id),
+        owner_id=str(row.user_id),
+        expires_at=row.expires_at.isoformat() if row.expires_at else "never",
+        workspaces=len(row.workspace_ids) if row.workspace_ids is not None else "all",
+    )
+
+
+def _view(
+    ctx: Context, row: WireguardClientRow, username: str, owner_targets: Sequence[ReachableAgent]
+) -> WireguardClient:
+    now = ctx.clock.now()
+    is_expired = row.expires_at is not None and row.expires_at <= now
+    gateway = gateway_of(ctx)
+    status = gateway.status(row.public_key) if gateway else None
+    targets = [] if is_expired else of_workspaces(owner_targets, row.workspace_ids)
+    return WireguardClient(
+        id=row.id,
+        user_id=row.user_id,
+        username=username,
+        name=row.name,
+        public_key=key_text(row.public_key),
+        address=str(client_address(row.id)),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        workspace_ids=list(row.workspace_ids) if row.workspace_ids is not None else None,
+        status="expired" if is_expired else "active",
+        last_handshake_at=_moment(status.last_handshake, now) if status else None,
+        endpoint=status.endpoint if status else "",
+        rx_bytes=status.rx_bytes if status else 0,
+        tx_bytes=status.tx_bytes if status else 0,
+        targets=[_target_view(target) for target in targets],
+    )
+
+
+def _target_view(target: ReachableAgent) -> WireguardTarget:
+    place = target.place
+    return WireguardTarget(
+        workspace_id=place.workspace_id,
+        workspace_name=place.workspace_name,
+        owner_name=place.owner_username,
+        agent_id=place.agent.id,
+        agent_name=place.agent.name,
+        address=str(target.stable),
+    )
+
+
+def _moment(at: float | None, now: datetime) -> datetime | None:
+    return None if at is None else now - timedelta(seconds=trio.current_time() - at)
+
+
+def _key_bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,168 @@
+"""Steps the server takes by itself: autostop, autostart, stopping what failed, dormancy, deletion; deadlines.
+
+One transaction a workspace: its row is locked, the step decided again and taken. A row somebody else holds is left for
+the next turn, so several replicas may do this at once. What is due is `domain/workspaces/autobuild.py`, when a build
+has to stop `domain/workspaces/autostop.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.coderd.services.events import notifications
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.events.notifications import Notification
+from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
+from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.tasks import tasks as task_store
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import autobuilds as store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow
+from coder.domain.access.policy import SYSTEM
+from coder.domain.events import notification_templates
+from coder.domain.workspaces.autobuild import AutobuildStep, in_words, next_step
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A step that was taken."""
+
+    workspace_id: UUID
+    step: AutobuildStep
+
+
+async def take_due_steps(ctx: Context) -> list[Taken]:
+    """One turn: takes what is due in the minute that began; returns what was done."""
+    started = ctx.clock.monotonic()
+    taken = await take_steps(ctx, full_minute(ctx.clock.now()))
+    metrics = ctx.part(Metrics)
+    metrics["coderd_lifecycle_autobuild_execution_duration_seconds"].observe(ctx.clock.monotonic() - started)
+    return taken
+
+
+def full_minute(now: datetime) -> datetime:
+    """A turn's clock is cut down to the full minute, as upstream's is: 09:00 means the first turn of that minute."""
+    return now.replace(second=0, microsecond=0)
+
+
+async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
+    """One turn. `now` is the full minute; a workspace that cannot be built keeps nobody else waiting."""
+    taken: list[Taken] = []
+    for workspace_id in await ctx.db.read(store.list_due, now):
+        try:
+            site = notifications.site_of(ctx)
+            step = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
+        except Refusal as refusal:
+            ctx.log.warn("a workspace was not built by itself", workspace=workspace_id, reason=refusal.message)
+            continue
+        if step is not None:
+            taken.append(Taken(workspace_id, step))
+    if any(done.step.transition for done in taken):
+        ctx.wake_provisioners()
+    return taken
+
+
+async def _run_step(
+    ctx: Context, workspace_id: UUID, tick: datetime, site: notifications.NotificationSite, prepare: Prepare
+) -> AutobuildStep | None:
+    return await ctx.db.run(_take_step, workspace_id, tick, ctx.clock.now(), site, prepare)
+
+
+async def _take_step(
+    tx: Tx, workspace_id: UUID, tick: datetime, now: datetime, site: notifications.NotificationSite, prepare: Prepare
+) -> AutobuildStep | None:
+    found = await store.lock_candidate(tx, workspace_id)
+    if found is None:
+        return None
+    workspace, candidate = found
+    step = next_step(candidate, tick)
+    template = await template_store.get_template(tx, workspace.template_id)
+    if step is None or template is None:
+        return None
+    if step.transition is not None:
+        await _build(tx, workspace, template, step, now, site, prepare)
+    if step.falls_asleep:
+        await _fall_asleep(tx, workspace, template, now, site)
+    return step
+
+
+async def _build(
+    tx: Tx,
+    workspace: WorkspaceRow,
+    template: TemplateRow,
+    step: AutobuildStep,
+    now: datetime,
+    site: notifications.NotificationSite,
+    prepare: Prepare,
+) -> None:
+    order = BuildRequest(
+        transition=str(step.transition),
+        initiator_id=workspace.owner_id,
+        version_id=await _version(tx, workspace, template, step),
+        reason=await _reason(tx, workspace, step),
+    )
+    order = prepare(order, BuildTarget(workspace.owner_id, template.id, workspace.id))
+    await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
+    if order.version_id is not None:
+        version = await version_store.get_version(tx, order.version_id)
+        labels = {
+            "name": workspace.name,
+            "template_version_name": version.name if version else "",
+            "template_version_message": version.message if version else "",
+        }
+        about = (workspace.id, workspace.owner_id, template.id)
+        notice = Notification(notification_templates.WORKSPACE_AUTO_UPDATED, workspace.owner_id, labels, about)
+        await notifications.enqueue(tx, site, notice, now)
+
+
+async def _reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:
+    """A task's workspace does not stop: its task pauses."""
+    if step.reason == "autostop" and await task_store.get_task_of(tx, workspace.id) is not None:
+        return "task_auto_pause"
+    return step.reason
+
+
+async def _version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: AutobuildStep) -> UUID | None:
+    """A start takes the active version where the owner or the template wants it; None keeps the last build's."""
+    if step.transition != "start" or not (workspace.automatic_updates == "always" or template.require_active_version):
+        return None
+    last = await build_store.get_latest_build(tx, workspace.id)
+    return None if last and last.template_version_id == template.active_version_id else template.active_version_id
+
+
+async def _fall_asleep(
+    tx: Tx, workspace: WorkspaceRow, template: TemplateRow, now: datetime, site: notifications.NotificationSite
+) -> None:
+    delete_after = template.time_til_dormant_autodelete_ms
+    values: dict[str, Any] = {
+        "dormant_at": now,
+        "deleting_at": now + timedelta(milliseconds=delete_after) if delete_after else None,
+    }
+    await workspace_store.update_workspace(tx, workspace.id, **values)
+    labels = {
+        "name": workspace.name,
+        "reason": "inactivity exceeded the dormancy threshold",
+        "timeTilDormant": in_words(template.time_til_dormant_ms),
+        "dormancyHours": str(delete_after // 3_600_000),
+    }
+    about = (workspace.id, template.id, workspace.owner_id)
+    notice = Notification(notification_templates.WORKSPACE_DORMANT, workspace.owner_id, labels, about)
+    await notifications.enqueue(tx, site, notice, now)
+    await notify_change(tx, "state", owner_id=workspace.owner_id, workspace_id=workspace.id)
+
+
+# ---- deadlines

@@ -1,0 +1,42 @@
+"""Telling people that their workspace stops soon, when their template says how long before.
+
+A reminder goes out once for a deadline: who works on moves it, and hears again before the new one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from coder.coderd.services.events import notifications
+from coder.coderd.services.events.notifications import Notification, NotificationSite
+from coder.coderd.store.events import notification_marks
+from coder.coderd.store.workspaces import autobuilds as store
+from coder.coderd.store.workspaces.autobuilds import SoonStopped
+from coder.domain.events.notification_templates import WORKSPACE_AUTOSTOP_REMINDER
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_KEPT = timedelta(days=30)
+"""Longer than any deadline lies ahead of its reminder."""
+
+
+async def remind(ctx: Context) -> int:
+    """One turn; how many were told."""
+    now = ctx.clock.now()
+    found = await ctx.db.read(store.list_soon_stopped, now)
+    site = notifications.site_of(ctx)
+    return sum([await ctx.db.run(_remind, one, now, site) for one in found])
+
+
+async def _remind(tx: Tx, one: SoonStopped, now: datetime, site: NotificationSite) -> int:
+    deadline = one.deadline.isoformat()
+    if not await notification_marks.mark(tx, WORKSPACE_AUTOSTOP_REMINDER, one.build_id, deadline, now):
+        return 0
+    await notification_marks.forget_marks(tx, WORKSPACE_AUTOSTOP_REMINDER, now - _KEPT)
+    labels = {"workspace": one.name, "deadline": f"{one.deadline:%Y-%m-%d %H:%M %Z}"}
+    about = (one.workspace_id, one.owner_id, one.template_id, one.organization_id)
+    await notifications.enqueue(tx, site, Notification(WORKSPACE_AUTOSTOP_REMINDER, one.owner_id, labels, about), now)
+    return 1

@@ -1,0 +1,164 @@
+"""Parameter values and tags of a start build, rendered from the template's files before the build is placed.
+
+Rendering takes time and must not happen inside a transaction, so it is done first; the placing transaction
+(`build_requests.py`) checks that what was rendered from is still true, and otherwise everything is done again. Versions
+that cannot be rendered, and templates that chose the classic flow, get their values from what the import recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.foundation.sandbox import TooMuchWorkError
+from coder.coderd.services.login.required_logins import missing_logins
+from coder.coderd.services.templates.dynamic_parameters import (
+    load_version_files,
+    owner_values,
+    refusal_of,
+    render_in_sandbox,
+)
+from coder.coderd.services.workspaces.build_requests import BuildRequest, PreparedBuild, StaleValuesError
+from coder.coderd.store.provisioning import build_owner as owner_store
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.domain.rendering.builds import Given
+from coder.domain.rendering.module_scope import RenderRequest
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.provisioning.jobs import JobRow
+    from coder.coderd.store.templates.template_versions import VersionRow
+
+T = TypeVar("T")
+Prepare = Callable[[BuildRequest, "BuildTarget"], BuildRequest]
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTarget:
+    """The workspace a build is for; `workspace_id` is None while it is being made."""
+
+    owner_id: UUID
+    template_id: UUID | None
+    workspace_id: UUID | None = None
+
+
+async def enqueue_with_values(
+    ctx: Context, order: BuildRequest, target: BuildTarget, place: Callable[[BuildRequest], Awaitable[T]]
+) -> T:
+    """Calls `place` with the order's values filled in; again when a neighbour's build came between."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return await place(await _prepare(ctx, order, target))
+        except StaleValuesError:
+            continue
+    return await place(order)
+
+
+class NoValuesYetError(Exception):
+    """A transaction found that it starts a workspace nobody asked it to: values must be rendered before."""
+
+    def __init__(self, order: BuildRequest, target: BuildTarget) -> None:
+        super().__init__("values must be rendered first")
+        self.order, self.target = order, target
+
+
+async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) -> T:
+    """For what happens by itself: calls `act` with a function that completes an order or undoes the transaction.
+
+    Whether there is something to start shows inside the transaction only; rendering happens outside, and then `act`
+    runs again. Values that went stale between are rendered once more, and at last left to what the import recorded.
+    """
+    known: BuildRequest | None = None
+    attempts = 0
+
+    def prepare(order: BuildRequest, target: BuildTarget) -> BuildRequest:
+        if order.transition != "start" or attempts > _ATTEMPTS:
+            return order
+        if known is None:
+            raise NoValuesYetError(order, target)
+        return replace(order, prepared=known.prepared, logins=known.logins)
+
+    while True:
+        try:
+            return await act(prepare)
+        except NoValuesYetError as wanted:
+            known = await _prepare(ctx, wanted.order, wanted.target)
+        except StaleValuesError:
+            known = None
+        attempts += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewContext:
+    version: VersionRow
+    job: JobRow
+    last_build_id: UUID | None
+    previous: dict[str, str]
+    preset: dict[str, str]
+    owner: dict[str, Any]
+
+
+async def _prepare(ctx: Context, order: BuildRequest, target: BuildTarget) -> BuildRequest:
+    if order.transition != "start":
+        return order
+    built, view_context = await ctx.db.read(_read_scene, order, target)
+    if built is not None:
+        order = replace(order, logins=await missing_logins(ctx, target.owner_id, built))
+    if view_context is None:
+        return order
+    version = await load_version_files(ctx, view_context.version, view_context.job)
+    files = version.files
+    if files is None:
+        return order
+    request = RenderRequest({}, view_context.owner, version.variables)
+    given = Given(
+        order.given, view_context.previous, view_context.preset, first_build=view_context.last_build_id is None
+    )
+    try:
+        values, tags, refusal = await render_in_sandbox(
+            ctx, "build", request, files, target.owner_id, given=asdict(given)
+        )
+    except TooMuchWorkError as error:
+        raise Invalid(error.message, error.hint) from error
+    return replace(
+        order,
+        prepared=PreparedBuild(view_context.version.id, view_context.last_build_id, values, tags, refusal_of(refusal)),
+    )
+
+
+async def _read_scene(
+    tx: Tx, order: BuildRequest, target: BuildTarget
+) -> tuple[VersionRow | None, _ViewContext | None]:
+    """The version to build, and what to render: None when there is nothing; what is wrong is said when placing."""
+    last = await build_store.get_latest_build(tx, target.workspace_id) if target.workspace_id else None
+    version_id = order.version_id or (last.template_version_id if last else None)
+    if version_id is None and target.template_id is not None:
+        template = await template_store.get_template(tx, target.template_id)
+        version_id = template.active_version_id if template else None
+    version = await version_store.get_version(tx, version_id) if version_id else None
+    if version is None or version.template_id is None:
+        return None, None
+    template = await template_store.get_template(tx, version.template_id)
+    job = await job_store.get_job(tx, version.job_id)
+    owner = await owner_store.get_owner_facts(tx, target.owner_id, version.organization_id)
+    if template is None or template.use_classic_parameter_flow or owner is None:
+        return version, None
+    if job is None or job.status != "succeeded":
+        return version, None
+    preset = await version_store.get_preset(tx, order.preset_id) if order.preset_id else None
+    return version, _ViewContext(
+        version,
+        job,
+        last.id if last else None,
+        await build_store.list_parameters(tx, last.id) if last else {},
+        {item["name"]: item["value"] for item in preset.parameters} if preset else {},
+        owner_values(target.owner_id, owner),
+    )

@@ -1,0 +1,68 @@
+"""The weekly report on builds that failed, to those who look after the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.events import notifications
+from coder.coderd.services.events.notifications import Notification, NotificationSite
+from coder.coderd.services.events.prebuild_notifications import TEMPLATE_ADMINS
+from coder.coderd.store.events import notification_marks
+from coder.coderd.store.events import notifications as notification_store
+from coder.coderd.store.workspaces import build_reports as store
+from coder.coderd.store.workspaces.build_reports import FailedBuilds
+from coder.domain.events.notification_templates import REPORT_BUILDS_FAILED
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+EVERY = timedelta(days=7)
+NAMED = 10
+"""Builds a report names of each version; the rest are counted."""
+_SITE = UUID(int=0)
+
+
+async def report(ctx: Context) -> int:
+    """Sends the report when a week has passed since the last; how many were told. The first turn only begins a week."""
+    return await ctx.db.run(_report, notifications.site_of(ctx), ctx.clock.now())
+
+
+async def _report(tx: Tx, site: NotificationSite, now: datetime) -> int:
+    last = await notification_marks.get_mark(tx, REPORT_BUILDS_FAILED, _SITE)
+    since = datetime.fromisoformat(last) if last else now
+    if last and now - since < EVERY:
+        return 0
+    await notification_marks.mark(tx, REPORT_BUILDS_FAILED, _SITE, now.isoformat(), now)
+    found = await store.list_failed(tx, since, now) if last else []
+    return sum(
+        [await _tell(tx, reader, versions, site, now) for reader, versions in (await _readers(tx, found)).items()]
+    )
+
+
+async def _readers(tx: Tx, found: Sequence[FailedBuilds]) -> dict[UUID, list[FailedBuilds]]:
+    """Everybody gets one report, on the organizations they look after."""
+    readers: dict[UUID, list[FailedBuilds]] = {}
+    for organization_id in {one.organization_id for one in found}:
+        for admin in await notification_store.list_admins(tx, TEMPLATE_ADMINS, organization_id):
+            readers.setdefault(admin, []).extend(one for one in found if one.organization_id == organization_id)
+    return readers
+
+
+async def _tell(tx: Tx, reader: UUID, versions: Sequence[FailedBuilds], site: NotificationSite, now: datetime) -> int:
+    labels = {"report_frequency": "week", "summary": summary(versions)}
+    about = tuple({one.template_id for one in versions})
+    await notifications.enqueue(tx, site, Notification(REPORT_BUILDS_FAILED, reader, labels, about), now)
+    return 1
+
+
+def summary(versions: Sequence[FailedBuilds]) -> str:
+    """A list in Markdown."""
+    lines = []
+    for one in versions:
+        named = ", ".join(one.failed[:NAMED]) + (", …" if len(one.failed) > NAMED else "")
+        lines.append(f"- **{one.template}** {one.version}: {len(one.failed)} of {one.total} builds failed ({named})")
+    return "\n".join(lines)

@@ -1,0 +1,115 @@
+"""Giving a workspace up without destroying what it made, and the list of what may remain.
+
+For owners whose daemon or cloud is gone for good: `delete` would wait for ever. Nothing is touched outside of the
+server; the answer names what somebody has to remove by hand. What `orphan` is to template managers.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.workspace_inventory import RemainingResource, WorkspaceInventory
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
+from coder.coderd.services.foundation.errors import Conflict, Gone, NotFound
+from coder.coderd.services.provisioning.build_results import build_ended, complete_build
+from coder.coderd.services.provisioning.job_work import end_with_error
+from coder.coderd.services.provisioning.jobs import cancel_job, tell
+from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.builds import BuildRow
+from coder.domain.access.policy import SYSTEM, Subject
+from coder.domain.provisioning.allowed_actions import allowed_actions, is_silent
+from coder.domain.workspaces.inventory import read_inventory
+from coder.rpc.proto import provisionerd_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+GIVEN_UP = "the workspace was abandoned while the provisioner daemon was silent"
+
+
+async def show_inventory(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
+    """What the last build's state knows. Raises NotFound, Forbidden."""
+    await _require(ctx, subject, workspace_id)
+    return await ctx.db.read(_inventory, workspace_id)
+
+
+async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
+    """Deletes the workspace here and nothing elsewhere; returns what may remain.
+
+    Raises NotFound, Forbidden, Gone (deleted before), Conflict (a daemon works on it: cancel first).
+    """
+    await _require(ctx, subject, workspace_id)
+    return await ctx.db.run(_abandon, subject.user_id, workspace_id, ctx.clock.now())
+
+
+async def _require(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
+    view = await load_workspace(ctx, subject, workspace_id)
+    require(subject, "delete", workspace_resource(view.workspace))
+    if view.workspace.deleted:
+        raise Gone("The workspace is deleted already.")
+
+
+async def _abandon(tx: Tx, user_id: UUID, workspace_id: UUID, now: datetime) -> WorkspaceInventory:
+    workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
+    template = await template_store.get_template(tx, workspace.template_id) if workspace else None
+    if workspace is None or template is None:
+        raise NotFound
+    last = await build_store.get_latest_build(tx, workspace_id)
+    if last is not None:
+        await _end_last(tx, last, now)
+    found = await _inventory(tx, workspace_id)
+    order = BuildRequest(transition="delete", initiator_id=user_id, orphan=True)
+    build = await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
+    job = await job_store.get_job(tx, build.job_id, lock=True)
+    if job is None:
+        raise NotFound
+    await complete_build(tx, job, provisionerd_pb2.CompletedJob.WorkspaceBuild(), now)
+    # In the transaction that posted it: no daemon ever sees the job.
+    await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
+    await tell(tx, job)
+    return found
+
+
+async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:
+    """The last build must be over, or nobody's business any more."""
+    job = await job_store.get_job(tx, last.job_id, lock=True)
+    if job is None or job.completed_at is not None:
+        return
+    if "abandon" not in allowed_actions(job.status, silent=is_silent(job.updated_at, now)):
+        raise Conflict(
+            "A provisioner daemon works on the workspace.", "Cancel the build first, or wait until it has ended."
+        )
+    if job.started_at is None:
+        await _cancel(tx, job, now)
+    else:
+        await end_with_error(tx, job, GIVEN_UP, "", now)
+        await build_ended(tx, job.id, now)
+
+
+async def _cancel(tx: Tx, job: JobRow, now: datetime) -> None:
+    if job.canceled_at is None:
+        await cancel_job(tx, job.id, now)
+    await build_ended(tx, job.id, now)
+
+
+async def _inventory(tx: Tx, workspace_id: UUID) -> WorkspaceInventory:
+    last = await build_store.get_latest_build(tx, workspace_id)
+    state = await build_store.get_state(tx, last.id) if last is not None else b""
+    found = read_inventory(state or b"")
+    return WorkspaceInventory(
+        workspace_id=workspace_id,
+        readable=found is not None,
+        resources=[
+            RemainingResource(address=one.address, type=one.type, name=one.name, provider=one.provider, id=one.id)
+            for one in found or []
+        ],
+    )

@@ -1,0 +1,129 @@
+"""`q=` of the list of workspaces: from text to a filter, names looked up on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.people.query_terms import find_organization
+from coder.coderd.store.engine import names as name_store
+from coder.coderd.store.workspaces.workspaces import WorkspaceSearch
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.agents.agents import search_statuses
+from coder.domain.foundation.search import Terms, parse_go_bool, parse_query, split_outside_quotes
+from coder.domain.workspaces.builds import WORKSPACE_STATUSES
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_BARE = "\x00bare"
+# Cannot be typed: terms without a key land here and become owner and name.
+
+
+async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSearch:
+    """The filter a query stands for. Raises Invalid with one validation for each mistake."""
+    terms = parse_query(query.replace("\x00", ""), _BARE)
+    values = _plain(subject, terms)
+    values["organization_id"] = await find_organization(ctx, subject, terms)
+    values["shared_with_user"] = await _user(ctx, subject, terms)
+    values["shared_with_group"] = await _group(ctx, subject, terms)
+    refusals = terms.refusals()
+    if refusals:
+        raise Invalid("Invalid workspace search query.", validations=[(item.field, item.detail) for item in refusals])
+    return WorkspaceSearch(**values)
+
+
+def _plain(subject: Subject, terms: Terms) -> dict[str, Any]:
+    for term in terms.many(_BARE):
+        _add_name(terms, term)
+    owner = terms.one("owner")
+    return {
+        "ids": terms.uuids("id"),
+        "owner_id": subject.user_id if owner == "me" else None,
+        "owner_username": "" if owner == "me" else owner,
+        "template_name": terms.one("template"),
+        "template_ids": terms.uuids("template_ids"),
+        "name": terms.one("name"),
+        "status": terms.choice("status", WORKSPACE_STATUSES),
+        "agent_statuses": _agent_statuses(terms),
+        "dormant": terms.boolean("dormant") is True,
+        "last_used_before": terms.time("last_used_before"),
+        "last_used_after": terms.time("last_used_after"),
+        "outdated": terms.boolean("outdated"),
+        "parameters": [_parameter(text) for text in terms.many("param")],
+        "has_ai_task": terms.boolean("has-ai-task"),
+        "has_external_agent": terms.boolean("has_external_agent"),
+        "shared": terms.boolean("shared"),
+    }
+
+
+def _add_name(terms: Terms, term: str) -> None:
+    parts = split_outside_quotes(term, "/")
+    if len(parts) == 1:
+        terms.add("name", parts[0])
+    elif len(parts) == 2:
+        terms.add("owner", parts[0])
+        terms.add("name", parts[1])
+    elif parts:
+        terms.refuse("q", f"Query element \"{term}\" can only contain 1 '/'")
+
+
+def _agent_statuses(terms: Terms) -> list[str]:
+    found = [terms.one("has-agent")] if terms.many("has-agent") else []
+    healthy = terms.one("healthy")
+    if healthy:
+        wanted = parse_go_bool(healthy)
+        if wanted is None:
+            terms.refuse(
+                "healthy",
+                f'Query param "healthy" must be a valid boolean: strconv.ParseBool: parsing "{healthy}": '
+                "invalid syntax",
+            )
+        else:
+            found += search_statuses("true" if wanted else "false")
+    return found
+
+
+def _parameter(text: str) -> tuple[str, str | None]:
+    name, equals, value = text.partition("=")
+    return name, value if equals else None
+
+
+async def _user(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
+    text = terms.one("shared_with_user")
+    if not text:
+        return None
+    if text == "me":
+        return subject.user_id
+    found = await ctx.db.read(name_store.find_user, text)
+    if found is None or not may(subject, "read", Resource("user", id=str(found), owner_id=found)):
+        terms.refuse(
+            "shared_with_user",
+            f'Query param "shared_with_user" has invalid value: user "{text}" either does not exist, or you are '
+            "unauthorized to view them",
+        )
+        return None
+    return found
+
+
+async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
+    text = terms.one("shared_with_group")
+    if not text:
+        return None
+    organization, slash, name = text.partition("/")
+    if not slash:
+        organization, name = "", text
+    found = await ctx.db.read(name_store.find_group, name, organization)
+    if found is None or not may(
+        subject, "read", Resource("group", id=str(found.id), organization_id=found.organization_id)
+    ):
+        where = organization or await ctx.db.read(name_store.default_organization_name)
+        terms.refuse(
+            "shared_with_group",
+            f'Query param "shared_with_group" has invalid value: group "{name}" either does not exist, does not '
+            f'belong to the organization "{where}", or you are unauthorized to view it',
+        )
+        return None
+    return found.id

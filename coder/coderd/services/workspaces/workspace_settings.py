@@ -1,0 +1,360 @@
+"""What people change about a workspace without building it: schedule, time to live, deadline, dormancy, sharing.
+
+Every change is told to watchers in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Unpack, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.agents import WorkspaceAgentPortShare, WorkspaceAgentPortShares
+from coder.api.workspaces import Workspace, WorkspaceACL, WorkspaceGroup, WorkspaceUser
+from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
+from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
+from coder.coderd.services.workspaces.workspaces import present
+from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.events.change_feed import Kind, notify_change
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.workspaces import PortShareRow as PortShareRow
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
+from coder.domain.access.policy import Subject
+from coder.domain.foundation.search import FieldRefusal
+from coder.domain.templates.parameters import resolve_parameters
+from coder.domain.workspaces.workspaces import (
+    AUTOMATIC_UPDATES,
+    SHARE_PROTOCOLS,
+    WORKSPACE_ROLES,
+    explain_deadline,
+    explain_port_share,
+    explain_ttl,
+    next_start,
+    parse_autostart,
+)
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_APPS = frozenset({"vscode", "jetbrains", "reconnecting-pty", "ssh"})
+
+
+async def set_autostart(ctx: Context, subject: Subject, workspace_id: UUID, schedule: str | None) -> None:
+    """None or empty clears. Raises Invalid, NotFound, Forbidden."""
+    view = await load_workspace(ctx, subject, workspace_id, "update")
+    template = await ctx.db.read(template_store.get_template, view.workspace.template_id)
+    days = template.autostart_days if template else 127
+    if schedule:
+        found = parse_autostart(schedule)
+        if isinstance(found, FieldRefusal):
+            raise Invalid("Invalid autostart schedule.", validations=[(found.field, found.detail)])
+        if template is not None and not template.allow_user_autostart:
+            raise Invalid("Autostart is not allowed for workspaces using this template.")
+    now = ctx.clock.now()
+    following = next_start(schedule, now, allowed_days=days)
+    await _edit(ctx, view.workspace, autostart_schedule=schedule or None, next_start_at=following)
+
+
+async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, ttl_ms: int | None) -> None:
+    """None or 0 clears, and with it the deadline of a running build."""
+    view = await load_workspace(ctx, subject, workspace_id, "update")
+    template = await ctx.db.read(template_store.get_template, view.workspace.template_id)
+    if template is not None and not template.allow_user_autostop:
+        raise Invalid("Error updating workspace time until shutdown.", "Custom autostop TTL is not allowed.")
+    refusal = explain_ttl(ttl_ms)
+    if refusal is not None:
+        raise Invalid("Error updating workspace time until shutdown.", validations=[(refusal.field, refusal.detail)])
+    await ctx.db.run(_set_ttl, view, ttl_ms or None, ctx.clock.now())
+
+
+async def _set_ttl(tx: Tx, view: WorkspaceView, ttl_ms: int | None, now: datetime) -> None:
+    row = view.workspace
+    await workspace_store.update_workspace(tx, row.id, ttl_ms=ttl_ms)
+    if ttl_ms is None and view.latest.build.transition == "start":
+        await build_store.update_build(tx, view.latest.build.id, deadline=None, max_deadline=None, updated_at=now)
+    await _tell(tx, row)
+
+
+async def extend(ctx: Context, subject: Subject, workspace_id: UUID, deadline: datetime) -> None:
+    """Moves the deadline of a running workspace, later or sooner.
+
+    Raises Conflict (not running, or it has no deadline), Invalid (too soon, too late), Forbidden.
+    """
+    view = await load_workspace(ctx, subject, workspace_id)
+    build, status = view.latest.build, view.latest.job.status
+    if build.transition != "start":
+        raise Conflict(f"Workspace must be started, current status: {build.transition}")
+    if status != "succeeded":
+        raise Conflict(
+            "Workspace is still building!" if status in {"pending", "running"} else "Workspace build failed!"
+        )
+    if build.deadline is None:
+        raise Conflict("Workspace shutdown is manual.")
+    reason = explain_deadline(ctx.clock.now(), deadline, build.max_deadline)
+    if reason is not None:
+        raise Invalid(reason)
+    require(subject, "update", workspace_resource(view.workspace))
+    await ctx.db.run(_extend, view, deadline, ctx.clock.now())
+
+
+async def _extend(tx: Tx, view: WorkspaceView, deadline: datetime, now: datetime) -> None:
+    await build_store.update_build(tx, view.latest.build.id, deadline=deadline, updated_at=now)
+    await _tell(tx, view.workspace)
+
+
+async def set_automatic_updates(ctx: Context, subject: Subject, workspace_id: UUID, value: str) -> None:
+    view = await load_workspace(ctx, subject, workspace_id)
+    if not may(subject, "update", workspace_resource(view.workspace)):
+        raise NotFound  # upstream hides it here, unlike its neighbours
+    if value not in AUTOMATIC_UPDATES:
+        raise Invalid("Invalid request", validations=[("automatic_updates", "must be always or never")])
+    await _edit(ctx, view.workspace, automatic_updates=value)
+
+
+async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favorite: bool) -> None:
+    view = await load_workspace(ctx, subject, workspace_id)
+    if view.workspace.owner_id != subject.user_id:
+        raise Forbidden("You can only favorite workspaces that you own.")
+    await _edit(ctx, view.workspace, favorite=favorite)
+
+
+async def set_dormant(ctx: Context, subject: Subject, workspace_id: UUID, dormant: bool) -> Workspace | None:
+    """Puts a workspace to sleep or wakes it. None when it is so already.
+
+    A running one goes on until its schedule or its owner stops it (recorded: no build is queued here).
+    """
+    view = await load_workspace(ctx, subject, workspace_id)
+    row = view.workspace
+    if (row.dormant_at is not None) == dormant:
+        return None
+    require(subject, "update", workspace_resource(row))
+    await ctx.db.run(_set_dormant, view, dormant, ctx.clock.now())
+    return await present(ctx, await load_workspace(ctx, subject, workspace_id))
+
+
+async def _set_dormant(tx: Tx, view: WorkspaceView, dormant: bool, now: datetime) -> None:
+    row = view.workspace
+    template = await template_store.get_template(tx, row.template_id)
+    deletes_after = template.time_til_dormant_autodelete_ms if template else 0
+    values: dict[str, Any] = {"dormant_at": None, "deleting_at": None, "last_used_at": now}
+    if dormant:
+        deleting_at = now + timedelta(milliseconds=deletes_after) if deletes_after else None
+        values = {"dormant_at": now, "deleting_at": deleting_at}
+    await workspace_store.update_workspace(tx, row.id, **values)
+    await _tell(tx, row, "state")
+
+
+async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> bool:
+    """False: the active version has parameters that nobody has answered yet (`parameter_mismatch`)."""
+    view = await load_workspace(ctx, subject, workspace_id)
+    version_id = view.template.active_version_id
+    updates = view.workspace.automatic_updates == "always" or view.template.require_active_version
+    if not updates or view.latest.build.template_version_id == version_id:
+        return True
+    definitions = await ctx.db.read(version_store.list_parameters, version_id)
+    previous = await ctx.db.read(build_store.list_parameters, view.latest.build.id)
+    found = resolve_parameters(definitions, previous=previous, given={}, preset={}, first_build=False)
+    return not found.refusals
+
+
+async def record_usage(ctx: Context, subject: Subject, workspace_id: UUID, agent_id: UUID | None, app: str) -> None:
+    """Somebody uses the workspace. Unknown agents and apps are ignored, as upstream does."""
+    view = await load_workspace(ctx, subject, workspace_id)
+    require(subject, "update", workspace_resource(view.workspace))
+    await ctx.db.run(_record_usage, view, agent_id, app, ctx.clock.now())
+
+
+async def _record_usage(tx: Tx, view: WorkspaceView, agent_id: UUID | None, app: str, now: datetime) -> None:
+    row = view.workspace
+    await workspace_store.update_workspace(tx, row.id, last_used_at=now)
+    place = await agent_store.get_agent_place(tx, agent_id) if agent_id is not None and app in _APPS else None
+    if place is not None and place.workspace_id == row.id:
+        stats: agent_store.AgentStats = {
+            "created_at": now,
+            "user_id": row.owner_id,
+            "workspace_id": row.id,
+            "template_id": row.template_id,
+            "agent_id": place.agent.id,
+            "usage": True,
+        }
+        counts: dict[str, Any] = {f"session_count_{app.replace('-', '_')}": 1}
+        await agent_store.insert_stats(tx, **stats, **counts)
+
+
+async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceAgentPortShares:
+    await load_workspace(ctx, subject, workspace_id)
+    rows = await ctx.db.read(workspace_store.list_port_shares, workspace_id)
+    return WorkspaceAgentPortShares(shares=[_present_share(row) for row in rows])
+
+
+async def share_port(ctx: Context, subject: Subject, share: PortShareRow) -> WorkspaceAgentPortShare:
+    """Shares a port, or changes how. Raises Invalid, NotFound, Forbidden."""
+    view = await load_workspace(ctx, subject, share.workspace_id, "update")
+    refusal = explain_port_share(share.port, share.share_level, view.template.max_port_share_level)
+    if refusal is not None:
+        raise Invalid(refusal.detail, validations=[(refusal.field, refusal.detail)])
+    if share.protocol not in SHARE_PROTOCOLS:
+        said = "Port protocol not allowed."
+        raise Invalid(said, validations=[("protocol", said)])
+    agents = await ctx.db.read(agent_store.list_agents_of_jobs, [view.latest.job.id])
+    if share.agent_name not in {detail.agent.name for detail in agents}:
+        raise Invalid("Agent not found.")
+    await ctx.db.run(workspace_store.put_port_share, share)
+    return _present_share(share)
+
+
+async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str, port: int) -> None:
+    view = await load_workspace(ctx, subject, workspace_id)
+    require(subject, "update", workspace_resource(view.workspace))
+    if not await ctx.db.run(workspace_store.delete_port_share, workspace_id, agent_name, port):
+        raise NotFound
+
+
+def _present_share(row: PortShareRow) -> WorkspaceAgentPortShare:
+    return WorkspaceAgentPortShare(
+        workspace_id=row.workspace_id,
+        agent_name=row.agent_name,
+        port=row.port,
+        share_level=cast("Any", row.share_level),
+        protocol=cast("Any", row.protocol),
+    )
+
+
+async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceACL:
+    """Whom the workspace is shared with. Group members are not listed, only counted."""
+    view = await load_workspace(ctx, subject, workspace_id)
+    row = view.workspace
+    user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
+    people, groups = await ctx.db.read(acl_store.load_actors, list(user_acl), list(group_acl))
+    return WorkspaceACL(
+        users=[
+            WorkspaceUser(
+                id=user.id,
+                username=user.username,
+                name=user.name or UNSET,
+                avatar_url=user.avatar_url or UNSET,
+                role=cast("Any", user_acl[str(user.id)]),
+            )
+            for user in people
+        ],
+        group=[
+            WorkspaceGroup(
+                id=group.id,
+                name=group.name,
+                display_name=group.display_name,
+                organization_id=group.organization_id,
+                members=[],
+                total_member_count=group.member_count,
+                avatar_url=group.avatar_url,
+                quota_allowance=group.quota_allowance,
+                source=cast("Any", group.source),
+                organization_name=group.organization_name,
+                organization_display_name=group.organization_display_name,
+                role=cast("Any", group_acl[str(group.id)]),
+            )
+            for group in groups
+        ],
+    )
+
+
+async def update_acl(
+    ctx: Context,
+    subject: Subject,
+    workspace_id: UUID,
+    user_roles: Mapping[str, str],
+    group_roles: Mapping[str, str],
+) -> None:
+    """Gives or takes (empty role) access. Raises Invalid, Forbidden, NotFound."""
+    view = await load_workspace(ctx, subject, workspace_id)
+
+    async def update(tx: Tx) -> None:
+        row = await _lock_shareable(ctx, tx, subject, view.workspace)
+        # Ids have several spellings; asked in ours, nobody gets past a check with another.
+        if str(subject.user_id) in acl_store.by_id(user_roles):
+            raise Invalid("You cannot change your own workspace sharing role.")
+        await _check_actors(tx, user_roles, group_roles)
+        user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
+        await workspace_store.update_workspace(tx, row.id, user_acl=user_acl, group_acl=group_acl)
+        await notify_shared_less(tx)
+        await _tell(tx, row)
+
+    await ctx.db.run(update)
+
+
+async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
+    view = await load_workspace(ctx, subject, workspace_id)
+
+    async def clear(tx: Tx) -> None:
+        row = await _lock_shareable(ctx, tx, subject, view.workspace)
+        await workspace_store.update_workspace(tx, row.id, user_acl={}, group_acl={})
+        await notify_shared_less(tx)
+        await _tell(tx, row)
+
+    await ctx.db.run(clear)
+
+
+async def _lock_shareable(ctx: Context, tx: Tx, subject: Subject, seen: WorkspaceRow) -> WorkspaceRow:
+    """The workspace as it is now, held until the transaction ends. Raises Forbidden, NotFound.
+
+    The organization is held, too: turning sharing off waits for us and clears what we write, or we see that it is off.
+    """
+    if ctx.config.disable_workspace_sharing:
+        raise Forbidden("Workspace sharing is disabled for this deployment.")
+    organization = await organization_store.get_organization(tx, seen.organization_id, lock=True)
+    row = await workspace_store.get_workspace(tx, seen.id, lock=True)
+    if organization is None or row is None:
+        raise NotFound
+    if organization.workspace_sharing == "none":
+        raise Forbidden("Workspace sharing is disabled for this organization.")
+    if organization.workspace_sharing == "service_accounts":
+        owner = await user_store.get_user(tx, row.owner_id)
+        if owner is None or not owner.is_service_account:
+            raise Forbidden(
+                "Workspace sharing is limited to service accounts in this organization.",
+                "Only workspaces that a service account owns can be shared.",
+            )
+    require(subject, "share", workspace_resource(row))
+    return row
+
+
+async def _check_actors(tx: Tx, user_roles: Mapping[str, str], group_roles: Mapping[str, str]) -> None:
+    wrong: list[tuple[str, str]] = []
+    for field, roles, exists in (
+        ("user_roles", user_roles, acl_store.missing_users),
+        ("group_roles", group_roles, acl_store.missing_groups),
+    ):
+        for role in {role for role in roles.values() if role and role not in WORKSPACE_ROLES}:
+            wrong.append((field, f'role "{role}" is not a valid workspace role'))
+        given = [key for key, role in roles.items() if role]
+        wrong += [(field, f"{key} does not exist") for key in await exists(tx, given)]
+    if wrong:
+        raise Invalid("Invalid request to update workspace ACL.", validations=wrong)
+
+
+def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    merged = {**acl_store.by_id(before), **acl_store.by_id(changes)}
+    return {key: role for key, role in merged.items() if role}
+
+
+async def _edit(ctx: Context, row: WorkspaceRow, **values: Unpack[workspace_store.WorkspaceChanges]) -> None:
+    async def edit(tx: Tx) -> None:
+        await workspace_store.update_workspace(tx, row.id, **values)
+        await _tell(tx, row)
+
+    await ctx.db.run(edit)
+
+
+async def _tell(tx: Tx, row: WorkspaceRow, kind: Kind = "settings") -> None:
+    await notify_change(tx, kind, owner_id=row.owner_id, workspace_id=row.id)

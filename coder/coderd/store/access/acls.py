@@ -1,0 +1,141 @@
+"""Who stands in an access list: users and groups by id, with what a page shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import Text, func, literal, select, update
+
+from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.tables.identity import (
+    group_members,
+    groups,
+    organization_members,
+    organizations,
+    users,
+)
+from coder.coderd.store.tables.templates import templates
+from coder.coderd.store.tables.workspaces import workspaces
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class AclUser:
+    id: UUID
+    username: str
+    name: str
+    avatar_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class AclGroup:
+    id: UUID
+    name: str
+    display_name: str
+    organization_id: UUID
+    avatar_url: str
+    quota_allowance: int
+    source: str
+    organization_name: str
+    organization_display_name: str
+    member_count: int
+
+
+async def load_actors(
+    tx: Tx, user_ids: Sequence[str], group_ids: Sequence[str]
+) -> tuple[list[AclUser], list[AclGroup]]:
+    """Living users and groups of an access list, by name."""
+    people: list[AclUser] = []
+    if user_ids:
+        query = select(users.c.id, users.c.username, users.c.name, users.c.avatar_url)
+        query = query.where(users.c.id.in_(_uuids(user_ids)), ~users.c.deleted)
+        people = [AclUser(*row) for row in await tx.execute(query.order_by(users.c.username))]
+    return people, await _groups(tx, _uuids(group_ids)) if group_ids else []
+
+
+async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
+    # Everyone has its organization's id and no member rows: its members are the organization's.
+    everyone = (
+        select(func.count())
+        .select_from(organization_members.join(users, users.c.id == organization_members.c.user_id))
+        .where(organization_members.c.organization_id == groups.c.id, ~users.c.is_system, ~users.c.deleted)
+        .correlate(groups)
+        .scalar_subquery()
+    )
+    listed = select(func.count()).where(group_members.c.group_id == groups.c.id).correlate(groups).scalar_subquery()
+    query = (
+        select(
+            groups.c.id,
+            groups.c.name,
+            groups.c.display_name,
+            groups.c.organization_id,
+            groups.c.avatar_url,
+            groups.c.quota_allowance,
+            groups.c.source,
+            organizations.c.name,
+            organizations.c.display_name,
+            everyone + listed,
+        )
+        .join(organizations, organizations.c.id == groups.c.organization_id)
+        .where(groups.c.id.in_(ids))
+        .order_by(groups.c.name)
+    )
+    rows: Any = await tx.execute(query)
+    return [AclGroup(*row) for row in rows]
+
+
+def by_id(acl: Mapping[str, str]) -> dict[str, str]:
+    """An access list (or a change of one) with its ids as we write them, and without keys that are none."""
+    found = [(as_uuid(key), role) for key, role in acl.items()]
+    return {str(key): role for key, role in found if key is not None}
+
+
+async def missing_users(tx: Tx, ids: Sequence[str]) -> list[str]:
+    """Those of `ids` that are no living user's."""
+    query = select(users.c.id).where(users.c.id.in_(_uuids(ids)), ~users.c.deleted)
+    return _missing(ids, {row[0] for row in await tx.execute(query)} if ids else set())
+
+
+async def missing_groups(tx: Tx, ids: Sequence[str]) -> list[str]:
+    """Those of `ids` that are no group's."""
+    query = select(groups.c.id).where(groups.c.id.in_(_uuids(ids)))
+    return _missing(ids, {row[0] for row in await tx.execute(query)} if ids else set())
+
+
+def _uuids(ids: Sequence[str]) -> list[UUID]:
+    return [found for found in map(as_uuid, ids) if found is not None]
+
+
+def _missing(ids: Sequence[str], found: set[UUID]) -> list[str]:
+    return [key for key in ids if as_uuid(key) not in found]
+
+
+async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bool) -> None:
+    """Takes back what was shared in an organization; `people_only` leaves the service accounts' workspaces alone."""
+    statement = update(workspaces).where(workspaces.c.organization_id == organization_id)
+    if people_only:
+        accounts = select(users.c.id).where(users.c.is_service_account)
+        statement = statement.where(workspaces.c.owner_id.not_in(accounts))
+    await tx.execute(statement.values(user_acl={}, group_acl={}))
+    await notify_shared_less(tx)
+
+
+async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    """Takes a person out of every access list of an organization."""
+    await notify_shared_less(tx)
+    for table in (workspaces, templates):
+        lists, key = table.c.user_acl, literal(str(user_id), Text)
+        mine = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
+        await tx.execute(mine.values(user_acl=lists.op("-", return_type=lists.type)(key)))
+
+
+async def available_groups(tx: Tx, organization_id: UUID) -> list[AclGroup]:
+    """Every group of an organization, by name."""
+    ids = select(groups.c.id).where(groups.c.organization_id == organization_id)
+    return await _groups(tx, [row[0] for row in await tx.execute(ids)])

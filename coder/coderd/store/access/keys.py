@@ -1,0 +1,229 @@
+"""Queries about API keys, and the one every request begins with: key -> user with roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import and_, bindparam, delete, func, insert, select, text, update
+
+from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.tables.identity import api_keys, users
+from coder.domain.access.roles import BuiltinRole
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One API key without its secret (only the hash is known)."""
+
+    id: str
+    user_id: UUID
+    hashed_secret: bytes
+    last_used: datetime
+    expires_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    login_type: str
+    lifetime_seconds: int
+    ip_address: str
+    token_name: str
+    scopes: Sequence[str]
+    allow_list: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUser:
+    """A user as authentication needs it: the row, plus memberships in one go."""
+
+    id: UUID
+    email: str
+    username: str
+    name: str
+    avatar_url: str
+    created_at: datetime
+    updated_at: datetime
+    last_seen_at: datetime
+    status: str
+    login_type: str
+    rbac_roles: Sequence[str]
+    deleted: bool
+    is_service_account: bool
+    organization_roles: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
+    group_ids: frozenset[UUID] = frozenset()
+    custom_roles: Mapping[tuple[UUID, str], BuiltinRole] = field(default_factory=dict)
+
+
+_KEY_COLUMNS = tuple(api_keys.c[name] for name in KeyRow.__slots__)
+_USER_NAMES = KeyUser.__slots__[:13]
+_USER_COLUMNS = tuple(users.c[name] for name in _USER_NAMES)
+
+# One statement and one row whatever the number of memberships: this runs on every request.
+_MEMBERSHIPS = text(
+    """(SELECT json_agg(json_build_array(m.organization_id, m.roles || o.default_member_roles)
+                         ORDER BY o.is_default DESC, m.organization_id)
+        FROM organization_members m JOIN organizations o ON o.id = m.organization_id
+        WHERE m.user_id = users.id AND NOT o.deleted)"""
+)
+_GROUPS = text("(SELECT array_agg(g.group_id) FROM group_members g WHERE g.user_id = users.id)")
+_CUSTOM = text(
+    """(SELECT json_agg(json_build_array(c.organization_id, c.name, c.display_name, c.permissions))
+        FROM custom_roles c JOIN organization_members m ON m.organization_id = c.organization_id
+        WHERE m.user_id = users.id AND c.name = ANY(m.roles))"""
+)
+
+
+def _extra(sql: Any, name: str) -> Any:
+    from sqlalchemy import literal_column
+
+    return literal_column(sql.text).label(name)
+
+
+_ROLE_COLUMNS = (_extra(_MEMBERSHIPS, "memberships"), _extra(_GROUPS, "groups"), _extra(_CUSTOM, "custom"))
+_FIND_CALLER = (
+    select(*_KEY_COLUMNS, *_USER_COLUMNS, *_ROLE_COLUMNS)
+    .select_from(api_keys.join(users, users.c.id == api_keys.c.user_id))
+    .where(api_keys.c.id == bindparam("key_id"))
+)
+"Built once: composing a statement costs as much as running it."
+
+
+def _user(values: Sequence[Any]) -> KeyUser:
+    plain, (memberships, groups, custom) = values[:13], values[13:]
+    named: dict[str, Any] = dict(zip(_USER_NAMES, plain, strict=True))
+    return KeyUser(
+        **named,
+        organization_roles={UUID(o): frozenset(roles) for o, roles in _json(memberships)},
+        group_ids=frozenset(groups or ()),
+        custom_roles={
+            (UUID(o), name): _custom_role(name, title, permissions) for o, name, title, permissions in _json(custom)
+        },
+    )
+
+
+def _json(value: Any) -> Any:
+    import json
+
+    return json.loads(value) if isinstance(value, str) else (value or ())
+
+
+def _custom_role(name: str, title: str, permissions: Mapping[str, Any]) -> BuiltinRole:
+    def table(level: str) -> dict[str, frozenset[str]]:
+        return {resource: frozenset(actions) for resource, actions in permissions.get(level, {}).items()}
+
+    return BuiltinRole(
+        name,
+        title,
+        organization=table("organization"),
+        organization_denied=table("organization_denied"),
+        member=table("member"),
+    )
+
+
+async def find_caller(tx: Tx, key_id: str) -> tuple[KeyRow, KeyUser] | None:
+    row = (await tx.execute(_FIND_CALLER, {"key_id": key_id})).one_or_none()
+    if row is None:
+        return None
+    count = len(_KEY_COLUMNS)
+    return KeyRow(*row[:count]), _user(row[count:])
+
+
+async def find_user_with_roles(tx: Tx, user_id: UUID) -> KeyUser | None:
+    statement = select(*_USER_COLUMNS, *_ROLE_COLUMNS).where(users.c.id == user_id)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else _user(row)
+
+
+async def touch(
+    tx: Tx, key_id: str, user_id: UUID, now: datetime, expires_at: datetime | None, ip: str, activate: bool
+) -> None:
+    """Records that a key was used, slides it when `expires_at` is given, wakes a dormant user."""
+    values: dict[str, Any] = {"last_used": now, "ip_address": ip, "updated_at": now}
+    if expires_at is not None:
+        values["expires_at"] = expires_at
+    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
+    seen: dict[str, Any] = {"last_seen_at": now}
+    if activate:
+        seen |= {"status": "active", "updated_at": now}
+    await tx.execute(update(users).where(users.c.id == user_id).values(**seen))
+
+
+async def insert_key(tx: Tx, row: KeyRow) -> None:
+    await tx.execute(insert(api_keys).values({name: getattr(row, name) for name in KeyRow.__slots__}))
+
+
+async def get_key(tx: Tx, key_id: str) -> KeyRow | None:
+    row = (await tx.execute(select(*_KEY_COLUMNS).where(api_keys.c.id == key_id))).one_or_none()
+    return None if row is None else KeyRow(*row)
+
+
+async def get_token_by_name(tx: Tx, user_id: UUID, name: str) -> KeyRow | None:
+    condition = and_(api_keys.c.user_id == user_id, api_keys.c.token_name == name, api_keys.c.login_type == "token")
+    row = (await tx.execute(select(*_KEY_COLUMNS).where(condition))).one_or_none()
+    return None if row is None else KeyRow(*row)
+
+
+async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | None) -> list[tuple[KeyRow, str]]:
+    """Tokens with their owners' names, by token name. `expired_before` leaves out what expired before then."""
+    statement = (
+        select(*_KEY_COLUMNS, users.c.username)
+        .join(users, users.c.id == api_keys.c.user_id)
+        .where(api_keys.c.login_type == "token")
+        .order_by(api_keys.c.token_name.collate("C"))
+    )
+    if user_id is not None:
+        statement = statement.where(api_keys.c.user_id == user_id)
+    if expired_before is not None:
+        statement = statement.where(api_keys.c.expires_at > expired_before)
+    return [(KeyRow(*row[:-1]), row[-1]) for row in await tx.execute(statement)]
+
+
+ENDED = "sessions_ended"
+"""The channel that says which keys are good no longer: `key ID`, or `user UUID` for all of somebody's; `sharing` says
+that somebody's access to workspaces was taken back."""
+
+
+async def notify_user_out(tx: Tx, user_id: UUID) -> None:
+    """Cuts what somebody holds open, on every replica."""
+    await notify(tx, ENDED, f"user {user_id}")
+
+
+async def notify_shared_less(tx: Tx) -> None:
+    """Has every open stream of an application judged anew, on every replica."""
+    await notify(tx, ENDED, "sharing")
+
+
+async def delete_key(tx: Tx, key_id: str) -> bool:
+    await notify(tx, ENDED, f"key {key_id}")
+    result = await tx.execute(delete(api_keys).where(api_keys.c.id == key_id))
+    return bool(result.rowcount)
+
+
+async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
+    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now, updated_at=now))
+    await notify(tx, ENDED, f"key {key_id}")
+
+
+async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
+    """All keys of a user, or only those with exactly one scope."""
+    statement = delete(api_keys).where(api_keys.c.user_id == user_id)
+    if scope:
+        statement = statement.where(api_keys.c.scopes == [scope])
+    await tx.execute(statement)
+    await notify_user_out(tx, user_id)
+
+
+async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:
+    """Removes the session-like token of that name (one per workspace, for instance)."""
+    await tx.execute(delete(api_keys).where(api_keys.c.user_id == user_id, api_keys.c.token_name == name))
+    await notify_user_out(tx, user_id)
+
+
+async def count_keys(tx: Tx, user_id: UUID) -> int:
+    statement = select(func.count()).select_from(api_keys).where(api_keys.c.user_id == user_id)
+    return int((await tx.execute(statement)).scalar_one())

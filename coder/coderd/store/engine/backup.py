@@ -1,0 +1,203 @@
+"""A deployment's database as one file, and back.
+
+The file is a tar of `manifest.json` and `database.dump` (PostgreSQL's custom format, which later majors read, too: a
+backup made with the old major and restored with the new one is the way between them). It is made from one snapshot
+while the server runs. A backup is not called done before it was restored into a scratch database and its rows counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tarfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import trio
+from sqlalchemy import text
+
+from coder.base.child_env import child_env
+from coder.base.errors import CoderError
+from coder.base.version import BUILD_VERSION
+from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.migrate import known_revisions
+from coder.coderd.store.engine.postgres import client_program, run_postgres
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_FORMAT = 1
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup says of itself."""
+
+    format: int
+    version: str
+    revision: str
+    made_at: str
+    sha256: str
+    "Of `database.dump`."
+    rows: dict[str, int]
+    "By table, as counted in the scratch database."
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where the built-in database's programs are looked for."""
+
+    data_path: Path
+    bin_dir: str = ""
+
+
+async def write_backup(url: str, target: Path, programs: Programs, made_at: str) -> Manifest:
+    """Raises CoderError; then there is no file of that name."""
+    dump = target.with_name(f".{target.name}.dump")
+    part = target.with_name(f".{target.name}.part")
+    try:
+        with _private(dump) as file:
+            await _run(programs, "pg_dump", ["--format=custom", "--no-owner", "--no-acl"], url, stdout=file)
+        async with _scratch(programs) as scratch:
+            await _load(scratch, dump, programs)
+            revision, rows = await count_rows(scratch)
+        manifest = Manifest(_FORMAT, BUILD_VERSION, revision, made_at, _sha256(dump), rows)
+        with _private(part) as file, tarfile.open(fileobj=file, mode="w") as tar:
+            _add_manifest(tar, manifest)
+            tar.add(dump, "database.dump", filter=_anonymous)
+            file.flush()
+        part.replace(target)
+    except OSError as error:
+        raise CoderError("backup_failed", f"cannot write {target}", "Check the free space and rights.") from error
+    finally:
+        dump.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+    return manifest
+
+
+def read_backup(source: Path, into: Path) -> Manifest:
+    """Checks a backup whole and leaves its dump at `into`. Raises CoderError for what is none, or damaged."""
+    try:
+        with tarfile.open(source) as tar:
+            head, dump = tar.extractfile("manifest.json"), tar.extractfile("database.dump")
+            if head is None or dump is None:
+                raise KeyError
+            manifest = Manifest(**json.loads(head.read(_CHUNK)))
+            with _private(into) as file:
+                while chunk := dump.read(_CHUNK):
+                    file.write(chunk)
+    except (tarfile.TarError, KeyError, ValueError, TypeError, EOFError) as error:
+        raise CoderError("bad_backup", f"{source} is no backup, or is damaged") from error
+    except OSError as error:
+        raise CoderError("bad_backup", f"cannot read {source}") from error
+    if manifest.format != _FORMAT or _sha256(into) != manifest.sha256:
+        raise CoderError("bad_backup", f"{source} is damaged: its checksum does not fit", "Use another backup.")
+    if manifest.revision and manifest.revision not in known_revisions():
+        raise CoderError(
+            "schema_newer",
+            f"the backup was made by a newer release ({manifest.version}, schema {manifest.revision})",
+            "Restore it with that release.",
+        )
+    return manifest
+
+
+async def load_backup(url: str, dump: Path, manifest: Manifest, programs: Programs) -> None:
+    """Into an empty database. Raises CoderError when it is not empty, or not everything arrived."""
+    _, before = await count_rows(url)
+    if before:
+        raise CoderError("not_empty", "the database to restore into has tables already", "Give an empty one.")
+    await _load(url, dump, programs)
+    revision, rows = await count_rows(url)
+    if (revision, rows) != (manifest.revision, manifest.rows):
+        different = sorted(
+            name for name in rows.keys() | manifest.rows.keys() if rows.get(name) != manifest.rows.get(name)
+        )
+        raise CoderError("restore_failed", f"not everything arrived: {', '.join(different) or 'the schema differs'}")
+
+
+async def count_rows(url: str) -> tuple[str, dict[str, int]]:
+    """The schema's revision and the number of rows of each table."""
+
+    async def count(tx: Tx) -> tuple[str, dict[str, int]]:
+        names = (
+            await tx.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"))
+        ).scalars()
+        found = {}
+        for name in list(names):
+            quoted = '"' + name.replace('"', '""') + '"'
+            found[name] = int((await tx.execute(text(f"SELECT count(*) FROM {quoted}"))).scalar_one())  # noqa: S608
+        if "alembic_version" not in found:
+            return "", found
+        return (await tx.execute(text("SELECT version_num FROM alembic_version"))).scalar() or "", found
+
+    async with open_database(url) as database:
+        return await database.read(count)
+
+
+@asynccontextmanager
+async def _scratch(programs: Programs) -> AsyncIterator[str]:
+    async with run_postgres(Path(), bin_dir=programs.bin_dir, ephemeral=True, durable=False) as url:
+        yield url
+
+
+async def _load(url: str, dump: Path, programs: Programs) -> None:
+    with dump.open("rb") as file:
+        await _run(programs, "pg_restore", ["--exit-on-error", "--no-owner", "--no-acl"], url, stdin=file)
+
+
+async def _run(programs: Programs, name: str, args: list[str], url: str, **streams: Any) -> None:
+    program, options = client_program(programs.data_path, name, programs.bin_dir)
+    if not program.exists():
+        raise CoderError("postgres_missing", f"there is no {name} beside {program.parent / 'postgres'}")
+    public, password = _without_password(url)
+    options |= {"env": child_env({"PGPASSWORD": password} if password else None)} | streams
+    command = [str(program), *args, f"--dbname={public}"]
+
+    def run() -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(command, stderr=subprocess.PIPE, check=False, **options)
+
+    done = await trio.to_thread.run_sync(run)
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[:1]
+        raise CoderError("backup_failed", f"{name} failed: {' '.join(last) or done.returncode}")
+
+
+def _without_password(url: str) -> tuple[str, str]:
+    """A command line can be read by everybody on the machine."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return url, ""
+    user, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}@{host}")), parts.password
+
+
+def _private(path: Path) -> Any:
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info
+
+
+def _add_manifest(tar: tarfile.TarFile, manifest: Manifest) -> None:
+    import io
+
+    data = json.dumps(asdict(manifest), indent=1).encode()
+    info = tarfile.TarInfo("manifest.json")
+    info.size, info.mode = len(data), 0o600
+    tar.addfile(info, io.BytesIO(data))

@@ -1,0 +1,59 @@
+"""Every place where sealed texts lie, for commands that change their keys with the server stopped or running.
+
+What is sealed is said by `services/foundation/encryption_at_rest.py`. A value is replaced wherever the same text lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Column, Table, delete, select, update
+
+from coder.coderd.store.tables.identity import external_auth_links, git_ssh_keys, site_configs, user_links
+from coder.coderd.store.tables.user_assets import user_secrets
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_WHOLE: tuple[tuple[Table, Column[str]], ...] = (
+    (user_links, user_links.c.oauth_access_token),
+    (user_links, user_links.c.oauth_refresh_token),
+    (external_auth_links, external_auth_links.c.access_token),
+    (external_auth_links, external_auth_links.c.refresh_token),
+    (user_secrets, user_secrets.c.value),
+    (git_ssh_keys, git_ssh_keys.c.private_key),
+)
+"""The whole text is a secret, sealed or not."""
+
+
+async def rewrite(tx: Tx, whole: Callable[[str], str], inside: Callable[[str], str]) -> int:
+    """Puts every text through `whole` (secrets) or `inside` (settings that hold sealed parts). How many changed."""
+    changed = 0
+    for table, column in _WHOLE:
+        for text in list((await tx.execute(select(column).distinct().where(column != ""))).scalars()):
+            fresh = whole(text)
+            if fresh != text:
+                await tx.execute(update(table).where(column == text).values({column.name: fresh}))
+                changed += 1
+    value = site_configs.c.value
+    for text in list((await tx.execute(select(value).where(value.contains("sealed:1:")))).scalars()):
+        fresh = inside(text)
+        if fresh != text:
+            await tx.execute(update(site_configs).where(value == text).values(value=fresh))
+            changed += 1
+    return changed
+
+
+async def forget_sealed(tx: Tx) -> int:
+    """Removes what is sealed and the rows that are nothing without it. How many rows."""
+    removed = 0
+    for table in (external_auth_links, user_secrets, git_ssh_keys):
+        columns = [column for owner, column in _WHOLE if owner is table]
+        for column in columns:
+            removed += (await tx.execute(delete(table).where(column.startswith("sealed:1:")))).rowcount
+    sealed = user_links.c.oauth_access_token.startswith("sealed:1:")
+    emptied = {"oauth_access_token": "", "oauth_refresh_token": "", "oauth_expiry": None}
+    removed += (await tx.execute(update(user_links).where(sealed).values(emptied))).rowcount
+    removed += (await tx.execute(delete(site_configs).where(site_configs.c.value.contains("sealed:1:")))).rowcount
+    return removed

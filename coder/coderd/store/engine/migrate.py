@@ -1,0 +1,80 @@
+"""Bringing the schema up to date: Alembic under an advisory lock, so that several replicas may start at once.
+
+Revisions are the four digits a file of `migrations/versions` begins with. A database that knows a revision we do not
+have is newer than this program and is refused. When nothing is to be done Alembic is not even imported (0.3 s).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from asyncpg import PostgresError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Database, Tx
+
+_LOCK = 0x636F646572  # any constant: "coder"
+_FOLDER = Path(__file__).parents[1] / "migrations"
+_log = get_logger("migrate")
+
+
+def known_revisions() -> list[str]:
+    """Revisions of this program, oldest first."""
+    return sorted(path.name[:4] for path in (_FOLDER / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
+
+
+async def migrate(database: Database) -> None:
+    """Applies what is missing. Raises CoderError `schema_newer`, `database_unreachable`."""
+    try:
+        current = await database.read(_current_revision)
+    except (OSError, TimeoutError, DBAPIError, PostgresError) as error:
+        raise CoderError(
+            "database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url."
+        ) from error
+    known = known_revisions()
+    if current and current not in known:
+        raise CoderError(
+            "schema_newer",
+            f"the database was used by a newer release (schema {current}, this release knows {known[-1]})",
+            "Start that release again. To go back to this one, restore a backup made before the upgrade with "
+            "`coder server restore FILE`.",
+        )
+    if current == known[-1]:
+        return
+    _log.info("updating the database", from_revision=current or "nothing", to_revision=known[-1])
+    await database.call(lambda: _upgrade(database.engine))
+
+
+async def _current_revision(tx: Tx) -> str:
+    exists = (await tx.execute(text("SELECT to_regclass('alembic_version')::text"))).scalar_one()
+    if not exists:
+        return ""
+    return (await tx.execute(text("SELECT version_num FROM alembic_version"))).scalar() or ""
+
+
+async def _upgrade(engine: Any) -> None:
+    async with engine.connect() as connection:
+        await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+        await connection.commit()
+        try:
+            await connection.run_sync(_run_alembic)
+            await connection.commit()
+        finally:
+            await connection.rollback()
+            await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
+
+
+def _run_alembic(connection: Any) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,70 @@
+"""Finding things by what people call them: an id or a name, without regard to case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import func, select
+
+from coder.coderd.store.tables.identity import groups, organizations, users
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGroup:
+    id: UUID
+    organization_id: UUID
+
+
+def as_uuid(text: str) -> UUID | None:
+    """The id a text is, if it is one."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+async def find_organization(tx: Tx, text: str) -> UUID | None:
+    """A living organization by id, name or the word `default`."""
+    query = select(organizations.c.id).where(~organizations.c.deleted)
+    wanted = as_uuid(text)
+    if wanted is not None:
+        query = query.where(organizations.c.id == wanted)
+    elif text == "default":
+        query = query.where(organizations.c.is_default)
+    else:
+        query = query.where(func.lower(organizations.c.name) == text.lower())
+    return (await tx.execute(query)).scalar_one_or_none()
+
+
+async def default_organization_name(tx: Tx) -> str:
+    query = select(organizations.c.name).where(organizations.c.is_default)
+    return str((await tx.execute(query)).scalar_one_or_none() or "")
+
+
+async def find_user(tx: Tx, text: str) -> UUID | None:
+    """A living user by id or name."""
+    query = select(users.c.id).where(~users.c.deleted)
+    wanted = as_uuid(text)
+    if wanted is not None:
+        query = query.where(users.c.id == wanted)
+    else:
+        query = query.where(func.lower(users.c.username) == text.lower())
+    return (await tx.execute(query)).scalar_one_or_none()
+
+
+async def find_group(tx: Tx, name: str, organization: str = "") -> FoundGroup | None:
+    """A group by id, or by exact name within an organization (the default one when none is named)."""
+    query = select(groups.c.id, groups.c.organization_id)
+    wanted = as_uuid(name)
+    if wanted is not None:
+        query = query.where(groups.c.id == wanted)
+    else:
+        where = await find_organization(tx, organization or "default")
+        query = query.where(groups.c.name == name, groups.c.organization_id == where)
+    row = (await tx.execute(query)).first()
+    return FoundGroup(*row) if row else None

@@ -1,0 +1,176 @@
+"""Queries on messages to people: queueing them, leasing what is due, preferences, methods of templates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from coder.coderd.store.tables.automation import (
+    notification_messages,
+    notification_methods,
+    notification_preferences,
+)
+from coder.coderd.store.tables.identity import inbox_notifications, organization_members, users
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+CHANNEL = "notification_messages"
+"""Told when there is something to send."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A message waiting to be sent. `payload` is everything there is to say."""
+
+    id: UUID
+    template_id: UUID
+    user_id: UUID
+    method: str
+    payload: dict[str, Any]
+    targets: Sequence[str]
+    attempts: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    template_id: UUID
+    disabled: bool
+    updated_at: datetime
+
+
+_COLUMNS = tuple(notification_messages.c[field.name] for field in fields(MessageRow))
+
+
+async def insert_message(tx: Tx, row: MessageRow) -> None:
+    values = {field.name: getattr(row, field.name) for field in fields(MessageRow)}
+    values |= {"targets": list(row.targets), "updated_at": row.created_at, "next_try_at": row.created_at}
+    await tx.execute(insert(notification_messages).values(**values))
+
+
+async def lease(tx: Tx, now: datetime, until: datetime) -> MessageRow | None:
+    """Takes the oldest message that is due; nobody else gets it before `until`."""
+    due = (
+        select(notification_messages.c.id)
+        .where(notification_messages.c.status == "pending", notification_messages.c.next_try_at <= now)
+        .order_by(notification_messages.c.created_at, notification_messages.c.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    statement = (
+        update(notification_messages)
+        .where(notification_messages.c.id == due.scalar_subquery())
+        .values(next_try_at=until, attempts=notification_messages.c.attempts + 1, updated_at=now)
+        .returning(*_COLUMNS)
+    )
+    row = (await tx.execute(statement)).one_or_none()
+    return MessageRow(*row) if row is not None else None
+
+
+async def settle(
+    tx: Tx, leased: MessageRow, status: str, reason: str, now: datetime, next_try_at: datetime | None = None
+) -> None:
+    """What came of an attempt. Changes nothing when somebody else took the message after the lease ran out."""
+    table = notification_messages
+    values: dict[str, Any] = {"status": status, "status_reason": reason, "updated_at": now}
+    if next_try_at is not None:
+        values["next_try_at"] = next_try_at
+    ours = (table.c.id == leased.id, table.c.attempts == leased.attempts, table.c.status == "pending")
+    await tx.execute(update(table).where(*ours).values(**values))
+
+
+async def next_due(tx: Tx) -> datetime | None:
+    """When the next message wants to go."""
+    statement = select(func.min(notification_messages.c.next_try_at)).where(notification_messages.c.status == "pending")
+    found: datetime | None = (await tx.execute(statement)).scalar_one_or_none()
+    return found
+
+
+async def insert_inbox(tx: Tx, row: MessageRow) -> None:
+    """The message as an entry of its reader's inbox; a second delivery changes nothing."""
+    payload = row.payload
+    statement = insert(inbox_notifications).values(
+        id=row.id,
+        user_id=row.user_id,
+        template_id=row.template_id,
+        targets=list(row.targets),
+        title=payload["title"],
+        content=payload["body"],
+        icon=payload["icon"],
+        actions=payload["actions"],
+        created_at=row.created_at,
+    )
+    await tx.execute(statement.on_conflict_do_nothing())
+
+
+async def forget_messages(tx: Tx, before: datetime) -> int:
+    """Messages that are over since before then; the inbox keeps its own copies."""
+    done = notification_messages.c.status != "pending"
+    statement = delete(notification_messages).where(done, notification_messages.c.updated_at < before)
+    return (await tx.execute(statement)).rowcount
+
+
+# ---- who wants what, and how
+
+
+async def list_preferences(tx: Tx, user_id: UUID) -> list[Preference]:
+    table = notification_preferences
+    statement = select(table.c.template_id, table.c.disabled, table.c.updated_at).where(table.c.user_id == user_id)
+    return [Preference(*row) for row in await tx.execute(statement.order_by(table.c.updated_at, table.c.template_id))]
+
+
+async def put_preferences(tx: Tx, user_id: UUID, disabled: Mapping[UUID, bool], now: datetime) -> None:
+    for template_id, value in disabled.items():
+        statement = insert(notification_preferences).values(
+            user_id=user_id, template_id=template_id, disabled=value, updated_at=now
+        )
+        await tx.execute(
+            statement.on_conflict_do_update(
+                index_elements=["user_id", "template_id"], set_={"disabled": value, "updated_at": now}
+            )
+        )
+
+
+async def get_preference(tx: Tx, user_id: UUID, template_id: UUID) -> bool | None:
+    """Whether the user switched it off; None when nothing was said."""
+    table = notification_preferences
+    statement = select(table.c.disabled).where(table.c.user_id == user_id, table.c.template_id == template_id)
+    return (await tx.execute(statement)).scalar_one_or_none()
+
+
+async def list_methods(tx: Tx) -> dict[UUID, str]:
+    """Templates with a way of their own."""
+    statement = select(notification_methods.c.template_id, notification_methods.c.method)
+    return {row[0]: row[1] for row in await tx.execute(statement)}
+
+
+async def put_method(tx: Tx, template_id: UUID, method: str) -> bool:
+    """Empty: the deployment's way again. False when it was so already."""
+    if (await list_methods(tx)).get(template_id, "") == method:
+        return False
+    if not method:
+        await tx.execute(delete(notification_methods).where(notification_methods.c.template_id == template_id))
+        return True
+    statement = insert(notification_methods).values(template_id=template_id, method=method)
+    await tx.execute(statement.on_conflict_do_update(index_elements=["template_id"], set_={"method": method}))
+    return True
+
+
+async def list_admins(tx: Tx, roles: Collection[str], organization_id: UUID | None = None) -> list[UUID]:
+    """Active people with one of the site roles, or one of them in the organization (`organization-<role>`)."""
+    chosen: ColumnElement[bool] = users.c.rbac_roles.op("&&")(list(roles))
+    if organization_id is not None:
+        inside = select(organization_members.c.user_id).where(
+            organization_members.c.organization_id == organization_id,
+            organization_members.c.roles.op("&&")([f"organization-{role}" for role in roles] + ["organization-admin"]),
+        )
+        chosen = or_(chosen, users.c.id.in_(inside))
+    statement = select(users.c.id).where(chosen, ~users.c.deleted, ~users.c.is_system, users.c.status != "suspended")
+    return list((await tx.execute(statement.order_by(users.c.id))).scalars())

@@ -1,0 +1,59 @@
+"""Queries about browsers that want to be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from coder.coderd.store.tables.web_push import webpush_subscriptions as table
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRow:
+    id: UUID
+    user_id: UUID
+    created_at: datetime
+    endpoint: str
+    p256dh_key: str
+    auth_key: str
+
+
+_COLUMNS = tuple(table.c[name] for name in SubscriptionRow.__slots__)
+
+
+async def list_subscriptions(tx: Tx, user_id: UUID) -> list[SubscriptionRow]:
+    """Oldest first."""
+    statement = select(*_COLUMNS).where(table.c.user_id == user_id).order_by(table.c.created_at, table.c.id)
+    return [SubscriptionRow(*row) for row in await tx.execute(statement)]
+
+
+async def put_subscription(tx: Tx, row: SubscriptionRow, limit: int) -> None:
+    """The same browser again replaces what it said before; above `limit` of a user the oldest go."""
+    values = {name: getattr(row, name) for name in SubscriptionRow.__slots__}
+    changed = {name: values[name] for name in ("created_at", "p256dh_key", "auth_key")}
+    statement = insert(table).values(values)
+    await tx.execute(statement.on_conflict_do_update(index_elements=["user_id", "endpoint"], set_=changed))
+    newest_first = select(
+        table.c.id, func.row_number().over(order_by=(table.c.created_at.desc(), table.c.id)).label("place")
+    ).where(table.c.user_id == row.user_id)
+    ranked = newest_first.subquery()
+    await tx.execute(delete(table).where(table.c.id.in_(select(ranked.c.id).where(ranked.c.place > limit))))
+
+
+async def delete_subscription(tx: Tx, user_id: UUID, endpoint: str) -> bool:
+    """False when there was none."""
+    found = await tx.execute(delete(table).where(table.c.user_id == user_id, table.c.endpoint == endpoint))
+    return bool(found.rowcount)
+
+
+async def delete_dead(tx: Tx, subscription_id: UUID, auth_key: str) -> None:
+    """One whose push service says that it is gone; not when the browser subscribed anew meanwhile."""
+    await tx.execute(delete(table).where(table.c.id == subscription_id, table.c.auth_key == auth_key))

@@ -1,0 +1,212 @@
+"""Queries of the OAuth2 provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
+
+from coder.coderd.store.tables.identity import api_keys
+from coder.coderd.store.tables.oauth2 import (
+    oauth2_provider_app_codes,
+    oauth2_provider_app_secrets,
+    oauth2_provider_app_tokens,
+    oauth2_provider_apps,
+)
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth2AppRow:
+    """One application that may ask users for access."""
+
+    id: UUID
+    created_at: datetime
+    updated_at: datetime
+    name: str
+    icon: str
+    callback_url: str
+    redirect_uris: Sequence[str]
+    public_client: bool
+    registration: Mapping[str, Any] | None
+    registration_token_hash: bytes | None
+
+    @property
+    def allowed_redirects(self) -> frozenset[str]:
+        return frozenset((self.callback_url, *self.redirect_uris))
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth2SecretRow:
+    id: UUID
+    app_id: UUID
+    created_at: datetime
+    last_used_at: datetime | None
+    prefix: str
+    hashed_secret: bytes
+    display_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow:
+    """An authorization code: short-lived, used once."""
+
+    prefix: str
+    hashed_secret: bytes
+    app_id: UUID
+    user_id: UUID
+    expires_at: datetime
+    redirect_uri: str
+    code_challenge: str
+    scopes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A refresh token and the API key that is its access token."""
+
+    prefix: str
+    hashed_secret: bytes
+    app_id: UUID
+    api_key_id: str
+    user_id: UUID
+    expires_at: datetime
+    scopes: Sequence[str]
+
+
+_APPS = tuple(oauth2_provider_apps.c[name] for name in OAuth2AppRow.__slots__)
+_SECRETS = tuple(oauth2_provider_app_secrets.c[name] for name in OAuth2SecretRow.__slots__)
+_CODES = tuple(oauth2_provider_app_codes.c[name] for name in CodeRow.__slots__)
+_TOKENS = tuple(oauth2_provider_app_tokens.c[name] for name in TokenRow.__slots__)
+
+
+def _values(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in type(row).__slots__}
+
+
+async def list_apps(tx: Tx, user_id: UUID | None) -> list[OAuth2AppRow]:
+    """By name, newest first; with `user_id` only those the user has let in."""
+    statement = select(*_APPS).order_by(
+        oauth2_provider_apps.c.name.collate("C"), oauth2_provider_apps.c.created_at.desc()
+    )
+    if user_id is not None:
+        tokens = oauth2_provider_app_tokens
+        statement = statement.where(
+            exists().where(tokens.c.app_id == oauth2_provider_apps.c.id, tokens.c.user_id == user_id)
+        )
+    return [OAuth2AppRow(*row) for row in await tx.execute(statement)]
+
+
+async def get_app(tx: Tx, app_id: UUID) -> OAuth2AppRow | None:
+    row = (await tx.execute(select(*_APPS).where(oauth2_provider_apps.c.id == app_id))).one_or_none()
+    return None if row is None else OAuth2AppRow(*row)
+
+
+async def insert_app(tx: Tx, row: OAuth2AppRow, secret: OAuth2SecretRow | None = None) -> None:
+    await tx.execute(insert(oauth2_provider_apps).values(_values(row)))
+    if secret is not None:
+        await insert_secret(tx, secret)
+
+
+async def update_app(tx: Tx, row: OAuth2AppRow) -> None:
+    await tx.execute(update(oauth2_provider_apps).where(oauth2_provider_apps.c.id == row.id).values(_values(row)))
+
+
+async def delete_app(tx: Tx, app_id: UUID) -> None:
+    """With its secrets, codes and tokens; the users' access tokens for it end, too."""
+    tokens = oauth2_provider_app_tokens
+    keys = select(tokens.c.api_key_id).where(tokens.c.app_id == app_id)
+    await tx.execute(delete(api_keys).where(api_keys.c.id.in_(keys)))
+    await tx.execute(delete(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id))
+
+
+async def list_secrets(tx: Tx, app_id: UUID) -> list[OAuth2SecretRow]:
+    table = oauth2_provider_app_secrets
+    statement = select(*_SECRETS).where(table.c.app_id == app_id).order_by(table.c.created_at)
+    return [OAuth2SecretRow(*row) for row in await tx.execute(statement)]
+
+
+async def insert_secret(tx: Tx, row: OAuth2SecretRow) -> None:
+    await tx.execute(insert(oauth2_provider_app_secrets).values(_values(row)))
+
+
+async def find_secret(tx: Tx, prefix: str) -> OAuth2SecretRow | None:
+    statement = select(*_SECRETS).where(oauth2_provider_app_secrets.c.prefix == prefix)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else OAuth2SecretRow(*row)
+
+
+async def delete_secret(tx: Tx, app_id: UUID, secret_id: UUID) -> bool:
+    table = oauth2_provider_app_secrets
+    result = await tx.execute(delete(table).where(table.c.id == secret_id, table.c.app_id == app_id))
+    return bool(result.rowcount)
+
+
+async def touch_secret(tx: Tx, secret_id: UUID, now: datetime) -> None:
+    table = oauth2_provider_app_secrets
+    await tx.execute(update(table).where(table.c.id == secret_id).values(last_used_at=now))
+
+
+async def insert_code(tx: Tx, row: CodeRow) -> None:
+    """Replaces the user's earlier codes for the application: only the newest consent counts."""
+    table = oauth2_provider_app_codes
+    mine = and_(table.c.app_id == row.app_id, table.c.user_id == row.user_id)
+    is_over = or_(table.c.used_at.is_(None), table.c.expires_at < func.now())
+    await tx.execute(delete(table).where(mine, is_over))
+    await tx.execute(insert(table).values(_values(row)))
+
+
+async def take_code(tx: Tx, prefix: str, hashed_secret: bytes, now: datetime) -> CodeRow | None:
+    """The code, which is used up afterwards: of two exchanges at once one gets it.
+
+    The second ends what the first gave, and so does any later one.
+    """
+    table = oauth2_provider_app_codes
+    is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret)
+    statement = update(table).where(is_it, table.c.used_at.is_(None)).values(used_at=now)
+    row = (await tx.execute(statement.returning(*_CODES))).one_or_none()
+    if row is not None:
+        return CodeRow(*row)
+    used = (await tx.execute(select(table.c.app_id, table.c.user_id).where(is_it))).one_or_none()
+    if used is not None:
+        await delete_tokens_of(tx, used.app_id, used.user_id)
+    return None
+
+
+async def insert_token(tx: Tx, row: TokenRow) -> None:
+    await tx.execute(insert(oauth2_provider_app_tokens).values(_values(row)))
+
+
+async def take_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> TokenRow | None:
+    """The refresh token, which is gone afterwards, its access token with it."""
+    table = oauth2_provider_app_tokens
+    statement = delete(table).where(
+        table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id
+    )
+    row = (await tx.execute(statement.returning(*_TOKENS))).one_or_none()
+    if row is None:
+        return None
+    taken = TokenRow(*row)
+    await tx.execute(delete(api_keys).where(api_keys.c.id == taken.api_key_id))
+    return taken
+
+
+async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:
+    statement = select(*_TOKENS).where(oauth2_provider_app_tokens.c.api_key_id == key_id)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else TokenRow(*row)
+
+
+async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID) -> None:
+    """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered."""
+    tokens, codes = oauth2_provider_app_tokens, oauth2_provider_app_codes
+    keys = select(tokens.c.api_key_id).where(tokens.c.app_id == app_id, tokens.c.user_id == user_id)
+    mine = and_(codes.c.app_id == app_id, codes.c.user_id == user_id)
+    await tx.execute(delete(codes).where(mine, codes.c.used_at.is_(None)))
+    await tx.execute(delete(api_keys).where(api_keys.c.id.in_(keys)))

@@ -1,0 +1,77 @@
+"""Queries about the roles people make: per organization, or for the site when there is none.
+
+`permissions` is `{"organization": {resource: [actions]}, "organization_denied": {…}, "member": {…}, "site": {…}}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, TypedDict, Unpack
+from uuid import UUID
+
+from sqlalchemy import delete, func, insert, select, update
+
+from coder.coderd.store.tables.identity import custom_roles, organization_members
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class CustomRoleRow:
+    id: UUID
+    organization_id: UUID | None
+    name: str
+    display_name: str
+    permissions: Mapping[str, Mapping[str, Sequence[str]]]
+    created_at: datetime
+    updated_at: datetime
+
+
+_COLUMNS = tuple(custom_roles.c[name] for name in CustomRoleRow.__slots__)
+
+
+async def list_roles(tx: Tx, organization_id: UUID, names: Sequence[str] | None = None) -> list[CustomRoleRow]:
+    """By name; only those of `names` when given."""
+    statement = select(*_COLUMNS).where(custom_roles.c.organization_id == organization_id)
+    if names is not None:
+        statement = statement.where(custom_roles.c.name.in_(names))
+    return [CustomRoleRow(*row) for row in await tx.execute(statement.order_by(custom_roles.c.name))]
+
+
+async def get_role(tx: Tx, organization_id: UUID, name: str) -> CustomRoleRow | None:
+    condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name == name)
+    row = (await tx.execute(select(*_COLUMNS).where(*condition))).one_or_none()
+    return None if row is None else CustomRoleRow(*row)
+
+
+async def insert_role(tx: Tx, row: CustomRoleRow) -> None:
+    await tx.execute(insert(custom_roles).values({name: getattr(row, name) for name in CustomRoleRow.__slots__}))
+
+
+class RoleChanges(TypedDict, total=False):
+    """Columns of `custom_roles` that may be set, by name."""
+
+    organization_id: UUID | None
+    name: str
+    display_name: str
+    permissions: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+async def update_role(tx: Tx, role_id: UUID, **values: Unpack[RoleChanges]) -> None:
+    await tx.execute(update(custom_roles).where(custom_roles.c.id == role_id).values(**values))
+
+
+async def delete_role(tx: Tx, organization_id: UUID, name: str) -> None:
+    """Takes it from everybody who has it, too."""
+    condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name == name)
+    await tx.execute(delete(custom_roles).where(*condition))
+    await tx.execute(
+        update(organization_members)
+        .where(organization_members.c.organization_id == organization_id, organization_members.c.roles.contains([name]))
+        .values(roles=func.array_remove(organization_members.c.roles, name))
+    )

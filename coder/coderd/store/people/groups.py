@@ -1,0 +1,213 @@
+"""Queries about groups and their members.
+
+Everyone has its organization's id and no member rows: its members are the organization's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import and_, delete, func, insert, literal, or_, select, union_all, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.people.users import USER_COLUMNS, UserRow
+from coder.coderd.store.tables.identity import group_members, groups, organization_members, organizations, users
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+EVERYONE = "Everyone"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group with what every answer shows of its organization."""
+
+    id: UUID
+    organization_id: UUID
+    name: str
+    display_name: str
+    avatar_url: str
+    quota_allowance: int
+    source: str
+    organization_name: str
+    organization_display_name: str
+    member_count: int
+
+    @property
+    def is_everyone(self) -> bool:
+        return self.id == self.organization_id
+
+
+_MEMBERSHIP = union_all(
+    select(group_members.c.group_id, group_members.c.user_id),
+    select(organization_members.c.organization_id, organization_members.c.user_id),
+).subquery("membership")
+"""(group, user): listed members, and the organization's members under Everyone's id."""
+
+_COUNT = (
+    select(func.count())
+    .select_from(_MEMBERSHIP.join(users, users.c.id == _MEMBERSHIP.c.user_id))
+    .where(_MEMBERSHIP.c.group_id == groups.c.id, ~users.c.deleted, ~users.c.is_system)
+    .correlate(groups)
+    .scalar_subquery()
+)
+_GROUPS = (
+    select(
+        *(groups.c[name] for name in GroupRow.__slots__[:7]),
+        organizations.c.name,
+        organizations.c.display_name,
+        _COUNT,
+    )
+    .join(organizations, organizations.c.id == groups.c.organization_id)
+    .where(~organizations.c.deleted)
+    .order_by(func.lower(groups.c.name))
+)
+
+
+async def get_group(tx: Tx, group_id: UUID) -> GroupRow | None:
+    row: Any = (await tx.execute(_GROUPS.where(groups.c.id == group_id))).one_or_none()
+    return None if row is None else GroupRow(*row)
+
+
+async def get_group_by_name(tx: Tx, organization_id: UUID, name: str) -> GroupRow | None:
+    statement = _GROUPS.where(groups.c.organization_id == organization_id, groups.c.name == name)
+    row: Any = (await tx.execute(statement)).one_or_none()
+    return None if row is None else GroupRow(*row)
+
+
+async def list_groups(
+    tx: Tx,
+    *,
+    organization_id: UUID | None = None,
+    has_member: UUID | None = None,
+    ids: Sequence[UUID] = (),
+) -> list[GroupRow]:
+    """By name; the conditions given must all hold."""
+    statement = _GROUPS
+    if organization_id is not None:
+        statement = statement.where(groups.c.organization_id == organization_id)
+    if has_member is not None:
+        statement = statement.where(
+            groups.c.id.in_(select(_MEMBERSHIP.c.group_id).where(_MEMBERSHIP.c.user_id == has_member))
+        )
+    if ids:
+        statement = statement.where(groups.c.id.in_(ids))
+    rows: Any = await tx.execute(statement)
+    return [GroupRow(*row) for row in rows]
+
+
+async def list_members(tx: Tx, group_ids: Sequence[UUID]) -> dict[UUID, list[UserRow]]:
+    """Living members of each group, by username. One statement whatever the number of groups."""
+    found: dict[UUID, list[UserRow]] = {group_id: [] for group_id in group_ids}
+    if not group_ids:
+        return found
+    statement = (
+        select(_MEMBERSHIP.c.group_id, *USER_COLUMNS)
+        .join(users, users.c.id == _MEMBERSHIP.c.user_id)
+        .where(_MEMBERSHIP.c.group_id.in_(group_ids), ~users.c.deleted, ~users.c.is_system)
+        .order_by(func.lower(users.c.username))
+    )
+    for group_id, *values in await tx.execute(statement):
+        found[group_id].append(UserRow(*values))
+    return found
+
+
+async def page_members(
+    tx: Tx, group_id: UUID, *, search: str = "", only: UUID | None = None, offset: int = 0, limit: int = 0
+) -> tuple[list[UserRow], int]:
+    """One page of members and how many there are in all."""
+    statement = (
+        select(*USER_COLUMNS, func.count().over())
+        .join(_MEMBERSHIP, users.c.id == _MEMBERSHIP.c.user_id)
+        .where(_MEMBERSHIP.c.group_id == group_id, ~users.c.deleted, ~users.c.is_system)
+        .order_by(func.lower(users.c.username))
+        .offset(offset)
+    )
+    if only is not None:
+        statement = statement.where(users.c.id == only)
+    if search:
+        pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        statement = statement.where(
+            or_(users.c.username.ilike(pattern), users.c.email.ilike(pattern), users.c.name.ilike(pattern))
+        )
+    if limit:
+        statement = statement.limit(limit)
+    rows = list(await tx.execute(statement))
+    return [UserRow(*row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
+
+
+async def insert_group(tx: Tx, values: dict[str, Any]) -> None:
+    await tx.execute(insert(groups).values(**values))
+
+
+async def update_group(tx: Tx, group_id: UUID, values: dict[str, Any]) -> None:
+    if values:
+        await tx.execute(update(groups).where(groups.c.id == group_id).values(**values))
+
+
+async def delete_group(tx: Tx, group_id: UUID) -> None:
+    await tx.execute(delete(groups).where(groups.c.id == group_id))
+
+
+async def add_members(tx: Tx, group_id: UUID, user_ids: Sequence[UUID]) -> int:
+    """How many were new."""
+    if not user_ids:
+        return 0
+    rows = [{"group_id": group_id, "user_id": user_id} for user_id in user_ids]
+    result = await tx.execute(upsert(group_members).values(rows).on_conflict_do_nothing())
+    return int(result.rowcount)
+
+
+async def remove_members(tx: Tx, group_id: UUID, user_ids: Sequence[UUID]) -> int:
+    """How many there were."""
+    condition = and_(group_members.c.group_id == group_id, group_members.c.user_id.in_(user_ids))
+    return int((await tx.execute(delete(group_members).where(condition))).rowcount)
+
+
+async def leave_groups(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    """Takes somebody who leaves an organization out of its groups."""
+    inside = select(groups.c.id).where(groups.c.organization_id == organization_id)
+    await tx.execute(
+        delete(group_members).where(group_members.c.user_id == user_id, group_members.c.group_id.in_(inside))
+    )
+
+
+async def outsiders(tx: Tx, organization_id: UUID, user_ids: Sequence[UUID]) -> list[UUID]:
+    """Those of `user_ids` who are no members of the organization."""
+    statement = select(organization_members.c.user_id).where(
+        organization_members.c.organization_id == organization_id, organization_members.c.user_id.in_(user_ids)
+    )
+    inside = {row[0] for row in await tx.execute(statement)} if user_ids else set()
+    return [user_id for user_id in user_ids if user_id not in inside]
+
+
+# ---- quotas
+
+
+async def quota_budget(tx: Tx, organization_id: UUID, user_id: UUID) -> int | None:
+    """What the groups of a member allow together; None while no group of the organization has an allowance."""
+    mine = select(literal(1)).where(_MEMBERSHIP.c.group_id == groups.c.id, _MEMBERSHIP.c.user_id == user_id).exists()
+    statement = select(
+        func.coalesce(func.sum(groups.c.quota_allowance).filter(mine), 0),
+        func.coalesce(func.max(groups.c.quota_allowance), 0),
+    ).where(groups.c.organization_id == organization_id)
+    budget, largest = (await tx.execute(statement)).one()
+    return int(budget) if largest > 0 else None
+
+
+async def any_allowance(tx: Tx) -> bool:
+    """Whether quotas are used at all."""
+    return bool((await _ANY_ALLOWANCE.fetch(tx))[0][0])
+
+
+_ANY_ALLOWANCE = PreparedStatement(select(select(groups.c.id).where(groups.c.quota_allowance > 0).exists()))
+
+
+async def lock_quota(tx: Tx, user_id: UUID) -> None:
+    """Two builds of one owner may ask at once: one after the other. Held until the transaction ends."""
+    await tx.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"quota {user_id}", 0))))

@@ -1,0 +1,225 @@
+"""Queries about organizations and their members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from uuid import UUID
+
+from sqlalchemy import delete, func, insert, or_, select, update
+
+from coder.coderd.store.tables.identity import groups, organization_members, organizations, users
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationRow:
+    id: UUID
+    name: str
+    display_name: str
+    description: str
+    icon: str
+    created_at: datetime
+    updated_at: datetime
+    is_default: bool
+    deleted: bool
+    default_member_roles: Sequence[str]
+    workspace_sharing: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A membership with what lists show of its user."""
+
+    organization_id: UUID
+    user_id: UUID
+    created_at: datetime
+    updated_at: datetime
+    roles: Sequence[str]
+    username: str
+    name: str
+    email: str
+    avatar_url: str
+    status: str
+    login_type: str
+    last_seen_at: datetime
+    user_created_at: datetime
+    user_updated_at: datetime
+    global_roles: Sequence[str]
+    is_service_account: bool
+
+
+_ORGANIZATION = tuple(organizations.c[name] for name in OrganizationRow.__slots__)
+_MEMBER = (
+    *(organization_members.c[name] for name in ("organization_id", "user_id", "created_at", "updated_at", "roles")),
+    *(users.c[name] for name in ("username", "name", "email", "avatar_url", "status", "login_type", "last_seen_at")),
+    users.c.created_at.label("user_created_at"),
+    users.c.updated_at.label("user_updated_at"),
+    users.c.rbac_roles,
+    users.c.is_service_account,
+)
+_MEMBERS = (
+    select(*_MEMBER)
+    .join(users, users.c.id == organization_members.c.user_id)
+    .where(~users.c.deleted, ~users.c.is_system)
+)
+
+
+async def get_organization(tx: Tx, organization_id: UUID, *, lock: bool = False) -> OrganizationRow | None:
+    """`lock` keeps others from changing it until the transaction ends; readers with it do not wait for each other."""
+    statement = select(*_ORGANIZATION).where(organizations.c.id == organization_id, ~organizations.c.deleted)
+    if lock:
+        statement = statement.with_for_update(read=True)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else OrganizationRow(*row)
+
+
+async def get_organization_by_name(tx: Tx, name: str) -> OrganizationRow | None:
+    statement = select(*_ORGANIZATION).where(func.lower(organizations.c.name) == name.lower(), ~organizations.c.deleted)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else OrganizationRow(*row)
+
+
+async def get_default_organization(tx: Tx) -> OrganizationRow:
+    statement = select(*_ORGANIZATION).where(organizations.c.is_default)
+    return OrganizationRow(*(await tx.execute(statement)).one())
+
+
+async def list_organizations(tx: Tx, ids: Sequence[UUID] | None = None) -> list[OrganizationRow]:
+    """By name; only those of `ids` when given."""
+    statement = select(*_ORGANIZATION).where(~organizations.c.deleted)
+    if ids is not None:
+        statement = statement.where(organizations.c.id.in_(ids))
+    statement = statement.order_by(func.lower(organizations.c.name))
+    return [OrganizationRow(*row) for row in await tx.execute(statement)]
+
+
+async def list_organizations_of(tx: Tx, user_id: UUID) -> list[OrganizationRow]:
+    statement = (
+        select(*_ORGANIZATION)
+        .join(organization_members, organization_members.c.organization_id == organizations.c.id)
+        .where(organization_members.c.user_id == user_id, ~organizations.c.deleted)
+        .order_by(func.lower(organizations.c.name))
+    )
+    return [OrganizationRow(*row) for row in await tx.execute(statement)]
+
+
+async def insert_organization(tx: Tx, values: dict[str, Any]) -> None:
+    """With its Everyone group."""
+    await tx.execute(insert(organizations).values(**values))
+    await tx.execute(insert(groups).values(id=values["id"], organization_id=values["id"], name="Everyone"))
+
+
+class OrganizationChanges(TypedDict, total=False):
+    """Columns of `organizations` that may be set, by name."""
+
+    name: str
+    display_name: str
+    description: str
+    icon: str
+    created_at: datetime
+    updated_at: datetime
+    is_default: bool
+    deleted: bool
+    default_member_roles: Sequence[str]
+    workspace_sharing: str
+
+
+async def update_organization(tx: Tx, organization_id: UUID, **values: Unpack[OrganizationChanges]) -> None:
+    await tx.execute(update(organizations).where(organizations.c.id == organization_id).values(**values))
+
+
+async def count_contents(tx: Tx, organization_id: UUID) -> dict[str, int]:
+    """What keeps an organization from being deleted, by name. Its Everyone group does not count."""
+    from coder.coderd.store.tables.provisioners import provisioner_keys
+    from coder.coderd.store.tables.templates import templates
+    from coder.coderd.store.tables.workspaces import workspaces
+
+    def count(table: Any, *conditions: Any) -> Any:
+        query = select(func.count()).select_from(table).where(table.c.organization_id == organization_id, *conditions)
+        return query.scalar_subquery()
+
+    counted = {
+        "workspaces": count(workspaces, ~workspaces.c.deleted),
+        "templates": count(templates, ~templates.c.deleted),
+        "groups": count(groups, groups.c.id != organization_id),
+        "provisioner keys": count(provisioner_keys),
+    }
+    row = (await tx.execute(select(*counted.values()))).one()
+    return dict(zip(counted, row, strict=True))
+
+
+async def insert_member(tx: Tx, organization_id: UUID, user_id: UUID, now: datetime, roles: Sequence[str] = ()) -> None:
+    await tx.execute(
+        insert(organization_members).values(
+            organization_id=organization_id, user_id=user_id, created_at=now, updated_at=now, roles=list(roles)
+        )
+    )
+
+
+async def delete_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
+    statement = delete(organization_members).where(
+        organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id
+    )
+    return bool((await tx.execute(statement)).rowcount)
+
+
+async def get_member(tx: Tx, organization_id: UUID, user_id: UUID) -> MemberRow | None:
+    statement = _MEMBERS.where(
+        organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id
+    )
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else MemberRow(*row)
+
+
+async def list_members(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    only: UUID | None = None,
+    search: str = "",
+    offset: int = 0,
+    limit: int = 0,
+    system: bool = False,
+) -> tuple[list[MemberRow], int]:
+    """Members by username and how many there are."""
+    statement = (
+        select(*_MEMBER, func.count().over())
+        .join(users, users.c.id == organization_members.c.user_id)
+        .where(~users.c.deleted, organization_members.c.organization_id == organization_id)
+    )
+    if not system:
+        statement = statement.where(~users.c.is_system)
+    if only is not None:
+        statement = statement.where(organization_members.c.user_id == only)
+    if search:
+        pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        statement = statement.where(
+            or_(users.c.username.ilike(pattern), users.c.email.ilike(pattern), users.c.name.ilike(pattern))
+        )
+    statement = statement.order_by(func.lower(users.c.username)).offset(offset)
+    if limit:
+        statement = statement.limit(limit)
+    rows = list(await tx.execute(statement))
+    return [MemberRow(*row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
+
+
+async def roles_by_organization(tx: Tx, user_id: UUID) -> dict[UUID, list[str]]:
+    statement = select(organization_members.c.organization_id, organization_members.c.roles).where(
+        organization_members.c.user_id == user_id
+    )
+    return {organization: list(roles) for organization, roles in await tx.execute(statement)}
+
+
+async def update_member_roles(
+    tx: Tx, organization_id: UUID, user_id: UUID, roles: Sequence[str], now: datetime
+) -> None:
+    await tx.execute(
+        update(organization_members)
+        .where(organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id)
+        .values(roles=list(roles), updated_at=now)
+    )

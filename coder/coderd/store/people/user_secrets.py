@@ -1,0 +1,58 @@
+"""Queries about the secrets users keep for their workspaces. Values are opaque here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import delete, insert, select, update
+
+from coder.coderd.store.tables.user_assets import user_secrets
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class UserSecretRow:
+    id: UUID
+    user_id: UUID
+    name: str
+    description: str
+    env_name: str
+    file_path: str
+    enabled: bool
+    value: str
+    created_at: datetime
+    updated_at: datetime
+
+
+_COLUMNS = tuple(user_secrets.c[name] for name in UserSecretRow.__slots__)
+
+
+async def list_secrets(tx: Tx, user_id: UUID, *, enabled_only: bool = False) -> list[UserSecretRow]:
+    """By name."""
+    statement = select(*_COLUMNS).where(user_secrets.c.user_id == user_id).order_by(user_secrets.c.name)
+    if enabled_only:
+        statement = statement.where(user_secrets.c.enabled)
+    return [UserSecretRow(*row) for row in await tx.execute(statement)]
+
+
+async def get_secret(tx: Tx, user_id: UUID, name: str) -> UserSecretRow | None:
+    statement = select(*_COLUMNS).where(user_secrets.c.user_id == user_id, user_secrets.c.name == name)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else UserSecretRow(*row)
+
+
+async def insert_secret(tx: Tx, row: UserSecretRow) -> None:
+    await tx.execute(insert(user_secrets).values({name: getattr(row, name) for name in UserSecretRow.__slots__}))
+
+
+async def update_secret(tx: Tx, secret_id: UUID, values: dict[str, Any]) -> None:
+    await tx.execute(update(user_secrets).where(user_secrets.c.id == secret_id).values(**values))
+
+
+async def delete_secret(tx: Tx, secret_id: UUID) -> None:
+    await tx.execute(delete(user_secrets).where(user_secrets.c.id == secret_id))

@@ -1,0 +1,76 @@
+"""Queries on what was measured of provisioner daemons over the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from coder.coderd.store.tables.provisioners import provisioner_daemon_health
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_health = provisioner_daemon_health
+
+
+@dataclass(frozen=True, slots=True)
+class HealthRow:
+    """One daemon's last look."""
+
+    daemon_id: UUID
+    measured_at: datetime
+    answered_at: datetime | None
+    "The last look that was answered."
+    unreachable_since: datetime | None
+    "When the first of the looks that failed since then was made."
+    latency: float | None
+    "Seconds from asking to the whole answer."
+    problem: str
+    report: dict[str, Any]
+    "What the daemon said last."
+
+
+_COLUMNS = tuple(_health.c[field.name] for field in fields(HealthRow))
+
+
+async def record_answer(tx: Tx, daemon_id: UUID, now: datetime, latency: float, report: dict[str, Any]) -> None:
+    values = {
+        "measured_at": now,
+        "answered_at": now,
+        "unreachable_since": None,
+        "latency": latency,
+        "problem": "",
+        "report": report,
+    }
+    query = insert(_health).values(daemon_id=daemon_id, **values)
+    await tx.execute(query.on_conflict_do_update(index_elements=[_health.c.daemon_id], set_=values))
+
+
+async def record_silence(tx: Tx, daemon_id: UUID, now: datetime, problem: str) -> None:
+    """The look failed: what it said before stays."""
+    query = insert(_health).values(daemon_id=daemon_id, measured_at=now, unreachable_since=now, problem=problem)
+    changed = {
+        "measured_at": now,
+        "problem": problem,
+        "unreachable_since": func.coalesce(_health.c.unreachable_since, now),
+    }
+    await tx.execute(query.on_conflict_do_update(index_elements=[_health.c.daemon_id], set_=changed))
+
+
+async def forget_health(tx: Tx, daemon_id: UUID) -> None:
+    """The daemon came back, perhaps as one that does not join."""
+    await tx.execute(delete(_health).where(_health.c.daemon_id == daemon_id))
+
+
+async def list_health(tx: Tx, daemon_ids: Collection[UUID] | None = None) -> dict[UUID, HealthRow]:
+    """By daemon; `None`: of all daemons."""
+    query = select(*_COLUMNS)
+    if daemon_ids is not None:
+        query = query.where(_health.c.daemon_id.in_(daemon_ids))
+    return {row.daemon_id: HealthRow(*row) for row in await tx.execute(query)}

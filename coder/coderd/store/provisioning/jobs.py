@@ -1,0 +1,383 @@
+"""Queries on provisioner jobs: the queue, who holds what, logs and timings.
+
+Nothing here decides what a completed job means; `services/provisioning/job_work.py` and its neighbours do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal, not_, or_, select, update
+from sqlalchemy.dialects.postgresql import JSONB, insert
+
+from coder.coderd.store.tables.builds import workspace_builds
+from coder.coderd.store.tables.jobs import provisioner_job_logs, provisioner_job_timings, provisioner_jobs
+from coder.coderd.store.tables.provisioners import provisioner_daemons
+from coder.coderd.store.tables.templates import template_versions, templates
+from coder.coderd.store.tables.workspaces import workspaces
+from coder.domain.provisioning.jobs import JobLogLine, JobStatus, derive_status
+from coder.domain.provisioning.queue import Wanted
+from coder.domain.provisioning.tags import UNTAGGED, Tags
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_jobs = provisioner_jobs
+_logs = provisioner_job_logs
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One provisioner job."""
+
+    id: UUID
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    canceled_at: datetime | None
+    error: str
+    error_code: str
+    organization_id: UUID
+    initiator_id: UUID
+    provisioner: str
+    file_id: UUID
+    type: str
+    input: dict[str, Any]
+    worker_id: UUID | None
+    tags: dict[str, str]
+    priority: int
+    logs_length: int
+    logs_overflowed: bool
+
+    @property
+    def status(self) -> JobStatus:
+        return derive_status(
+            started_at=self.started_at,
+            completed_at=self.completed_at,
+            canceled_at=self.canceled_at,
+            error=self.error,
+        )
+
+    @property
+    def version_id(self) -> UUID | None:
+        """The template version an import or dry run is about."""
+        text = self.input.get("template_version_id")
+        return UUID(text) if text else None
+
+    @property
+    def build_id(self) -> UUID | None:
+        """The workspace build a build job is about."""
+        text = self.input.get("workspace_build_id")
+        return UUID(text) if text else None
+
+
+_JOB_COLUMNS = tuple(_jobs.c[field.name] for field in fields(JobRow))
+
+STATUS: ColumnElement[str] = case(
+    (_jobs.c.error != "", "failed"),
+    (and_(_jobs.c.completed_at.is_not(None), _jobs.c.canceled_at.is_not(None)), "canceled"),
+    (_jobs.c.completed_at.is_not(None), "succeeded"),
+    (_jobs.c.canceled_at.is_not(None), "canceling"),
+    (_jobs.c.started_at.is_(None), "pending"),
+    else_="running",
+)
+"""`domain.jobs.derive_status` as SQL."""
+
+_WAITING = and_(_jobs.c.started_at.is_(None), _jobs.c.completed_at.is_(None), _jobs.c.canceled_at.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One stored line of a job's log."""
+
+    id: int
+    created_at: datetime
+    source: str
+    level: str
+    stage: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimingRow:
+    """How long one action of a job took."""
+
+    job_id: UUID
+    started_at: datetime
+    ended_at: datetime
+    stage: str
+    source: str
+    action: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """A job with the names people know it by. Missing ones are empty."""
+
+    job: JobRow
+    worker_name: str
+    template_version_name: str
+    template_id: UUID | None
+    template_name: str
+    template_display_name: str
+    template_icon: str
+    workspace_id: UUID | None
+    workspace_name: str
+    transition: str
+
+
+async def insert_job(tx: Tx, job: JobRow) -> None:
+    await tx.execute(insert(_jobs).values({field.name: getattr(job, field.name) for field in fields(JobRow)}))
+
+
+async def get_job(tx: Tx, job_id: UUID, *, lock: bool = False) -> JobRow | None:
+    """`lock` keeps others from changing it until the transaction ends."""
+    query = select(*_JOB_COLUMNS).where(_jobs.c.id == job_id)
+    if lock:
+        query = query.with_for_update()
+    row = (await tx.execute(query)).one_or_none()
+    return JobRow(*row) if row else None
+
+
+async def get_jobs(tx: Tx, job_ids: Collection[UUID]) -> dict[UUID, JobRow]:
+    """Found jobs by id."""
+    if not job_ids:
+        return {}
+    rows = await tx.execute(select(*_JOB_COLUMNS).where(_jobs.c.id.in_(job_ids)))
+    return {row.id: JobRow(*row) for row in rows}
+
+
+def _may_take(tags: Tags, *, strict: bool) -> ColumnElement[bool]:
+    # `domain.tags.explain_mismatch` as SQL.
+    included: ColumnElement[bool] = _jobs.c.tags.contained_by(literal(dict(tags), JSONB))
+    if strict and dict(tags) != dict(UNTAGGED):
+        return and_(included, not_(_jobs.c.tags == literal(dict(UNTAGGED), JSONB)))
+    return included
+
+
+async def acquire_job(
+    tx: Tx,
+    *,
+    organization_id: UUID,
+    provisioners: Collection[str],
+    tags: Tags,
+    worker_id: UUID,
+    now: datetime,
+    strict: bool = False,
+) -> JobRow | None:
+    """Gives the next fitting job to `worker_id` and marks it started; None when nothing waits.
+
+    SKIP LOCKED: daemons never wait for each other.
+    """
+    chosen = (
+        select(_jobs.c.id)
+        .where(
+            _WAITING,
+            _jobs.c.organization_id == organization_id,
+            _jobs.c.provisioner.in_(provisioners),
+            _may_take(tags, strict=strict),
+        )
+        .order_by(_jobs.c.priority, _jobs.c.created_at, _jobs.c.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+        .scalar_subquery()
+    )
+    query = (
+        update(_jobs)
+        .where(_jobs.c.id == chosen)
+        .values(started_at=now, updated_at=now, worker_id=worker_id)
+        .returning(*_JOB_COLUMNS)
+    )
+    row = (await tx.execute(query)).one_or_none()
+    return JobRow(*row) if row else None
+
+
+class JobChanges(TypedDict, total=False):
+    """Columns of `provisioner_jobs` that may be set, by name."""
+
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    canceled_at: datetime | None
+    error: str
+    error_code: str
+    organization_id: UUID
+    initiator_id: UUID
+    provisioner: str
+    file_id: UUID
+    type: str
+    input: dict[str, Any]
+    worker_id: UUID | None
+    tags: dict[str, str]
+    priority: int
+    logs_length: int
+    logs_overflowed: bool
+
+
+async def update_job(tx: Tx, job_id: UUID, **values: Unpack[JobChanges]) -> None:
+    await tx.execute(update(_jobs).where(_jobs.c.id == job_id).values(**values))
+
+
+async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[Wanted]:
+    """Every job of these organizations that no daemon took yet."""
+    query = select(
+        _jobs.c.id,
+        _jobs.c.organization_id,
+        _jobs.c.provisioner,
+        _jobs.c.tags,
+        _jobs.c.priority,
+        _jobs.c.created_at,
+    ).where(_WAITING, _jobs.c.organization_id.in_(organization_ids))
+    return [Wanted(*row) for row in await tx.execute(query)]
+
+
+async def list_worker_jobs(tx: Tx, worker_id: UUID) -> list[JobRow]:
+    """Unfinished jobs a daemon holds."""
+    query = select(*_JOB_COLUMNS).where(
+        _jobs.c.worker_id == worker_id, _jobs.c.completed_at.is_(None), _jobs.c.started_at.is_not(None)
+    )
+    return [JobRow(*row) for row in await tx.execute(query)]
+
+
+async def lock_silent_jobs(tx: Tx, *, hung_since: datetime, pending_since: datetime, limit: int) -> list[JobRow]:
+    """Locks jobs without news for too long; jobs somebody else is changing are skipped."""
+    silent = or_(
+        and_(_jobs.c.started_at.is_not(None), _jobs.c.updated_at <= hung_since),
+        # A job somebody parked waits for its daemon as long as that takes (store/provisioning/queue_queries.py).
+        and_(
+            _jobs.c.started_at.is_(None),
+            _jobs.c.updated_at <= pending_since,
+            func.coalesce(_jobs.c.input["wait_for_provisioner"].astext, "false") != "true",
+        ),
+    )
+    query = (
+        select(*_JOB_COLUMNS)
+        .where(_jobs.c.completed_at.is_(None), silent)
+        .order_by(_jobs.c.updated_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return [JobRow(*row) for row in await tx.execute(query)]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs of an organization to list; empty means all."""
+
+    ids: Collection[UUID] = ()
+    statuses: Collection[str] = ()
+    tags: Mapping[str, str] | None = None
+    "Jobs a daemon with exactly these tags could run (by inclusion)."
+    initiator_id: UUID | None = None
+    limit: int = 0
+
+
+async def list_jobs(tx: Tx, organization_id: UUID, which: JobFilter) -> list[JobDetail]:
+    """Newest first."""
+    query = _detail_query().where(_jobs.c.organization_id == organization_id)
+    if which.ids:
+        query = query.where(_jobs.c.id.in_(which.ids))
+    if which.statuses:
+        query = query.where(STATUS.in_(which.statuses))
+    if which.tags:
+        query = query.where(_jobs.c.tags.contained_by(literal(dict(which.tags), JSONB)))
+    if which.initiator_id is not None:
+        query = query.where(_jobs.c.initiator_id == which.initiator_id)
+    query = query.order_by(_jobs.c.created_at.desc(), _jobs.c.id)
+    if which.limit:
+        query = query.limit(which.limit)
+    count = len(_JOB_COLUMNS)
+    return [JobDetail(JobRow(*row[:count]), *row[count:]) for row in await tx.execute(query)]
+
+
+def _detail_query() -> Select[Any]:
+    version = template_versions.alias("version")
+    by_input = _jobs.c.input["template_version_id"].astext
+    build_job = workspace_builds.c.job_id == _jobs.c.id
+    return select(
+        *_JOB_COLUMNS,
+        func.coalesce(provisioner_daemons.c.name, ""),
+        func.coalesce(version.c.name, ""),
+        version.c.template_id,
+        func.coalesce(templates.c.name, ""),
+        func.coalesce(templates.c.display_name, ""),
+        func.coalesce(templates.c.icon, ""),
+        workspace_builds.c.workspace_id,
+        func.coalesce(workspaces.c.name, ""),
+        func.coalesce(workspace_builds.c.transition, ""),
+    ).select_from(
+        _jobs.outerjoin(provisioner_daemons, provisioner_daemons.c.id == _jobs.c.worker_id)
+        .outerjoin(workspace_builds, build_job)
+        .outerjoin(workspaces, workspaces.c.id == workspace_builds.c.workspace_id)
+        .outerjoin(
+            version,
+            or_(
+                version.c.id == workspace_builds.c.template_version_id,
+                and_(workspace_builds.c.id.is_(None), cast(version.c.id, Text) == by_input),
+            ),
+        )
+        .outerjoin(templates, templates.c.id == version.c.template_id)
+    )
+
+
+async def insert_logs(tx: Tx, job_id: UUID, lines: Sequence[JobLogLine]) -> int:
+    """Stores lines in their order; returns the last one's id (0 for none)."""
+    if not lines:
+        return 0
+    values = [
+        {
+            "job_id": job_id,
+            "created_at": line.created_at,
+            "source": line.source,
+            "level": line.level,
+            "stage": line.stage,
+            "output": line.output,
+        }
+        for line in lines
+    ]
+    rows = await tx.execute(insert(_logs).values(values).returning(_logs.c.id))
+    return max(int(row.id) for row in rows)
+
+
+async def list_logs(tx: Tx, job_id: UUID, *, after: int = 0, limit: int = 0) -> list[LogRow]:
+    """Lines with ids above `after`, oldest first."""
+    query = select(_logs.c.id, _logs.c.created_at, _logs.c.source, _logs.c.level, _logs.c.stage, _logs.c.output)
+    query = query.where(_logs.c.job_id == job_id)
+    if after:
+        query = query.where(_logs.c.id > after)
+    query = query.order_by(_logs.c.id)
+    if limit:
+        query = query.limit(limit)
+    return [LogRow(*row) for row in await tx.execute(query)]
+
+
+async def insert_timings(tx: Tx, timings: Iterable[TimingRow]) -> None:
+    values = [{field.name: getattr(timing, field.name) for field in fields(TimingRow)} for timing in timings]
+    if values:
+        await tx.execute(insert(provisioner_job_timings).values(values))
+
+
+async def list_timings(tx: Tx, job_id: UUID) -> list[TimingRow]:
+    """In the order they began."""
+    table = provisioner_job_timings
+    columns = [table.c[field.name] for field in fields(TimingRow)]
+    query = select(*columns).where(table.c.job_id == job_id).order_by(table.c.started_at, table.c.id)
+    return [TimingRow(*row) for row in await tx.execute(query)]
+
+
+async def get_job_workspace(tx: Tx, job_id: UUID) -> tuple[UUID, UUID] | None:
+    """Owner and id of the workspace a build job works on; None for other jobs."""
+    query = (
+        select(workspaces.c.owner_id, workspaces.c.id)
+        .join(workspace_builds, workspace_builds.c.workspace_id == workspaces.c.id)
+        .where(workspace_builds.c.job_id == job_id)
+    )
+    row = (await tx.execute(query)).one_or_none()
+    return (row[0], row[1]) if row else None

@@ -1,0 +1,230 @@
+"""Queries on provisioner daemons and provisioner keys."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import Column, Text, cast, delete, func, literal, or_, select, update
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
+
+from coder.coderd.store.provisioning.jobs import STATUS
+from coder.coderd.store.tables.builds import workspace_builds
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.provisioners import provisioner_daemons, provisioner_keys
+from coder.coderd.store.tables.templates import template_versions, templates
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_daemons = provisioner_daemons
+_keys = provisioner_keys
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonRow:
+    """One provisioner daemon that is or was connected."""
+
+    id: UUID
+    organization_id: UUID
+    key_id: UUID
+    created_at: datetime
+    last_seen_at: datetime | None
+    name: str
+    version: str
+    api_version: str
+    provisioners: list[str]
+    tags: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionerKeyRow:
+    """One provisioner key; the secret itself is nowhere."""
+
+    id: UUID
+    created_at: datetime
+    organization_id: UUID
+    name: str
+    tags: dict[str, str]
+    hashed_secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonJob:
+    """A job of a daemon, with what people call it."""
+
+    worker_id: UUID
+    id: UUID
+    status: str
+    template_name: str
+    template_display_name: str
+    template_icon: str
+
+
+_DAEMON_COLUMNS = tuple(_daemons.c[field.name] for field in fields(DaemonRow))
+_KEY_COLUMNS = tuple(_keys.c[field.name] for field in fields(ProvisionerKeyRow))
+
+
+def daemon_columns() -> tuple[Column[Any], ...]:
+    """What a `DaemonRow` is made of."""
+    return _DAEMON_COLUMNS
+
+
+async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
+    """Stores a daemon that just connected; one of the same name, owner and key keeps its id and birthday.
+
+    None when the name is another key's: whoever takes a name must not take the jobs that go with it.
+    """
+    values = {field.name: getattr(daemon, field.name) for field in fields(DaemonRow)}
+    changed = {name: value for name, value in values.items() if name not in {"id", "created_at", "organization_id"}}
+    # Two statements: ON CONFLICT would have to repeat the expressions of the index letter by letter.
+    found = (
+        await tx.execute(
+            select(_daemons.c.id, _daemons.c.key_id)
+            .where(
+                _daemons.c.organization_id == daemon.organization_id,
+                func.lower(_daemons.c.name) == daemon.name.lower(),
+                func.coalesce(_daemons.c.tags["owner"].astext, "") == daemon.tags.get("owner", ""),
+            )
+            .with_for_update()
+        )
+    ).one_or_none()
+    if found is not None and found.key_id != daemon.key_id:
+        return None
+    if found is None:
+        query: Any = insert(_daemons).values(values)
+    else:
+        query = update(_daemons).where(_daemons.c.id == found.id).values(changed)
+    row = (await tx.execute(query.returning(*_DAEMON_COLUMNS))).one()
+    return DaemonRow(*row)
+
+
+async def touch_daemon(tx: Tx, daemon_id: UUID, now: datetime) -> None:
+    """It is there."""
+    await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(last_seen_at=now))
+
+
+async def touch_daemons(tx: Tx, daemon_ids: Collection[UUID], now: datetime) -> None:
+    """They are there."""
+    await tx.execute(update(_daemons).where(_daemons.c.id.in_(daemon_ids)).values(last_seen_at=now))
+
+
+async def forget_daemons(tx: Tx, unseen_since: datetime) -> int:
+    """Deletes daemons nobody saw since; returns how many."""
+    gone = or_(
+        _daemons.c.last_seen_at < unseen_since,
+        (_daemons.c.last_seen_at.is_(None)) & (_daemons.c.created_at < unseen_since),
+    )
+    result = await tx.execute(delete(_daemons).where(gone).returning(_daemons.c.id))
+    return len(result.all())
+
+
+async def list_daemons(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    ids: Collection[UUID] = (),
+    tags: Mapping[str, str] | None = None,
+) -> list[DaemonRow]:
+    """Oldest first. `tags` keeps daemons that have all of them."""
+    query = select(*_DAEMON_COLUMNS).where(_daemons.c.organization_id == organization_id)
+    if ids:
+        query = query.where(_daemons.c.id.in_(ids))
+    if tags:
+        query = query.where(_daemons.c.tags.contains(literal(dict(tags), JSONB)))
+    # Daemons of one process come within the same second: their names say their order.
+    came = func.date_trunc("second", _daemons.c.created_at)
+    query = query.order_by(came, func.lower(_daemons.c.name), _daemons.c.id)
+    return [DaemonRow(*row) for row in await tx.execute(query)]
+
+
+async def list_seen_daemons(tx: Tx, organization_ids: Collection[UUID], since: datetime) -> list[DaemonRow]:
+    """Daemons of some organizations that were there at `since` or later."""
+    query = select(*_DAEMON_COLUMNS).where(
+        _daemons.c.organization_id.in_(organization_ids), _daemons.c.last_seen_at >= since
+    )
+    return [DaemonRow(*row) for row in await tx.execute(query)]
+
+
+async def get_daemon_names(tx: Tx, daemon_ids: Collection[UUID]) -> dict[UUID, str]:
+    if not daemon_ids:
+        return {}
+    rows = await tx.execute(select(_daemons.c.id, _daemons.c.name).where(_daemons.c.id.in_(daemon_ids)))
+    return {row.id: row.name for row in rows}
+
+
+async def list_daemon_jobs(tx: Tx, daemon_ids: Collection[UUID]) -> list[DaemonJob]:
+    """For each daemon its running job and its last finished one, as far as there are any."""
+    if not daemon_ids:
+        return []
+    finished = provisioner_jobs.c.completed_at.is_not(None)
+    latest = (
+        select(provisioner_jobs.c.id)
+        .where(provisioner_jobs.c.worker_id.in_(daemon_ids))
+        .order_by(provisioner_jobs.c.worker_id, finished, provisioner_jobs.c.started_at.desc())
+        .ext(distinct_on(provisioner_jobs.c.worker_id, finished))
+    )
+    version_text = provisioner_jobs.c.input["template_version_id"].astext
+    query = (
+        select(
+            provisioner_jobs.c.worker_id,
+            provisioner_jobs.c.id,
+            STATUS,
+            func.coalesce(templates.c.name, ""),
+            func.coalesce(templates.c.display_name, ""),
+            func.coalesce(templates.c.icon, ""),
+        )
+        .select_from(
+            provisioner_jobs.outerjoin(workspace_builds, workspace_builds.c.job_id == provisioner_jobs.c.id)
+            .outerjoin(
+                template_versions,
+                or_(
+                    template_versions.c.id == workspace_builds.c.template_version_id,
+                    workspace_builds.c.id.is_(None) & (cast(template_versions.c.id, Text) == version_text),
+                ),
+            )
+            .outerjoin(templates, templates.c.id == template_versions.c.template_id)
+        )
+        .where(provisioner_jobs.c.id.in_(latest))
+    )
+    return [DaemonJob(*row) for row in await tx.execute(query)]
+
+
+async def insert_key(tx: Tx, key: ProvisionerKeyRow) -> None:
+    """Raises IntegrityError on `ix_provisioner_keys_organization_id_name` when the name is taken."""
+    await tx.execute(
+        insert(_keys).values({field.name: getattr(key, field.name) for field in fields(ProvisionerKeyRow)})
+    )
+
+
+async def get_key_by_secret(tx: Tx, hashed_secret: bytes) -> ProvisionerKeyRow | None:
+    row = (await tx.execute(select(*_KEY_COLUMNS).where(_keys.c.hashed_secret == hashed_secret))).one_or_none()
+    return ProvisionerKeyRow(*row) if row else None
+
+
+async def get_key_by_name(tx: Tx, organization_id: UUID, name: str) -> ProvisionerKeyRow | None:
+    query = select(*_KEY_COLUMNS).where(
+        _keys.c.organization_id == organization_id, func.lower(_keys.c.name) == name.lower()
+    )
+    row = (await tx.execute(query)).one_or_none()
+    return ProvisionerKeyRow(*row) if row else None
+
+
+async def list_keys(tx: Tx, organization_id: UUID) -> list[ProvisionerKeyRow]:
+    query = select(*_KEY_COLUMNS).where(_keys.c.organization_id == organization_id).order_by(_keys.c.created_at)
+    return [ProvisionerKeyRow(*row) for row in await tx.execute(query)]
+
+
+async def get_key_names(tx: Tx, key_ids: Collection[UUID]) -> dict[UUID, str]:
+    if not key_ids:
+        return {}
+    return {
+        row.id: row.name for row in await tx.execute(select(_keys.c.id, _keys.c.name).where(_keys.c.id.in_(key_ids)))
+    }
+
+
+async def delete_key(tx: Tx, key_id: UUID) -> None:
+    await tx.execute(delete(_keys).where(_keys.c.id == key_id))

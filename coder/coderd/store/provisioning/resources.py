@@ -1,0 +1,54 @@
+"""Queries on resources of jobs. Agents inside them are `agents.py`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, func, insert, select
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from coder.coderd.store.engine.metadata import Uuid
+from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.tables.resources import workspace_resources
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    id: UUID
+    created_at: datetime
+    job_id: UUID
+    transition: str
+    type: str
+    name: str
+    hide: bool
+    icon: str
+    instance_type: str
+    daily_cost: int
+    module_path: str
+    metadata: list[dict[str, Any]]
+    "`[{key, value, sensitive}]`."
+    position: int
+
+
+_COLUMNS = tuple(workspace_resources.c[field.name] for field in fields(ResourceRow))
+_BY_JOBS = PreparedStatement(
+    select(*_COLUMNS).where(workspace_resources.c.job_id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
+)
+
+
+async def list_resources(tx: Tx, job_ids: Sequence[UUID]) -> list[ResourceRow]:
+    """In no particular order."""
+    return [ResourceRow(*row) for row in await _BY_JOBS.fetch(tx, ids=job_ids)]
+
+
+async def insert_resources(tx: Tx, rows: Sequence[ResourceRow]) -> None:
+    if rows:
+        values = [{field.name: getattr(row, field.name) for field in fields(ResourceRow)} for row in rows]
+        await tx.execute(insert(workspace_resources), values)

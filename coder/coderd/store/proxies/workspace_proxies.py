@@ -1,0 +1,121 @@
+"""Queries about workspace proxies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql
+
+from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.tables.apps import workspace_proxy_replicas
+from coder.coderd.store.tables.user_assets import workspace_proxies
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRow:
+    id: UUID
+    name: str
+    display_name: str
+    icon: str
+    url: str
+    wildcard_hostname: str
+    derp_enabled: bool
+    derp_only: bool
+    version: str
+    hashed_secret: bytes
+    deleted: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyReplicaRow:
+    """One process of a proxy, as of its last registration."""
+
+    id: UUID
+    proxy_id: UUID
+    hostname: str
+    relay_address: str
+    error: str
+    version: str
+    created_at: datetime
+    updated_at: datetime
+
+
+_SELECT = select(*(workspace_proxies.c[name] for name in ProxyRow.__slots__)).where(~workspace_proxies.c.deleted)
+
+
+async def list_proxies(tx: Tx) -> list[ProxyRow]:
+    """By name."""
+    statement = _SELECT.order_by(func.lower(workspace_proxies.c.name))
+    return [ProxyRow(*row) for row in await tx.execute(statement)]
+
+
+async def find_proxy(tx: Tx, reference: str) -> ProxyRow | None:
+    """By id or name."""
+    known = as_uuid(reference)
+    condition = workspace_proxies.c.id == known if known else func.lower(workspace_proxies.c.name) == reference.lower()
+    row = (await tx.execute(_SELECT.where(condition))).one_or_none()
+    return None if row is None else ProxyRow(*row)
+
+
+async def get_region_id(tx: Tx, proxy_id: UUID) -> int:
+    """The number of a proxy's relay region among the proxies, from 1."""
+    statement = select(workspace_proxies.c.region_id).where(workspace_proxies.c.id == proxy_id)
+    return int((await tx.execute(statement)).scalar_one())
+
+
+async def list_region_ids(tx: Tx) -> dict[UUID, int]:
+    """The numbers of living proxies' relay regions."""
+    statement = select(workspace_proxies.c.id, workspace_proxies.c.region_id).where(~workspace_proxies.c.deleted)
+    return {row[0]: row[1] for row in await tx.execute(statement)}
+
+
+async def put_replica(tx: Tx, row: ProxyReplicaRow) -> bool:
+    """Notes that a process lives. False when the id is another proxy's."""
+    values = {name: getattr(row, name) for name in ProxyReplicaRow.__slots__}
+    wanted = postgresql.insert(workspace_proxy_replicas).values(values)
+    names = ("hostname", "relay_address", "error", "version", "updated_at")
+    statement = wanted.on_conflict_do_update(
+        index_elements=["id"],
+        set_={name: wanted.excluded[name] for name in names},
+        where=workspace_proxy_replicas.c.proxy_id == wanted.excluded.proxy_id,
+    )
+    return bool((await tx.execute(statement)).rowcount)
+
+
+async def delete_replica(tx: Tx, proxy_id: UUID, replica_id: UUID) -> bool:
+    table = workspace_proxy_replicas.c
+    statement = delete(workspace_proxy_replicas).where(table.id == replica_id, table.proxy_id == proxy_id)
+    return bool((await tx.execute(statement)).rowcount)
+
+
+async def list_replicas(tx: Tx, proxy_id: UUID, since: datetime) -> list[ProxyReplicaRow]:
+    """Processes of a proxy heard of since then, oldest first."""
+    table = workspace_proxy_replicas.c
+    statement = (
+        select(*(table[name] for name in ProxyReplicaRow.__slots__))
+        .where(table.proxy_id == proxy_id, table.updated_at >= since)
+        .order_by(table.created_at, table.id)
+    )
+    return [ProxyReplicaRow(*row) for row in await tx.execute(statement)]
+
+
+async def forget_replicas(tx: Tx, before: datetime) -> None:
+    """Processes that ended without a word."""
+    await tx.execute(delete(workspace_proxy_replicas).where(workspace_proxy_replicas.c.updated_at < before))
+
+
+async def insert_proxy(tx: Tx, row: ProxyRow) -> None:
+    await tx.execute(insert(workspace_proxies).values({name: getattr(row, name) for name in ProxyRow.__slots__}))
+
+
+async def update_proxy(tx: Tx, proxy_id: UUID, values: dict[str, Any]) -> None:
+    await tx.execute(update(workspace_proxies).where(workspace_proxies.c.id == proxy_id).values(**values))

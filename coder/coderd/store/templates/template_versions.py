@@ -1,0 +1,383 @@
+"""Queries on template versions and on what their import found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from uuid import UUID
+
+from sqlalchemy import Select, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from coder.coderd.store.provisioning.jobs import STATUS
+from coder.coderd.store.tables.builds import workspace_builds
+from coder.coderd.store.tables.identity import users
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.templates import (
+    template_version_parameters,
+    template_version_presets,
+    template_version_terraform,
+    template_version_variables,
+    template_version_workspace_tags,
+    template_versions,
+    templates,
+)
+from coder.coderd.store.tables.workspaces import workspaces
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_versions = template_versions
+_parameters = template_version_parameters
+_variables = template_version_variables
+_presets = template_version_presets
+_tags = template_version_workspace_tags
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """One version of a template, or of none yet."""
+
+    id: UUID
+    template_id: UUID | None
+    organization_id: UUID
+    name: str
+    message: str
+    readme: str
+    job_id: UUID
+    created_by: UUID
+    created_at: datetime
+    updated_at: datetime
+    archived: bool
+    has_ai_task: bool
+    has_external_agent: bool
+    source_example_id: str
+    external_auth_providers: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionView:
+    """A version with who made it."""
+
+    version: VersionRow
+    username: str
+    name: str
+    avatar_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRow:
+    """One parameter as the import found it."""
+
+    template_version_id: UUID
+    name: str
+    display_name: str
+    description: str
+    type: str
+    form_type: str
+    mutable: bool
+    default_value: str
+    icon: str
+    options: list[dict[str, str]]
+    validation_regex: str
+    validation_error: str
+    validation_min: int | None
+    validation_max: int | None
+    validation_monotonic: str
+    required: bool
+    ephemeral: bool
+    display_order: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRow:
+    """One Terraform variable with the value in force."""
+
+    template_version_id: UUID
+    name: str
+    description: str
+    type: str
+    value: str
+    default_value: str
+    required: bool
+    sensitive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PresetRow:
+    """One set of parameter values with a name."""
+
+    id: UUID
+    template_version_id: UUID
+    name: str
+    description: str
+    icon: str
+    is_default: bool
+    parameters: list[dict[str, str]]
+    desired_instances: int | None
+    expire_after_seconds: int
+    scheduling_timezone: str
+    schedules: list[dict[str, Any]]
+    created_at: datetime
+
+
+_COLUMNS = tuple(_versions.c[field.name] for field in fields(VersionRow))
+_COUNT = len(_COLUMNS)
+
+
+def _values(row: Any) -> dict[str, Any]:
+    return {field.name: getattr(row, field.name) for field in fields(row)}
+
+
+async def insert_version(tx: Tx, version: VersionRow) -> None:
+    """Raises IntegrityError on `uq_template_versions_template_id_name` when the template has that name."""
+    await tx.execute(insert(_versions).values(_values(version)))
+
+
+class VersionChanges(TypedDict, total=False):
+    """Columns of `template_versions` that may be set, by name."""
+
+    template_id: UUID | None
+    organization_id: UUID
+    name: str
+    message: str
+    readme: str
+    job_id: UUID
+    created_by: UUID
+    created_at: datetime
+    updated_at: datetime
+    archived: bool
+    has_ai_task: bool
+    has_external_agent: bool
+    source_example_id: str
+    external_auth_providers: list[dict[str, Any]]
+
+
+async def update_version(tx: Tx, version_id: UUID, **values: Unpack[VersionChanges]) -> None:
+    """Raises IntegrityError like `insert_version`."""
+    await tx.execute(update(_versions).where(_versions.c.id == version_id).values(**values))
+
+
+async def get_version(tx: Tx, version_id: UUID, *, lock: bool = False) -> VersionRow | None:
+    query = select(*_COLUMNS).where(_versions.c.id == version_id)
+    if lock:
+        query = query.with_for_update()
+    row = (await tx.execute(query)).one_or_none()
+    return VersionRow(*row) if row else None
+
+
+async def get_version_by_job(tx: Tx, job_id: UUID) -> VersionRow | None:
+    row = (await tx.execute(select(*_COLUMNS).where(_versions.c.job_id == job_id))).one_or_none()
+    return VersionRow(*row) if row else None
+
+
+async def get_versions(tx: Tx, version_ids: Collection[UUID]) -> dict[UUID, VersionRow]:
+    """Found versions by id."""
+    if not version_ids:
+        return {}
+    rows = await tx.execute(select(*_COLUMNS).where(_versions.c.id.in_(version_ids)))
+    return {row.id: VersionRow(*row) for row in rows}
+
+
+def _views() -> Select[Any]:
+    return select(*_COLUMNS, users.c.username, users.c.name, users.c.avatar_url).join(
+        users, users.c.id == _versions.c.created_by
+    )
+
+
+def _view(row: Any) -> VersionView:
+    return VersionView(VersionRow(*row[:_COUNT]), *row[_COUNT:])
+
+
+async def get_view(tx: Tx, version_id: UUID) -> VersionView | None:
+    row = (await tx.execute(_views().where(_versions.c.id == version_id))).one_or_none()
+    return _view(row) if row else None
+
+
+async def get_view_by_name(tx: Tx, template_id: UUID, name: str) -> VersionView | None:
+    query = _views().where(_versions.c.template_id == template_id, func.lower(_versions.c.name) == name.lower())
+    # Names are unique by letter; two that differ in case only are told apart by the exact one.
+    rows = [_view(row) for row in await tx.execute(query)]
+    rows.sort(key=lambda view: view.version.name != name)
+    return rows[0] if rows else None
+
+
+async def list_views(
+    tx: Tx,
+    template_id: UUID,
+    *,
+    include_archived: bool = False,
+    after: VersionRow | None = None,
+    limit: int = 0,
+    offset: int = 0,
+) -> list[VersionView]:
+    """Oldest first; `after` starts behind that one."""
+    query = _views().where(_versions.c.template_id == template_id)
+    if not include_archived:
+        query = query.where(_versions.c.archived.is_(False))
+    if after is not None:
+        later = _versions.c.created_at > after.created_at
+        same = and_(_versions.c.created_at == after.created_at, _versions.c.id > after.id)
+        query = query.where(or_(later, same))
+    query = query.order_by(_versions.c.created_at, _versions.c.id)
+    if limit:
+        query = query.limit(limit)
+    return [_view(row) for row in await tx.execute(query.offset(offset))]
+
+
+async def get_previous_view(tx: Tx, version: VersionRow) -> VersionView | None:
+    """The newest version of the same template that is older than this one."""
+    query = (
+        _views()
+        .where(
+            _versions.c.organization_id == version.organization_id,
+            _versions.c.template_id == version.template_id,
+            _versions.c.created_at < version.created_at,
+        )
+        .order_by(_versions.c.created_at.desc())
+        .limit(1)
+    )
+    row = (await tx.execute(query)).one_or_none()
+    return _view(row) if row else None
+
+
+async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: datetime) -> list[UUID]:
+    """Archives versions no workspace's latest build needs and that are not active; returns them by name."""
+    newest = (
+        select(func.max(workspace_builds.c.build_number))
+        .where(workspace_builds.c.workspace_id == workspaces.c.id)
+        .correlate(workspaces)
+        .scalar_subquery()
+    )
+    in_use = exists(
+        select(workspace_builds.c.id)
+        .select_from(workspace_builds.join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id))
+        .where(
+            workspaces.c.deleted.is_(False),
+            workspace_builds.c.template_version_id == _versions.c.id,
+            workspace_builds.c.build_number == newest,
+        )
+        .correlate(_versions)
+    )
+    unfinished = exists(
+        select(provisioner_jobs.c.id)
+        .where(provisioner_jobs.c.id == _versions.c.job_id, STATUS.in_(("pending", "running", "canceling")))
+        .correlate(_versions)
+    )
+    active = exists(select(templates.c.id).where(templates.c.active_version_id == _versions.c.id).correlate(_versions))
+    wanted = [_versions.c.template_id == template_id, _versions.c.archived.is_(False), ~in_use, ~unfinished, ~active]
+    if only_failed:
+        wanted.append(
+            exists(
+                select(provisioner_jobs.c.id)
+                .where(provisioner_jobs.c.id == _versions.c.job_id, STATUS == "failed")
+                .correlate(_versions)
+            )
+        )
+    query = (
+        update(_versions)
+        .where(*wanted)
+        .values(archived=True, updated_at=now)
+        .returning(_versions.c.id, _versions.c.name)
+    )
+    rows = (await tx.execute(query)).all()
+    return [row.id for row in sorted(rows, key=lambda row: row.name)]
+
+
+async def replace_parameters(tx: Tx, version_id: UUID, rows: Sequence[ParameterRow]) -> None:
+    await tx.execute(delete(_parameters).where(_parameters.c.template_version_id == version_id))
+    if rows:
+        await tx.execute(insert(_parameters).values([_values(row) for row in rows]))
+
+
+async def list_parameters(tx: Tx, version_id: UUID) -> list[ParameterRow]:
+    """In the order a form shows them."""
+    columns = [_parameters.c[field.name] for field in fields(ParameterRow)]
+    query = (
+        select(*columns)
+        .where(_parameters.c.template_version_id == version_id)
+        .order_by(_parameters.c.display_order, func.lower(_parameters.c.name))
+    )
+    return [ParameterRow(*row) for row in await tx.execute(query)]
+
+
+async def replace_variables(tx: Tx, version_id: UUID, rows: Sequence[VariableRow]) -> None:
+    await tx.execute(delete(_variables).where(_variables.c.template_version_id == version_id))
+    if rows:
+        await tx.execute(insert(_variables).values([_values(row) for row in rows]))
+
+
+async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
+    """By name."""
+    columns = [_variables.c[field.name] for field in fields(VariableRow)]
+    query = select(*columns).where(_variables.c.template_version_id == version_id).order_by(_variables.c.name)
+    return [VariableRow(*row) for row in await tx.execute(query)]
+
+
+async def replace_presets(tx: Tx, version_id: UUID, rows: Sequence[PresetRow]) -> None:
+    await tx.execute(delete(_presets).where(_presets.c.template_version_id == version_id))
+    if rows:
+        await tx.execute(insert(_presets).values([_values(row) for row in rows]))
+
+
+async def list_presets(tx: Tx, version_id: UUID) -> list[PresetRow]:
+    """By name."""
+    columns = [_presets.c[field.name] for field in fields(PresetRow)]
+    query = select(*columns).where(_presets.c.template_version_id == version_id).order_by(func.lower(_presets.c.name))
+    return [PresetRow(*row) for row in await tx.execute(query)]
+
+
+async def get_preset(tx: Tx, preset_id: UUID) -> PresetRow | None:
+    columns = [_presets.c[field.name] for field in fields(PresetRow)]
+    row = (await tx.execute(select(*columns).where(_presets.c.id == preset_id))).one_or_none()
+    return PresetRow(*row) if row else None
+
+
+async def replace_workspace_tags(tx: Tx, version_id: UUID, tags: Mapping[str, str]) -> None:
+    await tx.execute(delete(_tags).where(_tags.c.template_version_id == version_id))
+    if tags:
+        rows = [{"template_version_id": version_id, "key": key, "value": value} for key, value in tags.items()]
+        await tx.execute(insert(_tags).values(rows))
+
+
+async def list_workspace_tags(tx: Tx, version_id: UUID) -> dict[str, str]:
+    """Tag to expression text."""
+    query = select(_tags.c.key, _tags.c.value).where(_tags.c.template_version_id == version_id).order_by(_tags.c.key)
+    return {row.key: row.value for row in await tx.execute(query)}
+
+
+async def put_terraform(
+    tx: Tx, version_id: UUID, *, cached_plan: bytes, module_files_id: UUID | None, now: datetime
+) -> None:
+    values = {"cached_plan": cached_plan, "module_files_id": module_files_id, "updated_at": now}
+    query = upsert(template_version_terraform).values(template_version_id=version_id, **values)
+    await tx.execute(query.on_conflict_do_update(index_elements=["template_version_id"], set_=values))
+
+
+async def get_module_files_id(tx: Tx, version_id: UUID) -> UUID | None:
+    """The file with the version's Terraform modules, if its import kept any."""
+    table = template_version_terraform
+    query = select(table.c.module_files_id).where(table.c.template_version_id == version_id)
+    return (await tx.execute(query)).scalar_one_or_none()
+
+
+async def get_terraform(tx: Tx, version_id: UUID) -> tuple[bool, UUID | None]:
+    """Whether the import left what rendering needs, and its file of modules if there is one."""
+    table = template_version_terraform
+    query = select(table.c.module_files_id).where(table.c.template_version_id == version_id)
+    row = (await tx.execute(query)).one_or_none()
+    return (False, None) if row is None else (True, row.module_files_id)
+
+
+async def is_module_file(tx: Tx, organization_id: UUID, file_id: UUID) -> bool:
+    """Whether a version of the organization owns this file of modules."""
+    table = template_version_terraform
+    query = (
+        select(table.c.template_version_id)
+        .join(_versions, _versions.c.id == table.c.template_version_id)
+        .where(table.c.module_files_id == file_id, _versions.c.organization_id == organization_id)
+        .limit(1)
+    )
+    return (await tx.execute(query)).one_or_none() is not None

@@ -1,0 +1,314 @@
+"""Queries on templates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from uuid import UUID
+
+from sqlalchemy import Float, Select, extract, func, insert, or_, select, update
+
+from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.tables.builds import workspace_builds
+from coder.coderd.store.tables.identity import organizations, users
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.templates import template_versions, templates
+from coder.coderd.store.tables.workspaces import workspaces
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateRow:
+    """One template. Times to live are milliseconds, days are bit masks with Monday = 1."""
+
+    id: UUID
+    organization_id: UUID
+    name: str
+    display_name: str
+    description: str
+    icon: str
+    provisioner: str
+    active_version_id: UUID
+    created_by: UUID
+    created_at: datetime
+    updated_at: datetime
+    deleted: bool
+    deprecated: str
+    default_ttl_ms: int
+    activity_bump_ms: int
+    time_til_autostop_notify_ms: int
+    autostop_days: int
+    autostop_weeks: int
+    autostart_days: int
+    allow_user_cancel_workspace_jobs: bool
+    allow_user_autostart: bool
+    allow_user_autostop: bool
+    failure_ttl_ms: int
+    time_til_dormant_ms: int
+    time_til_dormant_autodelete_ms: int
+    require_active_version: bool
+    max_port_share_level: str
+    cors_behavior: str
+    use_classic_parameter_flow: bool
+    disable_module_cache: bool
+    agents_allowed: bool
+    user_acl: dict[str, Any]
+    group_acl: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateView:
+    """A template with the names its page shows."""
+
+    template: TemplateRow
+    organization_name: str
+    organization_display_name: str
+    organization_icon: str
+    created_by_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSearch:
+    """Which templates to list; None or empty means any."""
+
+    organization_id: UUID | None = None
+    organization_name: str = ""
+    exact_name: str = ""
+    exact_display_name: str = ""
+    name: str = ""
+    "Part of the name."
+    display_name: str = ""
+    "Part of the display name, or of the name where there is none."
+    ids: Collection[UUID] = ()
+    deleted: bool = False
+    deprecated: bool | None = None
+    has_ai_task: bool | None = None
+    has_external_agent: bool | None = None
+    author_id: UUID | None = None
+    author_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTime:
+    """Seconds builds of one transition took."""
+
+    template_id: UUID
+    transition: str
+    median: float
+    p95: float
+
+
+_COLUMNS = tuple(templates.c[field.name] for field in fields(TemplateRow))
+_COUNT = len(_COLUMNS)
+
+
+async def insert_template(tx: Tx, template: TemplateRow) -> None:
+    """Raises IntegrityError on `ix_templates_organization_id_name_living` when the name is taken."""
+    await tx.execute(
+        insert(templates).values({field.name: getattr(template, field.name) for field in fields(template)})
+    )
+
+
+class TemplateChanges(TypedDict, total=False):
+    """Columns of `templates` that may be set, by name."""
+
+    organization_id: UUID
+    name: str
+    display_name: str
+    description: str
+    icon: str
+    provisioner: str
+    active_version_id: UUID
+    created_by: UUID
+    created_at: datetime
+    updated_at: datetime
+    deleted: bool
+    deprecated: str
+    default_ttl_ms: int
+    activity_bump_ms: int
+    time_til_autostop_notify_ms: int
+    autostop_days: int
+    autostop_weeks: int
+    autostart_days: int
+    allow_user_cancel_workspace_jobs: bool
+    allow_user_autostart: bool
+    allow_user_autostop: bool
+    failure_ttl_ms: int
+    time_til_dormant_ms: int
+    time_til_dormant_autodelete_ms: int
+    require_active_version: bool
+    max_port_share_level: str
+    cors_behavior: str
+    use_classic_parameter_flow: bool
+    disable_module_cache: bool
+    agents_allowed: bool
+    user_acl: dict[str, Any]
+    group_acl: dict[str, Any]
+
+
+async def update_template(tx: Tx, template_id: UUID, **values: Unpack[TemplateChanges]) -> None:
+    """Raises IntegrityError like `insert_template`."""
+    await tx.execute(update(templates).where(templates.c.id == template_id).values(**values))
+
+
+async def get_template(tx: Tx, template_id: UUID, *, lock: bool = False) -> TemplateRow | None:
+    """Deleted ones, too. `lock` keeps others from changing it until the transaction ends."""
+    query = select(*_COLUMNS).where(templates.c.id == template_id)
+    if lock:
+        query = query.with_for_update()
+    row = (await tx.execute(query)).one_or_none()
+    return TemplateRow(*row) if row else None
+
+
+async def list_templates_of_file(tx: Tx, file_id: UUID) -> list[TemplateRow]:
+    """Templates with a version that was made from this archive."""
+    versions = (
+        select(template_versions.c.template_id)
+        .join(provisioner_jobs, provisioner_jobs.c.id == template_versions.c.job_id)
+        .where(provisioner_jobs.c.file_id == file_id)
+    )
+    rows = await tx.execute(select(*_COLUMNS).where(templates.c.id.in_(versions)))
+    return [TemplateRow(*row) for row in rows]
+
+
+async def get_templates(tx: Tx, template_ids: Collection[UUID]) -> dict[UUID, TemplateRow]:
+    """Found templates by id."""
+    if not template_ids:
+        return {}
+    rows = await tx.execute(select(*_COLUMNS).where(templates.c.id.in_(template_ids)))
+    return {row.id: TemplateRow(*row) for row in rows}
+
+
+async def get_template_by_name(tx: Tx, organization_id: UUID, name: str) -> TemplateRow | None:
+    """A living one, whatever the case of its name."""
+    query = select(*_COLUMNS).where(
+        templates.c.organization_id == organization_id,
+        func.lower(templates.c.name) == name.lower(),
+        templates.c.deleted.is_(False),
+    )
+    row = (await tx.execute(query)).one_or_none()
+    return TemplateRow(*row) if row else None
+
+
+def _views() -> Select[Any]:
+    return select(
+        *_COLUMNS, organizations.c.name, organizations.c.display_name, organizations.c.icon, users.c.username
+    ).select_from(
+        templates.join(organizations, organizations.c.id == templates.c.organization_id).join(
+            users, users.c.id == templates.c.created_by
+        )
+    )
+
+
+async def get_view(tx: Tx, template_id: UUID) -> TemplateView | None:
+    row = (await tx.execute(_views().where(templates.c.id == template_id))).one_or_none()
+    return TemplateView(TemplateRow(*row[:_COUNT]), *row[_COUNT:]) if row else None
+
+
+async def list_views(tx: Tx, which: TemplateSearch) -> list[TemplateView]:
+    """By name."""
+    rows: Iterable[Any] = await (_ALL.fetch(tx) if which == TemplateSearch() else tx.execute(_ordered(which)))
+    return [TemplateView(TemplateRow(*row[:_COUNT]), *row[_COUNT:]) for row in rows]
+
+
+def _ordered(which: TemplateSearch) -> Select[Any]:
+    return _filtered(_views(), which).order_by(func.lower(templates.c.name), templates.c.id)
+
+
+def _filtered(query: Select[Any], which: TemplateSearch) -> Select[Any]:
+    shown = func.coalesce(func.nullif(templates.c.display_name, ""), templates.c.name)
+    wanted = [templates.c.deleted == which.deleted]
+    if which.organization_id is not None:
+        wanted.append(templates.c.organization_id == which.organization_id)
+    if which.organization_name:
+        wanted.append(func.lower(organizations.c.name) == which.organization_name.lower())
+    if which.exact_name:
+        wanted.append(func.lower(templates.c.name) == which.exact_name.lower())
+    if which.exact_display_name:
+        wanted.append(func.lower(templates.c.display_name) == which.exact_display_name.lower())
+    if which.name:
+        wanted.append(func.lower(templates.c.name).contains(which.name.lower(), autoescape=True))
+    if which.display_name:
+        wanted.append(func.lower(shown).contains(which.display_name.lower(), autoescape=True))
+    if which.ids:
+        wanted.append(templates.c.id.in_(which.ids))
+    if which.deprecated is not None:
+        wanted.append((templates.c.deprecated != "") == which.deprecated)
+    if which.author_id is not None:
+        wanted.append(templates.c.created_by == which.author_id)
+    if which.author_name:
+        wanted.append(func.lower(users.c.username) == which.author_name.lower())
+    if which.has_ai_task is not None or which.has_external_agent is not None:
+        active = template_versions.alias("active")
+        query = query.join(active, active.c.id == templates.c.active_version_id)
+        if which.has_ai_task is not None:
+            wanted.append(active.c.has_ai_task == which.has_ai_task)
+        if which.has_external_agent is not None:
+            wanted.append(active.c.has_external_agent == which.has_external_agent)
+    return query.where(*wanted)
+
+
+_ALL = PreparedStatement(_ordered(TemplateSearch()))  # what dashboards ask for
+
+
+async def count_living_workspaces(tx: Tx, template_id: UUID) -> int:
+    query = select(func.count()).where(workspaces.c.template_id == template_id, workspaces.c.deleted.is_(False))
+    return int((await tx.execute(query)).scalar_one())
+
+
+async def list_build_times(tx: Tx, since: datetime) -> list[BuildTime]:
+    """Medians of every template's successful builds that ended after `since`. Reads all of them: ask rarely."""
+    took = extract("epoch", provisioner_jobs.c.completed_at - provisioner_jobs.c.started_at).cast(Float)
+    query = (
+        select(
+            workspaces.c.template_id,
+            workspace_builds.c.transition,
+            func.percentile_cont(0.5).within_group(took),
+            func.percentile_cont(0.95).within_group(took),
+        )
+        .select_from(
+            workspace_builds.join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id).join(
+                provisioner_jobs, provisioner_jobs.c.id == workspace_builds.c.job_id
+            )
+        )
+        .where(
+            provisioner_jobs.c.completed_at > since,
+            provisioner_jobs.c.started_at.is_not(None),
+            provisioner_jobs.c.error == "",
+            provisioner_jobs.c.canceled_at.is_(None),
+        )
+        .group_by(workspaces.c.template_id, workspace_builds.c.transition)
+    )
+    return [BuildTime(*row) for row in await tx.execute(query)]
+
+
+async def uses_version(tx: Tx, version_id: UUID) -> bool:
+    """Whether a template or a living workspace's latest build needs this version."""
+    latest = (
+        select(func.max(workspace_builds.c.build_number))
+        .where(workspace_builds.c.workspace_id == workspaces.c.id)
+        .correlate(workspaces)
+        .scalar_subquery()
+    )
+    by_workspace = (
+        select(workspace_builds.c.id)
+        .select_from(workspace_builds.join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id))
+        .where(
+            workspaces.c.deleted.is_(False),
+            workspace_builds.c.template_version_id == version_id,
+            workspace_builds.c.build_number == latest,
+        )
+        .exists()
+    )
+    by_template = select(templates.c.id).where(templates.c.active_version_id == version_id).exists()
+    return bool((await tx.execute(select(or_(by_template, by_workspace)))).scalar_one())
+
+
+async def list_workspace_owners(tx: Tx, template_id: UUID) -> list[UUID]:
+    """People with a living workspace of the template."""
+    statement = select(workspaces.c.owner_id).where(workspaces.c.template_id == template_id, ~workspaces.c.deleted)
+    return list((await tx.execute(statement.distinct())).scalars())

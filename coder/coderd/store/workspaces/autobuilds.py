@@ -1,0 +1,258 @@
+"""Queries of things that happen to workspaces by themselves: who is due, what activity and templates move.
+
+The list is a wide guess made by SQL; the decision is `domain/workspaces/autobuild.py`, made again under the row's lock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, func, literal_column, or_, select, update
+
+from coder.coderd.store.provisioning.jobs import STATUS
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.tables.builds import workspace_builds
+from coder.coderd.store.tables.identity import users
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.templates import templates
+from coder.coderd.store.tables.workspaces import workspaces
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow
+from coder.domain.workspaces.autobuild import AutobuildCandidate
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_builds, _jobs = workspace_builds, provisioner_jobs
+_MS: ColumnElement[Any] = literal_column("interval '1 millisecond'")
+
+_CANDIDATE: Select[Any] = (
+    select(
+        _builds.c.transition,
+        STATUS,
+        _jobs.c.completed_at,
+        _builds.c.created_at,
+        _builds.c.deadline,
+        users.c.status,
+        workspaces.c.owner_id == PREBUILDS_USER_ID,
+        workspaces.c.autostart_schedule,
+        workspaces.c.last_used_at,
+        workspaces.c.dormant_at,
+        workspaces.c.deleting_at,
+        templates.c.allow_user_autostart,
+        templates.c.autostart_days,
+        templates.c.failure_ttl_ms,
+        templates.c.time_til_dormant_ms,
+        templates.c.time_til_dormant_autodelete_ms,
+    )
+    .select_from(workspaces)
+    .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
+    .join(_jobs, _jobs.c.id == _builds.c.job_id)
+    .join(users, users.c.id == workspaces.c.owner_id)
+    .join(templates, templates.c.id == workspaces.c.template_id)
+    .where(~workspaces.c.deleted)
+)
+
+
+async def list_due(tx: Tx, now: datetime) -> list[UUID]:
+    """Workspaces that may have a step to take at `now`."""
+    due = or_(
+        and_(_builds.c.transition == "start", or_(_builds.c.deadline <= now, users.c.status == "suspended")),
+        and_(_builds.c.transition == "stop", workspaces.c.autostart_schedule.is_not(None)),
+        and_(_builds.c.transition == "start", templates.c.failure_ttl_ms > 0, STATUS == "failed"),
+        and_(
+            workspaces.c.dormant_at.is_(None),
+            templates.c.time_til_dormant_ms > 0,
+            workspaces.c.last_used_at + templates.c.time_til_dormant_ms * _MS < now,
+        ),
+        workspaces.c.deleting_at <= now,
+    )
+    statement = _CANDIDATE.where(_jobs.c.completed_at.is_not(None), due).with_only_columns(workspaces.c.id)
+    return list((await tx.execute(statement)).scalars())
+
+
+async def lock_candidate(tx: Tx, workspace_id: UUID) -> tuple[WorkspaceRow, AutobuildCandidate] | None:
+    """The row, locked; None when somebody else (a person, another replica) is changing it just now."""
+    mine = [workspaces.c[field.name] for field in fields(WorkspaceRow)]
+    statement = (
+        _CANDIDATE.where(workspaces.c.id == workspace_id)
+        .add_columns(*mine)
+        .with_for_update(of=workspaces, skip_locked=True)
+    )
+    row = (await tx.execute(statement)).one_or_none()
+    if row is None:
+        return None
+    count = len(fields(AutobuildCandidate))
+    return WorkspaceRow(*row[count:]), AutobuildCandidate(*row[:count])
+
+
+# ---- what a template's new schedule means for its workspaces
+
+
+async def touch_all(tx: Tx, template_id: UUID, now: datetime) -> None:
+    """Everybody counts as just used."""
+    statement = update(workspaces).where(workspaces.c.template_id == template_id, ~workspaces.c.deleted)
+    await tx.execute(statement.values(last_used_at=now))
+
+
+async def set_deleting(tx: Tx, template_id: UUID, delete_after_ms: int, now: datetime, *, restart: bool) -> None:
+    """Sleeping workspaces are deleted that long after they fell asleep; `restart` counts from now on."""
+    sleeping = and_(
+        workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.dormant_at.is_not(None)
+    )
+    values: dict[str, Any] = {"dormant_at": now} if restart else {}
+    deleting_at: Any = None
+    if delete_after_ms:
+        since = now + timedelta(milliseconds=delete_after_ms)
+        deleting_at = since if restart else workspaces.c.dormant_at.op("+")(_MS * delete_after_ms)
+    values["deleting_at"] = deleting_at
+    await tx.execute(update(workspaces).where(sleeping).values(**values))
+
+
+async def list_marked(tx: Tx, template_id: UUID) -> list[WorkspaceRow]:
+    """Sleeping workspaces of a template that will be deleted."""
+    statement = select(*(workspaces.c[field.name] for field in fields(WorkspaceRow))).where(
+        workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.deleting_at.is_not(None)
+    )
+    return [WorkspaceRow(*row) for row in await tx.execute(statement)]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A workspace whose next start depends on its template's days."""
+
+    id: UUID
+    autostart_schedule: str
+
+
+async def list_scheduled(tx: Tx, template_id: UUID) -> list[Scheduled]:
+    statement = select(workspaces.c.id, workspaces.c.autostart_schedule).where(
+        workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.autostart_schedule.is_not(None)
+    )
+    return [Scheduled(*row) for row in await tx.execute(statement)]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBuild:
+    """A build whose deadlines depend on its template and its owner."""
+
+    id: UUID
+    workspace_id: UUID
+    owner_id: UUID
+    completed_at: datetime
+    deadline: datetime | None
+    quiet_hours: str
+
+
+async def list_running(tx: Tx, *, template_id: UUID | None = None, owner_id: UUID | None = None) -> list[RunningBuild]:
+    """Latest builds that started well, of a template or of an owner."""
+    statement = (
+        select(
+            _builds.c.id,
+            workspaces.c.id,
+            workspaces.c.owner_id,
+            _jobs.c.completed_at,
+            _builds.c.deadline,
+            users.c.quiet_hours_schedule,
+        )
+        .select_from(workspaces)
+        .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
+        .join(_jobs, _jobs.c.id == _builds.c.job_id)
+        .join(users, users.c.id == workspaces.c.owner_id)
+        .where(~workspaces.c.deleted, _builds.c.transition == "start", STATUS == "succeeded")
+    )
+    if template_id is not None:
+        statement = statement.where(workspaces.c.template_id == template_id)
+    if owner_id is not None:
+        statement = statement.where(workspaces.c.owner_id == owner_id)
+    return [RunningBuild(*row) for row in await tx.execute(statement)]
+
+
+@dataclass(frozen=True, slots=True)
+class SoonStopped:
+    """A workspace that stops by itself soon, of a template that wants its owner told."""
+
+    build_id: UUID
+    workspace_id: UUID
+    name: str
+    owner_id: UUID
+    template_id: UUID
+    organization_id: UUID
+    deadline: datetime
+
+
+async def list_soon_stopped(tx: Tx, now: datetime) -> list[SoonStopped]:
+    statement = (
+        select(
+            _builds.c.id,
+            workspaces.c.id,
+            workspaces.c.name,
+            workspaces.c.owner_id,
+            workspaces.c.template_id,
+            workspaces.c.organization_id,
+            _builds.c.deadline,
+        )
+        .select_from(workspaces)
+        .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
+        .join(_jobs, _jobs.c.id == _builds.c.job_id)
+        .join(templates, templates.c.id == workspaces.c.template_id)
+        .where(
+            ~workspaces.c.deleted,
+            workspaces.c.owner_id != PREBUILDS_USER_ID,
+            _builds.c.transition == "start",
+            STATUS == "succeeded",
+            templates.c.time_til_autostop_notify_ms > 0,
+            _builds.c.deadline > now,
+            _builds.c.deadline - templates.c.time_til_autostop_notify_ms * _MS <= now,
+        )
+    )
+    return [SoonStopped(*row) for row in await tx.execute(statement)]
+
+
+# ---- activity
+
+
+@dataclass(frozen=True, slots=True)
+class Bumpable:
+    """What moves a deadline when somebody works in a workspace."""
+
+    deadline: datetime | None
+    max_deadline: datetime | None
+    activity_bump_ms: int
+    autostart_schedule: str | None
+    ttl_ms: int | None
+    default_ttl_ms: int
+    allow_user_autostart: bool
+    allow_user_autostop: bool
+    autostart_days: int
+
+
+async def get_bumpable(tx: Tx, build_id: UUID) -> Bumpable | None:
+    """None unless the build started well."""
+    statement = (
+        select(
+            _builds.c.deadline,
+            _builds.c.max_deadline,
+            templates.c.activity_bump_ms,
+            workspaces.c.autostart_schedule,
+            workspaces.c.ttl_ms,
+            templates.c.default_ttl_ms,
+            templates.c.allow_user_autostart,
+            templates.c.allow_user_autostop,
+            templates.c.autostart_days,
+        )
+        .select_from(_builds)
+        .join(workspaces, workspaces.c.latest_build_id == _builds.c.id)
+        .join(templates, templates.c.id == workspaces.c.template_id)
+        .where(_builds.c.id == build_id, _builds.c.transition == "start")
+    )
+    row = (await tx.execute(statement)).one_or_none()
+    return Bumpable(*row) if row else None
+
+
+async def touch_workspace(tx: Tx, workspace_id: UUID, now: datetime) -> None:
+    """Somebody uses it. Never moves back (reports of replicas may cross)."""
+    later = func.greatest(workspaces.c.last_used_at, now)
+    await tx.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(last_used_at=later))

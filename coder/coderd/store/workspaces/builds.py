@@ -1,0 +1,246 @@
+"""Queries on builds: rows, parameters, state, and the joined view every answer is made from.
+
+A build is always read with its job (which decides its status) and the names around it, in one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from uuid import UUID
+
+from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
+from coder.coderd.store.tables.identity import users
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.templates import template_versions
+from coder.coderd.store.tables.workspaces import workspaces
+from coder.domain.workspaces.builds import build_status
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_builds = workspace_builds
+_parameters = workspace_build_parameters
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRow:
+    """One build, without its Terraform state (`get_state`)."""
+
+    id: UUID
+    created_at: datetime
+    updated_at: datetime
+    workspace_id: UUID
+    template_version_id: UUID
+    build_number: int
+    transition: str
+    initiator_id: UUID
+    job_id: UUID
+    reason: str
+    log_level: str
+    deadline: datetime | None
+    max_deadline: datetime | None
+    daily_cost: int
+    template_version_preset_id: UUID | None
+    has_ai_task: bool | None
+    has_external_agent: bool | None
+    ai_task_app_id: UUID | None = None
+    "The app that speaks for the workspace's task; known when the build ended."
+
+
+@dataclass(frozen=True, slots=True)
+class BuildView:
+    """A build with its job and the names an answer shows."""
+
+    build: BuildRow
+    job: JobRow
+    template_version_name: str
+    initiator_username: str
+    workspace_name: str
+    owner_id: UUID
+    owner_username: str
+    owner_avatar_url: str
+
+    @property
+    def status(self) -> str:
+        return build_status(self.build.transition, self.job.status)
+
+
+BUILD_COLUMNS = tuple(_builds.c[field.name] for field in fields(BuildRow))
+JOB_COLUMNS = tuple(provisioner_jobs.c[field.name] for field in fields(JobRow))
+_BUILD_COUNT, _JOB_COUNT = len(BUILD_COLUMNS), len(JOB_COLUMNS)
+initiators = users.alias("initiator")
+owners = users.alias("owner")
+
+VIEW_COLUMNS = (
+    *BUILD_COLUMNS,
+    *JOB_COLUMNS,
+    template_versions.c.name,
+    initiators.c.username,
+    workspaces.c.name,
+    workspaces.c.owner_id,
+    owners.c.username,
+    owners.c.avatar_url,
+)
+"""What `make_view` takes, in order; the view of a workspace selects them, too."""
+
+_VIEW: Select[Any] = (
+    select(*VIEW_COLUMNS)
+    .select_from(_builds)
+    .join(provisioner_jobs, provisioner_jobs.c.id == _builds.c.job_id)
+    .join(template_versions, template_versions.c.id == _builds.c.template_version_id)
+    .join(initiators, initiators.c.id == _builds.c.initiator_id)
+    .join(workspaces, workspaces.c.id == _builds.c.workspace_id)
+    .join(owners, owners.c.id == workspaces.c.owner_id)
+)
+
+
+def make_view(row: Any) -> BuildView:
+    """From a row of VIEW_COLUMNS."""
+    jobs_end = _BUILD_COUNT + _JOB_COUNT
+    return BuildView(BuildRow(*row[:_BUILD_COUNT]), JobRow(*row[_BUILD_COUNT:jobs_end]), *row[jobs_end:])
+
+
+async def get_view(tx: Tx, build_id: UUID) -> BuildView | None:
+    row = (await tx.execute(_VIEW.where(_builds.c.id == build_id))).one_or_none()
+    return make_view(row) if row else None
+
+
+async def get_view_by_number(tx: Tx, workspace_id: UUID, number: int) -> BuildView | None:
+    query = _VIEW.where(_builds.c.workspace_id == workspace_id, _builds.c.build_number == number)
+    row = (await tx.execute(query)).one_or_none()
+    return make_view(row) if row else None
+
+
+async def list_views(
+    tx: Tx,
+    workspace_id: UUID,
+    *,
+    since: datetime | None = None,
+    after: UUID | None = None,
+    limit: int = 0,
+    offset: int = 0,
+) -> list[BuildView]:
+    """Newest first. `after`: only builds with a higher number than that one. `limit` 0 is all."""
+    query = _VIEW.where(_builds.c.workspace_id == workspace_id).order_by(_builds.c.build_number.desc())
+    if since is not None:
+        query = query.where(_builds.c.created_at > since)
+    if after is not None:
+        earlier = _builds.alias("earlier")
+        number = select(earlier.c.build_number).where(earlier.c.id == after).scalar_subquery()
+        query = query.where(_builds.c.build_number > number)
+    if limit:
+        query = query.limit(limit)
+    return [make_view(row) for row in await tx.execute(query.offset(offset))]
+
+
+async def get_build(tx: Tx, build_id: UUID) -> BuildRow | None:
+    row = (await tx.execute(select(*BUILD_COLUMNS).where(_builds.c.id == build_id))).one_or_none()
+    return BuildRow(*row) if row else None
+
+
+async def get_build_by_job(tx: Tx, job_id: UUID) -> BuildRow | None:
+    row = (await tx.execute(select(*BUILD_COLUMNS).where(_builds.c.job_id == job_id))).one_or_none()
+    return BuildRow(*row) if row else None
+
+
+async def get_latest_build(tx: Tx, workspace_id: UUID) -> BuildRow | None:
+    query = select(*BUILD_COLUMNS).where(_builds.c.workspace_id == workspace_id)
+    row = (await tx.execute(query.order_by(_builds.c.build_number.desc()).limit(1))).one_or_none()
+    return BuildRow(*row) if row else None
+
+
+async def get_previous_build(tx: Tx, build: BuildRow) -> BuildRow | None:
+    """The build before `build` of the same workspace."""
+    query = select(*BUILD_COLUMNS).where(
+        _builds.c.workspace_id == build.workspace_id, _builds.c.build_number < build.build_number
+    )
+    row = (await tx.execute(query.order_by(_builds.c.build_number.desc()).limit(1))).one_or_none()
+    return BuildRow(*row) if row else None
+
+
+async def insert_build(tx: Tx, build: BuildRow, *, state: bytes | None, parameters: Mapping[str, str]) -> None:
+    """The build with its parameters; the workspace's `latest_build_id` moves to it."""
+    values = {field.name: getattr(build, field.name) for field in fields(BuildRow)}
+    await tx.execute(insert(_builds).values(**values, provisioner_state=state))
+    if parameters:
+        rows = [{"workspace_build_id": build.id, "name": name, "value": value} for name, value in parameters.items()]
+        await tx.execute(insert(_parameters), rows)
+    await tx.execute(update(workspaces).where(workspaces.c.id == build.workspace_id).values(latest_build_id=build.id))
+
+
+class BuildChanges(TypedDict, total=False):
+    """Columns of `workspace_builds` that may be set, by name."""
+
+    created_at: datetime
+    updated_at: datetime
+    workspace_id: UUID
+    template_version_id: UUID
+    build_number: int
+    transition: str
+    initiator_id: UUID
+    job_id: UUID
+    reason: str
+    provisioner_state: bytes | None
+    log_level: str
+    deadline: datetime | None
+    max_deadline: datetime | None
+    daily_cost: int
+    template_version_preset_id: UUID | None
+    has_ai_task: bool | None
+    has_external_agent: bool | None
+    ai_task_app_id: UUID | None
+
+
+async def update_build(tx: Tx, build_id: UUID, **values: Unpack[BuildChanges]) -> None:
+    """Sets columns by name."""
+    await tx.execute(update(_builds).where(_builds.c.id == build_id).values(**values))
+
+
+async def get_state(tx: Tx, build_id: UUID) -> bytes:
+    """The Terraform state as the build left it (or got it from the one before); empty when there is none."""
+    found = await tx.execute(select(_builds.c.provisioner_state).where(_builds.c.id == build_id))
+    return bytes(found.scalar_one_or_none() or b"")
+
+
+async def set_state(tx: Tx, build_id: UUID, state: bytes) -> None:
+    await update_build(tx, build_id, provisioner_state=state)
+
+
+async def list_parameters(tx: Tx, build_id: UUID) -> dict[str, str]:
+    query = select(_parameters.c.name, _parameters.c.value).where(_parameters.c.workspace_build_id == build_id)
+    return {row[0]: row[1] for row in await tx.execute(query.order_by(_parameters.c.name))}
+
+
+async def list_last_parameters(tx: Tx, owner_id: UUID, template_id: UUID) -> dict[str, str]:
+    """What an owner last gave for each parameter of a template, over all their workspaces."""
+    query = (
+        select(_parameters.c.name, _parameters.c.value)
+        .ext(distinct_on(_parameters.c.name))
+        .join(_builds, _builds.c.id == _parameters.c.workspace_build_id)
+        .join(workspaces, workspaces.c.id == _builds.c.workspace_id)
+        .where(workspaces.c.owner_id == owner_id, workspaces.c.template_id == template_id)
+        .order_by(_parameters.c.name, _builds.c.created_at.desc())
+    )
+    return {row[0]: row[1] for row in await tx.execute(query)}
+
+
+async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
+    """Credits that an owner's living workspaces cost a day now."""
+    query = (
+        select(func.coalesce(func.sum(_builds.c.daily_cost), 0))
+        .select_from(workspaces)
+        .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
+        .where(
+            workspaces.c.owner_id == owner_id,
+            workspaces.c.organization_id == organization_id,
+            ~workspaces.c.deleted,
+        )
+    )
+    return int((await tx.execute(query)).scalar_one())

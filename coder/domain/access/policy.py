@@ -1,0 +1,236 @@
+"""Who may do what: one pure function over tables, asked by every service.
+
+The order of upstream's rules: a site grant decides; else a denial of the organization ends it, else a grant of the
+organization, of membership-with-ownership, of ownership, or of the object's access list. A key's scope can only
+narrow what its owner may do. Nothing here raises: services turn `False` into 403 or 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from coder.domain.access.roles import (
+    IMPLICIT_ORGANIZATION_ROLE,
+    IMPLICIT_SITE_ROLE,
+    ORGANIZATION_ROLES,
+    SITE_ROLES,
+    BuiltinRole,
+    Grants,
+)
+
+NIL = UUID(int=0)
+Kind = Literal["user", "agent", "provisioner", "proxy", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An object, or a class of objects when `id` is None."""
+
+    type: str
+    id: str | None = None
+    owner_id: UUID | None = None
+    organization_id: UUID | None = None
+    any_organization: bool = False
+    "True asks: in any organization at all?"
+    user_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    "User id -> actions."
+    group_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    "Group id -> actions; Everyone has its organization's id."
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScope:
+    """What a key may be used for, at most."""
+
+    name: str
+    grants: Grants
+    allow: frozenset[tuple[str, str]] | None = None
+    "Objects it is limited to, as (type, id), either of which may be `*`; None means any."
+
+
+ALL = KeyScope("all", {"*": frozenset({"*"})})
+APPLICATION_CONNECT = KeyScope("application_connect", {"workspace": frozenset({"application_connect"})})
+NO_USER_DATA = KeyScope("no_user_data", {"user": frozenset()})
+
+_ALSO_LISTED_AS = {"workspace_dormant": "workspace", "prebuilt_workspace": "workspace"}
+"A workspace that sleeps is still the one that was listed."
+_WORKSPACES = frozenset({"workspace", *_ALSO_LISTED_AS})
+_ENTERING = frozenset({"ssh", "application_connect"})
+OTHERS_WORKSPACES: Grants = {"workspace": _ENTERING, "workspace_dormant": _ENTERING}
+"""What `--disable-owner-workspace-access` takes from site roles: entering workspaces that are not one's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whoever asks."""
+
+    kind: Kind
+    user_id: UUID = NIL
+    username: str = ""
+    site_roles: frozenset[str] = frozenset()
+    organization_roles: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
+    "Organizations the subject is a member of, with the roles given there (implicit ones left out)."
+    group_ids: frozenset[UUID] = frozenset()
+    scope: KeyScope = ALL
+    custom_roles: Mapping[tuple[UUID, str], BuiltinRole] = field(default_factory=dict)
+    key_id: str = ""
+    "The API key used; empty for other credentials."
+    agent_id: UUID | None = None
+    workspace_id: UUID | None = None
+    site_denied: Grants = field(default_factory=dict)
+    "Actions this deployment does not give by site roles, whatever they say."
+    shares_workspaces: bool = True
+    "False: this deployment has sharing turned off; what access lists of workspaces still say does not count."
+
+    @property
+    def is_owner(self) -> bool:
+        """Has the site role `owner`."""
+        return "owner" in self.site_roles
+
+
+SYSTEM = Subject("system", username="system")
+"""The server itself: loops, provisioner daemons it started. May do everything."""
+
+
+def decide(subject: Subject, action: str, resource: Resource) -> bool:
+    """May `subject` do `action` to `resource`?"""
+    if subject.kind == "system":
+        return True
+    return _scope_allows(subject, action, resource) and _roles_allow(subject, action, resource)
+
+
+def allowed_organizations(subject: Subject, action: str, resource_type: str) -> frozenset[UUID] | None:
+    """Organizations in which `action` is granted on everybody's objects; None means in all of them.
+
+    What lists filter by, together with `owner_id == subject.user_id` and the access lists.
+    """
+    if subject.kind == "system" or _site_allows(subject, action, resource_type):
+        return None
+    return frozenset(
+        organization
+        for organization in subject.organization_roles
+        if decide(subject, action, Resource(resource_type, organization_id=organization))
+    )
+
+
+def scope_allows(subject: Subject, action: str, resource_type: str) -> bool:
+    """Does the subject's key reach objects of this type at all? Lists ask; single objects are asked with `decide`."""
+    return subject.kind == "system" or _scope_allows(subject, action, Resource(resource_type))
+
+
+def key_reaches(scope: KeyScope, name: str) -> bool:
+    """Does a key of this scope do what the scope called `name` (`workspace:read`) says, to any object at all?"""
+    kind, _, action = name.partition(":")
+    if not granted(scope.grants, action, kind):
+        return False
+    return scope.allow is None or _listed(scope.allow, action, Resource(kind))
+
+
+def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
+    kind = resource.type
+    if _site_allows(subject, action, kind):
+        return True
+    owns = resource.owner_id is not None and resource.owner_id == subject.user_id
+    organizations = _organizations(subject, resource)
+    for organization in organizations:
+        roles = _organization_roles(subject, organization)
+        if any(granted(role.organization_denied, action, kind) for role in roles):
+            continue
+        if any(granted(role.organization, action, kind) for role in roles):
+            return True
+        if owns and any(granted(role.member, action, kind) for role in roles):
+            return True
+        if owns and any(granted(role.user, action, kind) for role in _site_roles(subject)):
+            return True
+        if _acl_allows(subject, action, resource):
+            return True
+    if resource.organization_id is None and not resource.any_organization:
+        return owns and any(granted(role.user, action, kind) for role in _site_roles(subject))
+    return False
+
+
+def _site_allows(subject: Subject, action: str, resource_type: str) -> bool:
+    if granted(subject.site_denied, action, resource_type):
+        return False
+    return any(granted(role.site, action, resource_type) for role in _site_roles(subject))
+
+
+def _organizations(subject: Subject, resource: Resource) -> Iterable[UUID]:
+    if resource.any_organization:
+        return subject.organization_roles
+    organization = resource.organization_id
+    return (organization,) if organization is not None and organization in subject.organization_roles else ()
+
+
+def _site_roles(subject: Subject) -> Iterable[BuiltinRole]:
+    for name in subject.site_roles:
+        role = SITE_ROLES.get(name)
+        if role is not None:
+            yield role
+    if subject.kind != "provisioner":
+        yield SITE_ROLES[IMPLICIT_SITE_ROLE]
+    for names in subject.organization_roles.values():
+        for name in names:
+            role = ORGANIZATION_ROLES.get(name)
+            if role is not None and role.site:
+                yield role
+
+
+def _organization_roles(subject: Subject, organization: UUID) -> list[BuiltinRole]:
+    roles = [ORGANIZATION_ROLES[IMPLICIT_ORGANIZATION_ROLE]]
+    for name in subject.organization_roles.get(organization, ()):
+        role = ORGANIZATION_ROLES.get(name) or subject.custom_roles.get((organization, name))
+        if role is not None:
+            roles.append(role)
+    return roles
+
+
+def _acl_allows(subject: Subject, action: str, resource: Resource) -> bool:
+    if not subject.shares_workspaces and resource.type in _WORKSPACES:
+        return False
+    own = resource.user_acl.get(str(subject.user_id), frozenset())
+    if action in own or "*" in own:
+        return True
+    groups = {str(group) for group in subject.group_ids}
+    if resource.organization_id is not None and resource.organization_id in subject.organization_roles:
+        groups.add(str(resource.organization_id))
+    return any(action in actions or "*" in actions for group, actions in resource.group_acl.items() if group in groups)
+
+
+def _scope_allows(subject: Subject, action: str, resource: Resource) -> bool:
+    scope = subject.scope
+    if scope is ALL:
+        return True
+    if not (granted(scope.grants, action, resource.type)):
+        return False
+    return scope.allow is None or _listed(scope.allow, action, resource)
+
+
+def _listed(allow: frozenset[tuple[str, str]], action: str, resource: Resource) -> bool:
+    """Is an object on a key's allow list? A class of objects is when one of its kind is; lists narrow by ids."""
+    kinds = {"*", resource.type, _ALSO_LISTED_AS.get(resource.type, "")}
+    if resource.id is None:
+        # What is yet to be made has no id that could be listed.
+        return any(kind in kinds and (identity == "*" or action != "create") for kind, identity in allow)
+    return any((kind, identity) in allow for kind in kinds for identity in ("*", resource.id))
+
+
+def allowed_ids(subject: Subject, resource_type: str) -> frozenset[str] | None:
+    """Ids the subject's key is limited to among objects of a type; None means all. What lists narrow by."""
+    allow = subject.scope.allow
+    if allow is None:
+        return None
+    mine = [identity for kind, identity in allow if kind in {"*", resource_type}]
+    return None if "*" in mine else frozenset(mine)
+
+
+def granted(table: Grants, action: str, resource_type: str) -> bool:
+    """Does one table of grants name this action?"""
+    for key in (resource_type, "*"):
+        actions = table.get(key)
+        if actions is not None and (action in actions or "*" in actions):
+            return True
+    return False

@@ -1,0 +1,35 @@
+"""Who comes in at an address: the scope a key needs, or why none is asked for.
+
+Named beside every route (`http/server/route.py`) and every endpoint for our own processes
+(`rpc_endpoints/upgrades.py`). What scopes grant is `policy.py` and `scopes.py`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Unscoped(Enum):
+    """Who comes in where no key with a scope is asked for."""
+
+    PUBLIC = "anybody"
+    ANY_KEY = "whoever signed in, whatever the key is for"
+    OPTIONAL = "anybody; who signed in is told more"
+    AGENT = "an agent with its token"
+    PROXY = "a workspace proxy with its token"
+    PROVISIONER = "a provisioner daemon with its key"
+    CLIENT = "a client with what its Authorization header says"
+
+
+PUBLIC, ANY_KEY, OPTIONAL = Unscoped.PUBLIC, Unscoped.ANY_KEY, Unscoped.OPTIONAL
+AGENT, PROXY, PROVISIONER, CLIENT = Unscoped.AGENT, Unscoped.PROXY, Unscoped.PROVISIONER, Unscoped.CLIENT
+
+Scope = str | tuple[str, ...] | Unscoped
+"""`workspace:read` as in the names of key scopes; of several, any one is enough."""
+
+
+def named(scope: Scope) -> tuple[str, ...]:
+    """The scopes of which a key needs one; none where no key with a scope is asked for."""
+    if isinstance(scope, Unscoped):
+        return ()
+    return (scope,) if isinstance(scope, str) else scope

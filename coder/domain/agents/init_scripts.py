@@ -1,0 +1,198 @@
+"""Scripts that fetch the agent's program and start it, and the commands that run such a script on a machine.
+
+One script for each platform (product map 3.1 and 1.12). They keep trying until the server answers, check that what
+they fetched is what they wanted, and hand over to `coder agent`; when they fail they stay for a day, so that whoever
+looks at the machine's log still finds the reason. The token is never part of a script: it comes in the environment.
+No script for POSIX has a single quote: templates put it between such (`sh -c '${init_script}'`).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from urllib.parse import quote
+
+PLATFORMS = (
+    ("linux", "amd64"),
+    ("linux", "arm64"),
+    ("linux", "armv7"),
+    ("darwin", "amd64"),
+    ("darwin", "arm64"),
+    ("windows", "amd64"),
+    ("windows", "arm64"),
+)
+
+_POSIX_HEAD = """#!/usr/bin/env sh
+# Fetches the agent of a workspace and starts it. CODER_AGENT_TOKEN must be set.
+set -eux
+
+linger() {
+	status=$?
+	if [ "$status" -ne 0 ]; then
+		set +x
+		echo "=== the start script of the agent ended with status $status; staying a day to be read" >&2
+		sleep 86400
+	fi
+}
+trap linger EXIT
+"""
+
+_LINUX_FETCH = """
+if [ -z "${BINARY_DIR:-}" ]; then
+	BINARY_DIR=$(mktemp -d -t coder.XXXXXX)
+fi
+BINARY_NAME=coder
+BINARY_URL="${ACCESS_URL}bin/coder-linux-${ARCH}"
+cd "$BINARY_DIR"
+
+# Whatever this machine has is good enough, best first.
+while :; do
+	status=0
+	if command -v curl >/dev/null 2>&1; then
+		curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME" && break
+		status=$?
+	elif command -v wget >/dev/null 2>&1; then
+		wget -q "$BINARY_URL" -O "$BINARY_NAME" && break
+		status=$?
+	elif command -v busybox >/dev/null 2>&1; then
+		busybox wget -q "$BINARY_URL" -O "$BINARY_NAME" && break
+		status=$?
+	else
+		echo "error: neither curl nor wget nor busybox is here to fetch $BINARY_URL" >&2
+		exit 127
+	fi
+	echo "error: fetching $BINARY_URL failed with status $status, next try in 30 seconds" >&2
+	sleep 30
+done
+"""
+
+_DARWIN_FETCH = """
+BINARY_DIR=$(mktemp -d -t coder.XXXXXX)
+BINARY_NAME=coder
+BINARY_URL="${ACCESS_URL}bin/coder-darwin-${ARCH}"
+cd "$BINARY_DIR"
+
+until curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME"; do
+	echo "error: fetching $BINARY_URL failed, next try in 30 seconds" >&2
+	sleep 30
+done
+"""
+
+_CHMOD = """
+if ! chmod +x "$BINARY_NAME"; then
+	echo "error: $BINARY_DIR/$BINARY_NAME cannot be made executable; choose another folder with BINARY_DIR" >&2
+	exit 1
+fi
+"""
+
+_LINUX_CAPABILITIES = """
+# On request only, and never a reason to fail: raw network access for what runs in the workspace.
+if [ -n "${USE_CAP_NET_ADMIN:-}" ]; then
+	if [ "$(id -u)" -eq 0 ]; then
+		if ! capsh --has-p=CAP_NET_ADMIN >/dev/null 2>&1; then
+			echo "warning: running as root without CAP_NET_ADMIN" >&2
+		fi
+	elif command -v sudo >/dev/null 2>&1 && command -v setcap >/dev/null 2>&1 &&
+		command -v capsh >/dev/null 2>&1 && sudo -n true >/dev/null 2>&1; then
+		sudo -n setcap CAP_NET_ADMIN=+ep "./$BINARY_NAME" || echo "warning: CAP_NET_ADMIN could not be given" >&2
+	else
+		echo "warning: CAP_NET_ADMIN needs setcap, capsh and sudo without a password" >&2
+	fi
+fi
+"""
+
+_POSIX_TAIL = """
+export CODER_AGENT_AUTH="${AUTH_TYPE}"
+export CODER_AGENT_URL="${ACCESS_URL}"
+
+# The error page of a proxy is a file, too: make sure that this is the program.
+case $("./$BINARY_NAME" --version 2>/dev/null | head -n1) in
+*Coder*) ;;
+*)
+	echo "error: what $BINARY_URL gave is not the agent (it does not answer to --version)" >&2
+	exit 2
+	;;
+esac
+
+exec "./$BINARY_NAME" agent
+"""
+
+_WINDOWS = """# Fetches the agent of a workspace and starts it. CODER_AGENT_TOKEN must be set.
+$ErrorActionPreference = "Stop"
+$ProgressPreference = "SilentlyContinue"
+
+trap {
+	Write-Error -ErrorAction Continue -ErrorRecord $_
+	Write-Output "=== the agent's start script failed; staying for a day so that this can be read"
+	Start-Sleep -Seconds 86400
+}
+
+$protocols = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+[Net.ServicePointManager]::SecurityProtocol = $protocols
+$binaryUrl = "${ACCESS_URL}bin/coder-windows-${ARCH}.exe"
+# The name is not ours to choose: VS Code's remote extension looks for the parent of its shell by it.
+$binary = Join-Path $env:TEMP "sshd.exe"
+
+while ($true) {
+	try {
+		Invoke-WebRequest -UseBasicParsing -Uri $binaryUrl -OutFile $binary
+		break
+	} catch {
+		Write-Output "error: fetching $binaryUrl failed ($($_.Exception.Message)), next try in 30 seconds"
+		Start-Sleep -Seconds 30
+	}
+}
+
+if (Get-Command Set-MpPreference -ErrorAction SilentlyContinue) {
+	# Scanning every byte of a build is slow. Not allowed everywhere, and not needed.
+	try { Set-MpPreference -ExclusionPath $binary } catch { Write-Output "note: no exclusion from Defender: $_" }
+}
+
+$env:CODER_AGENT_AUTH = "${AUTH_TYPE}"
+$env:CODER_AGENT_URL = "${ACCESS_URL}"
+
+# A proxy's error page is a file, too: make sure that this is the program.
+$version = & $binary --version | Select-Object -First 1
+if ($version -notlike "*Coder*") {
+	throw "what $binaryUrl gave is not the agent (it does not answer to --version)"
+}
+
+# In a container the script is the main process and has to stay; elsewhere the agent must outlive this window.
+$inContainer = (Get-Service -Name cexecsvc -ErrorAction SilentlyContinue) -ne $null
+if ($inContainer) {
+	Start-Process -FilePath $binary -ArgumentList "agent" -Wait -NoNewWindow
+} else {
+	Start-Process -FilePath $binary -ArgumentList "agent" -WindowStyle Hidden
+}
+"""
+
+_LINUX = _POSIX_HEAD + _LINUX_FETCH + _CHMOD + _LINUX_CAPABILITIES + _POSIX_TAIL
+_DARWIN = _POSIX_HEAD + _DARWIN_FETCH + _CHMOD + _POSIX_TAIL
+_BY_SYSTEM = {"linux": _LINUX, "darwin": _DARWIN, "windows": _WINDOWS}
+
+
+def init_script(system: str, arch: str, access_url: str, auth_type: str = "token") -> str | None:
+    """The script for a platform (names without regard to case); None for one we do not have."""
+    system, arch = system.lower(), arch.lower()
+    if (system, arch) not in PLATFORMS:
+        return None
+    values = {"ACCESS_URL": access_url.rstrip("/") + "/", "ARCH": arch, "AUTH_TYPE": auth_type}
+    script = _BY_SYSTEM[system]
+    for name, value in values.items():
+        script = script.replace("${" + name + "}", value)
+    return script
+
+
+def content_digest(body: bytes) -> str:
+    """The header's value. Upstream encodes twice (hex of base64), and clients compare it as it is."""
+    text = base64.b64encode(hashlib.sha256(body).digest())
+    return f"sha256:{text.hex()}"
+
+
+def attach_command(access_url: str, system: str, arch: str, token: str) -> str:
+    """What somebody runs on the machine that shall become the workspace."""
+    # A template chose these two words; nothing in them may mean anything to a shell.
+    script = f"{access_url.rstrip('/')}/api/v2/init-script/{quote(system, safe='')}/{quote(arch, safe='')}"
+    if system == "windows":
+        return f'$env:CODER_AGENT_TOKEN="{token}"; iwr -useb "{script}" | iex'
+    return f'curl -fsSL "{script}" | CODER_AGENT_TOKEN="{token}" sh'

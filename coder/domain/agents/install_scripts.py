@@ -1,0 +1,215 @@
+"""`/install.sh` and `/install.ps1`: put the `coder` command of a deployment on somebody's machine.
+
+They fetch from the server they came from, so that command and server fit, and check what arrived against the server's
+checksum: that finds a damaged download, not a server that lies. The scripts write nothing before they are read whole.
+"""
+
+from __future__ import annotations
+
+_POSIX = r"""#!/bin/sh
+# Installs the coder command of @URL@ (@VERSION@). Options: see --help.
+set -eu
+
+URL='@URL@'
+HAVE='@VERSION@'
+
+usage() {
+	cat <<EOF
+Installs coder $HAVE from $URL
+
+  curl -fsSL $URL/install.sh | sh -s -- [options]
+
+  --method detect|standalone|deb  how (detect: deb where dpkg is and we are root, else standalone)
+  --prefix DIR                    standalone: below DIR/bin (default /usr/local, else ~/.local)
+  --full                          the whole program with the server, not only agent and command line
+  --version VERSION               fail unless this is what the server has
+  --dry-run                       say what would be done
+EOF
+}
+
+fail() {
+	echo "install.sh: $*" >&2
+	exit 1
+}
+
+run() {
+	if [ -n "$dry" ]; then
+		echo "+ $*"
+	else
+		"$@"
+	fi
+}
+
+# With sudo where the target is not ours to write.
+run_as_owner() {
+	if [ -n "$sudo" ]; then
+		run $sudo "$@"
+	else
+		run "$@"
+	fi
+}
+
+fetch() {
+	if command -v curl >/dev/null 2>&1; then
+		run curl -fsSL -o "$2" "$1"
+	elif command -v wget >/dev/null 2>&1; then
+		run wget -qO "$2" "$1"
+	elif command -v busybox >/dev/null 2>&1; then
+		run busybox wget -qO "$2" "$1"
+	else
+		fail "neither curl nor wget nor busybox is here"
+	fi
+}
+
+check() {
+	[ -z "$dry" ] || return 0
+	want="$(cut -d' ' -f1 "$2")"
+	if command -v sha256sum >/dev/null 2>&1; then
+		got="$(sha256sum "$1" | cut -d' ' -f1)"
+	elif command -v shasum >/dev/null 2>&1; then
+		got="$(shasum -a 256 "$1" | cut -d' ' -f1)"
+	else
+		echo "install.sh: no sha256sum here, the checksum is not checked" >&2
+		return 0
+	fi
+	[ "$want" = "$got" ] || fail "what arrived is damaged (checksum $got, not $want); run this again"
+}
+
+main() {
+	method=detect prefix= edition= dry= sudo= asked=
+	while [ $# -gt 0 ]; do
+		case "$1" in
+		--method | --prefix | --version)
+			[ $# -gt 1 ] || fail "$1 needs a value"
+			case "$1" in
+			--method) method=$2 ;;
+			--prefix) prefix=$2 ;;
+			--version) asked=$2 ;;
+			esac
+			shift
+			;;
+		--method=*) method=${1#*=} ;;
+		--prefix=*) prefix=${1#*=} ;;
+		--version=*) asked=${1#*=} ;;
+		--full) edition=full- ;;
+		--dry-run) dry=1 ;;
+		-h | --help) usage; return 0 ;;
+		*) usage >&2; fail "unknown option $1" ;;
+		esac
+		shift
+	done
+	[ -z "$asked" ] || [ "v${asked#v}" = "$HAVE" ] || fail "this server has $HAVE, not $asked"
+
+	case "$(uname -s)" in
+	Linux) os=linux ;;
+	Darwin) os=darwin ;;
+	*) fail "$(uname -s) is not supported by this script; with Python 3.11: pip install coder" ;;
+	esac
+	case "$(uname -m)" in
+	x86_64 | amd64) arch=amd64 ;;
+	aarch64 | arm64) arch=arm64 ;;
+	armv7l | armv8l) arch=armv7 ;;
+	*) fail "$(uname -m) is not supported; with Python 3.11: pip install coder" ;;
+	esac
+
+	prefix=${prefix:-${CODER_INSTALL_PREFIX:-}}
+	if [ "$method" = detect ]; then
+		method=standalone
+		[ "$os" != linux ] || [ -n "$prefix" ] || [ "$(id -u)" != 0 ] || ! command -v dpkg >/dev/null 2>&1 ||
+			! fetch "$URL/bin/coder-linux-$arch.deb.sha256" /dev/null 2>/dev/null || [ -n "$dry" ] || method=deb
+	fi
+	folder="$(mktemp -d)"
+	trap 'rm -rf "$folder"' EXIT
+	case "$method" in
+	deb)
+		[ "$os" = linux ] && command -v dpkg >/dev/null 2>&1 || fail "there is no dpkg here; use --method standalone"
+		name=coder-linux-$arch.deb
+		;;
+	standalone) name=coder-$edition$os-$arch ;;
+	*) fail "--method is detect, standalone or deb, not $method" ;;
+	esac
+
+	echo "Fetching $URL/bin/$name"
+	fetch "$URL/bin/$name" "$folder/coder" || fail "the server has no $name (or did not answer)"
+	fetch "$URL/bin/$name.sha256" "$folder/coder.sha256" || fail "the server gave no checksum of $name"
+	check "$folder/coder" "$folder/coder.sha256"
+
+	if [ "$method" = deb ]; then
+		[ "$(id -u)" = 0 ] || sudo=sudo
+		run_as_owner dpkg -i "$folder/coder"
+		echo "Installed the package coder. Log in with: coder login $URL"
+		return 0
+	fi
+	target=${prefix:-/usr/local}/bin
+	above=$target
+	while [ ! -e "$above" ]; do above=$(dirname "$above"); done
+	if [ ! -w "$above" ]; then
+		if [ -z "$prefix" ] && ! command -v sudo >/dev/null 2>&1; then
+			target=$HOME/.local/bin
+		else
+			command -v sudo >/dev/null 2>&1 || fail "$target cannot be written; use --prefix"
+			sudo=sudo
+		fi
+	fi
+	run_as_owner mkdir -p "$target"
+	# Beside and renamed: a coder that is running keeps its file.
+	run_as_owner cp "$folder/coder" "$target/.coder.new"
+	run_as_owner chmod 755 "$target/.coder.new"
+	run_as_owner mv -f "$target/.coder.new" "$target/coder"
+	echo "Installed $target/coder. Log in with: $target/coder login $URL"
+	case ":$PATH:" in
+	*":$target:"*) ;;
+	*) echo "$target is not in PATH" ;;
+	esac
+}
+
+main "$@"
+"""
+
+_POWERSHELL = r"""# Installs the coder command of @URL@ (@VERSION@): iwr -useb @URL@/install.ps1 | iex
+$ErrorActionPreference = "Stop"
+$ProgressPreference = "SilentlyContinue"
+$url = "@URL@"
+$protocols = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+[Net.ServicePointManager]::SecurityProtocol = $protocols
+
+$arch = if ($env:PROCESSOR_ARCHITECTURE -eq "ARM64") { "arm64" } else { "amd64" }
+$name = "coder-windows-$arch.exe"
+$folder = Join-Path $env:LOCALAPPDATA "coder"
+New-Item -ItemType Directory -Force -Path $folder | Out-Null
+$file = Join-Path $folder "coder.exe.new"
+try {
+	Invoke-WebRequest -UseBasicParsing -Uri "$url/bin/$name" -OutFile $file
+	$sum = (Invoke-WebRequest -UseBasicParsing -Uri "$url/bin/$name.sha256").Content
+} catch {
+	throw "The server has no $name. Where Python 3.11 is: pip install coder. ($($_.Exception.Message))"
+}
+if ($sum -is [byte[]]) { $sum = [Text.Encoding]::ASCII.GetString($sum) }
+$want = $sum.Split(" ")[0]
+$got = (Get-FileHash -Algorithm SHA256 -Path $file).Hash.ToLower()
+if ($got -ne $want) {
+	Remove-Item $file
+	throw "What arrived is damaged (checksum $got, not $want); run this again."
+}
+Move-Item -Force $file (Join-Path $folder "coder.exe")
+$path = [Environment]::GetEnvironmentVariable("Path", "User")
+if (($path -split ";") -notcontains $folder) {
+	[Environment]::SetEnvironmentVariable("Path", "$path;$folder", "User")
+	Write-Output "$folder was added to PATH; it holds in new windows."
+}
+Write-Output "Installed coder @VERSION@. Log in with: coder login $url"
+"""
+
+
+def install_sh(access_url: str, version: str) -> str:
+    """For Linux and macOS, any POSIX shell."""
+    return _filled(_POSIX, access_url, version)
+
+
+def install_ps1(access_url: str, version: str) -> str:
+    """For Windows' PowerShell 5 and later."""
+    return _filled(_POWERSHELL, access_url, version)
+
+
+def _filled(script: str, access_url: str, version: str) -> str:
+    return script.replace("@URL@", access_url.rstrip("/")).replace("@VERSION@", version)

@@ -1,0 +1,77 @@
+"""Messages to people: a template filled in for one of them.
+
+Words may hold `{{base_url}}`, `{{.UserName}}`, `{{.UserUsername}}`, `{{.UserEmail}}`, `{{.Labels.x}}`, each with
+`| urlquery`, and `{{if .Labels.x}} … {{end}}` without nesting: the part of Go's template language our templates use.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_plus
+from uuid import UUID
+
+from coder.domain.events.notification_templates import TEMPLATES, MessageTemplate
+
+BY_ID: dict[UUID, MessageTemplate] = {template.id: template for template in TEMPLATES}
+
+_CONDITION = re.compile(r"\{\{\s*if\s+(\S+?)\s*\}\}(.*?)\{\{\s*end\s*\}\}", re.DOTALL)
+_VALUE = re.compile(r"\{\{\s*([.\w]+)\s*(\|\s*urlquery\s*)?\}\}")
+_ICONS = {
+    "Workspace Events": "DEFAULT_ICON_WORKSPACE",
+    "User Events": "DEFAULT_ICON_ACCOUNT",
+    "Template Events": "DEFAULT_ICON_TEMPLATE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Whom a message is for."""
+
+    id: UUID
+    name: str
+    username: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMessage:
+    """What one person is told."""
+
+    title: str
+    body: str
+    "Markdown."
+    icon: str
+    actions: list[dict[str, str]]
+
+
+def render(template: MessageTemplate, reader: Reader, labels: Mapping[str, str], base_url: str) -> RenderedMessage:
+    """The template's words with everything filled in; what is unknown is empty."""
+    values = {
+        "base_url": base_url,
+        ".UserName": reader.name,
+        ".UserUsername": reader.username,
+        ".UserEmail": reader.email,
+        **{f".Labels.{key}": value for key, value in labels.items()},
+    }
+    links: list[dict[str, Any]] = [] if "{{$" in template.actions else json.loads(template.actions)
+    return RenderedMessage(
+        title=fill(template.title, values),
+        body=fill(template.body, values),
+        icon=_ICONS.get(template.group, "DEFAULT_ICON_OTHER"),
+        actions=[{"label": link["label"], "url": fill(link["url"], values)} for link in links],
+    )
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """One text. A label's own braces are never read as a template: values go in last, in one pass."""
+    chosen = _CONDITION.sub(lambda found: found.group(2) if values.get(found.group(1)) else "", text)
+
+    def value(found: re.Match[str]) -> str:
+        plain = values.get(found.group(1), "")
+        return quote_plus(plain) if found.group(2) else plain
+
+    return _VALUE.sub(value, chosen)

@@ -1,0 +1,136 @@
+"""Rules for single fields of requests, by the tag clients know each by.
+
+A rule is a predicate with values on both sides of its bound: tests are made of them. Which field obeys which rules is
+the table in `coder/api/field_rules.py`; what spans several fields or asks the database is the services'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from coder.domain.foundation.names import (
+    MAX_DISPLAY_NAME,
+    MAX_NAME,
+    MAX_VERSION_NAME,
+    is_display_name,
+    is_name,
+    is_version_name,
+)
+
+MAX_REAL_NAME = 128
+MAX_GROUP_NAME = 255
+MAX_DESCRIPTION = 127
+MAX_VERSION_MESSAGE = 1 << 20
+
+_GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRule:
+    """One rule: what breaks it is answered with `tag`."""
+
+    tag: str
+    holds: Callable[[Any], bool]
+    inside: tuple[Any, ...]
+    "Values at the bound that pass."
+    outside: tuple[Any, ...]
+    "Values just past it."
+
+
+def failed(field: str, tag: str, value: Any) -> tuple[str, str]:
+    """The validation of a field that broke the rule `tag`."""
+    return field, f'Validation failed for tag "{tag}" with value: "{_shown(value)}"'
+
+
+def first_fault(field: str, value: Any, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
+    """The first of `rules` the value breaks, as a validation."""
+    for rule in rules:
+        if not rule.holds(value):
+            return failed(field, rule.tag, value)
+    return None
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a decoder that fills what is absent could not tell the value from an absent one."""
+    return value.int == 0 if isinstance(value, UUID) else value in ("", None, 0, [], {})
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "[" + " ".join(map(str, value)) + "]"
+    return "" if value is None else str(value)
+
+
+def is_email(text: str) -> bool:
+    """Something before and after one @, no blanks; a mail server is the real judge."""
+    local, at, host = text.rpartition("@")
+    return bool(at and local and host) and not any(c.isspace() for c in text) and "@" not in local and "." in host
+
+
+def is_real_name(text: str) -> bool:
+    return len(text) <= MAX_REAL_NAME and text == text.strip()
+
+
+def is_group_name(text: str) -> bool:
+    return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None
+
+
+def is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and not parts.fragment
+    except ValueError:
+        return False
+
+
+def unless_empty(rule: FieldRule) -> FieldRule:
+    """The rule for a field that may be left out."""
+    outside = tuple(value for value in rule.outside if not is_zero(value))
+    return FieldRule(rule.tag, lambda value: is_zero(value) or rule.holds(value), ("", *rule.inside), outside)
+
+
+def one_of(*choices: str) -> FieldRule:
+    return FieldRule("oneof", lambda value: value in choices, choices, (f"{choices[0]}x", choices[0].upper()))
+
+
+def shorter_than(limit: int) -> FieldRule:
+    """Characters, not bytes."""
+    return FieldRule(
+        "lt", lambda text: len(text) < limit, ("a" * (limit - 1), "ü" * (limit - 1)), ("a" * limit, "ü" * limit)
+    )
+
+
+def _named(tag: str, holds: Callable[[str], bool], longest: int, *bad: str) -> FieldRule:
+    return FieldRule(tag, holds, ("a", "A-1", "a" * longest), ("a" * (longest + 1), "-a", "a--b", "a b", *bad))
+
+
+def _titled(tag: str, holds: Callable[[str], bool], longest: int) -> FieldRule:
+    return FieldRule(tag, holds, ("", "a b", "ü" * longest), ("a" * (longest + 1), " a", "a "))
+
+
+REQUIRED = FieldRule("required", lambda value: not is_zero(value), ("a",), ("",))
+REQUIRED_ID = FieldRule("required", lambda value: not is_zero(value), (UUID(int=1),), (UUID(int=0),))
+EMAIL = FieldRule("email", is_email, ("a@b.c",), ("a", "a@", "@b.c", "a b@c.d", "a@b@c.d", "a@b"))
+HTTP_URL = FieldRule("http_url", is_http_url, ("http://a", "https://a.b/c?d=e"), ("zzz", "ftp://a", "http://", "//a"))
+USERNAME = _named("username", is_name, MAX_NAME, "new", "create", "a_b", "")
+WORKSPACE_NAME = _named("workspace_name", is_name, MAX_NAME, "new", "a_b", "")
+TEMPLATE_NAME = _named("template_name", is_name, MAX_NAME, "new", "a_b", "")
+ORGANIZATION_NAME = _named("organization_name", is_name, MAX_NAME, "new", "a_b")
+GROUP_NAME = _named("group_name", is_group_name, MAX_GROUP_NAME, "a_b")
+VERSION_NAME = _named("template_version_name", is_version_name, MAX_VERSION_NAME)
+REAL_NAME = _titled("user_real_name", is_real_name, MAX_REAL_NAME)
+TEMPLATE_TITLE = _titled("template_display_name", is_display_name, MAX_DISPLAY_NAME)
+ORGANIZATION_TITLE = _titled("organization_display_name", is_display_name, MAX_DISPLAY_NAME)
+GROUP_TITLE = _titled("group_display_name", is_display_name, MAX_DISPLAY_NAME)
+APP_NAME = _named("oauth2_app_name", is_name, MAX_NAME, "new", "a_b")
+DESCRIPTION = shorter_than(MAX_DESCRIPTION + 1)
+VERSION_MESSAGE = shorter_than(MAX_VERSION_MESSAGE + 1)
+
+Rules = Sequence[FieldRule]

@@ -1,0 +1,30 @@
+"""Markdown as plain text, for places that show one line: descriptions of parameters.
+
+Not a renderer: it takes the marks away that people write in descriptions and leaves everything else alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"^```.*$", re.MULTILINE), ""),
+    (re.compile(r"!\[([^\]]*)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"\[([^\]]+)\]\(<?([^)\s>]*)>?(?:\s[^)]*)?\)"), r"\1 (\2)"),
+    (re.compile(r"^ {0,3}#{1,6}\s+", re.MULTILINE), ""),
+    (re.compile(r"^ {0,3}>\s?", re.MULTILINE), ""),
+    (re.compile(r"`([^`]+)`"), r"\1"),
+    (re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])"), r"\1"),
+    (re.compile(r"~~(?=\S)(.+?)(?<=\S)~~"), r"\1"),
+    (re.compile(r"<[a-zA-Z/][^>\n]*>"), ""),
+)
+
+
+def plain_text(markdown: str) -> str:
+    """`Where *it* [runs](https://…)` becomes `Where it runs (https://…)`."""
+    text = markdown
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+    return text.strip()

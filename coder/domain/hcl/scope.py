@@ -1,0 +1,36 @@
+"""Where an expression is evaluated: the names it may use, the functions it may call, how much it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from coder.domain.hcl.values import (
+    EvaluationError,
+    Value,
+)
+
+Function = Callable[..., Value]
+
+
+@dataclass(slots=True)
+class Budget:
+    """What all expressions of one rendering may cost together; templates of strangers must not hold a server up."""
+
+    left: int = 1_000_000
+    "One for each expression evaluated and for each character or element made."
+
+    def spend(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise EvaluationError("the template asks for too much computation")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationScope:
+    names: Mapping[str, Value]
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+
+    def with_names(self, **names: Value) -> EvaluationScope:
+        return EvaluationScope({**self.names, **names}, self.functions, self.budget)

@@ -1,0 +1,142 @@
+"""Provisioner jobs: the laws of their life.
+
+A job's status is derived, never stored: it follows from when it started, completed and was canceled, and from its
+error. `store/provisioning/jobs.py` states the same rule as SQL; a test holds the two equal. What the log may hold and
+how an error gets its code are here too (reference: provisioner protocol, sections 5.3 and 5.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+JobType = Literal["template_version_import", "template_version_dry_run", "workspace_build"]
+JobStatus = Literal["pending", "running", "succeeded", "canceling", "canceled", "failed"]
+JobErrorCode = Literal["", "REQUIRED_TEMPLATE_VARIABLES", "MISSING_TEMPLATE_PARAMETER", "INSUFFICIENT_QUOTA"]
+LogLevel = Literal["trace", "debug", "info", "warn", "error"]
+LogSource = Literal["provisioner_daemon", "provisioner"]
+
+STATUSES: tuple[JobStatus, ...] = ("pending", "running", "succeeded", "canceling", "canceled", "failed")
+ACTIVE: frozenset[JobStatus] = frozenset({"pending", "running", "canceling"})
+"""States in which more may happen."""
+
+MAX_LOG_BYTES = 1_048_576
+"""Output bytes kept per job (upstream's limit)."""
+OVERFLOW_LINE = (
+    "Provisioner logs exceeded the max size of 1MB. Will not continue to write provisioner logs for workspace build."
+)
+
+HUNG_AFTER = timedelta(minutes=5)
+"""A running job whose daemon said nothing for this long is given up (upstream's reaper)."""
+PENDING_AFTER = timedelta(minutes=30)
+"""A job nobody took for this long is given up (upstream's reaper)."""
+REAPED_PER_RUN = 10
+LOST_AFTER = timedelta(seconds=20)
+"""A daemon that asks for work while it holds a job it was silent about for this long has lost that job (ours: four
+heartbeats of 5 s, so that another daemon of the same name, which does work on it, is not mistaken)."""
+LOST_ERROR = "the provisioner daemon no longer works on this job: it was restarted while the job ran"
+
+REVOKED_LINE = "The key of the provisioner daemon was deleted while it ran this job: the job is interrupted."
+REVOKED_ERROR = "the key of the provisioner daemon was deleted while it ran the job"
+
+CANCELED_BY_BREAK = "connection to provisioner daemon broken"
+"""Error of a job that was locked for a daemon whose stream broke before it got it."""
+
+
+def derive_status(
+    *, started_at: datetime | None, completed_at: datetime | None, canceled_at: datetime | None, error: str
+) -> JobStatus:
+    """The status. An error wins over a cancellation: a canceled run that failed says what failed."""
+    if error:
+        return "failed"
+    if completed_at is not None:
+        return "canceled" if canceled_at is not None else "succeeded"
+    if canceled_at is not None:
+        return "canceling"
+    return "pending" if started_at is None else "running"
+
+
+def error_code(text: str) -> JobErrorCode:
+    """The machine-readable code of an error text."""
+    lowered = text.lower()
+    if "required template variables" in lowered:
+        return "REQUIRED_TEMPLATE_VARIABLES"
+    if "missing parameter" in lowered:
+        return "MISSING_TEMPLATE_PARAMETER"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobLogLine:
+    """One line of a job's log."""
+
+    created_at: datetime
+    source: LogSource
+    level: LogLevel
+    stage: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a batch goes to the database."""
+
+    lines: list[JobLogLine]
+    length: int
+    "Output bytes the job has afterwards."
+    overflowed: bool
+
+
+def cap_logs(lines: list[JobLogLine], length: int, *, overflowed: bool) -> Kept:
+    """Keeps lines up to the job's limit; the first line beyond it becomes one warning, the rest is dropped."""
+    if overflowed:
+        return Kept([], length, True)
+    kept: list[JobLogLine] = []
+    for line in lines:
+        size = len(line.output.encode())
+        if length + size > MAX_LOG_BYTES:
+            kept.append(JobLogLine(line.created_at, "provisioner", "warn", line.stage, OVERFLOW_LINE))
+            return Kept(kept, length, True)
+        kept.append(line)
+        length += size
+    return Kept(kept, length, False)
+
+
+def clean_text(text: str) -> str:
+    """Without NUL, which Postgres refuses."""
+    return text.replace("\x00", "")
+
+
+ReapKind = Literal["hung", "pending"]
+
+
+def reap_kind(
+    *, started_at: datetime | None, completed_at: datetime | None, updated_at: datetime, now: datetime
+) -> ReapKind | None:
+    """Why a job should be given up now, or None."""
+    if completed_at is not None:
+        return None
+    silent = now - updated_at
+    if started_at is None:
+        return "pending" if silent >= PENDING_AFTER else None
+    return "hung" if silent >= HUNG_AFTER else None
+
+
+def reap_minutes(kind: ReapKind) -> int:
+    return int((HUNG_AFTER if kind == "hung" else PENDING_AFTER).total_seconds() // 60)
+
+
+def reap_error(kind: ReapKind) -> str:
+    """The error of a job that was given up."""
+    return (
+        f"Coder: Build has been detected as {kind} for {reap_minutes(kind)} minutes "
+        "and has been terminated by the reaper."
+    )
+
+
+def reap_log_outputs(kind: ReapKind) -> list[str]:
+    """What the log of a job that was given up says at its end."""
+    rule = "=" * 20
+    said = f"Coder: Build has been detected as {kind} for {reap_minutes(kind)} minutes and will be terminated."
+    return ["", rule, said, rule, ""]

@@ -1,0 +1,108 @@
+"""The queue of provisioner jobs: which daemon may take which job, and who is next.
+
+`explain_unfit` and `store/jobs.acquire_job` must agree: a property test holds the reasons given to people equal to
+what the dispatcher does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from coder.domain.provisioning.tags import Mismatch, Tags, explain_mismatch
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a waiting job asks for."""
+
+    job_id: UUID
+    organization_id: UUID
+    provisioner: str
+    tags: Tags
+    priority: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a daemon can do."""
+
+    organization_id: UUID
+    provisioners: frozenset[str]
+    tags: Tags
+
+
+@dataclass(frozen=True, slots=True)
+class OtherOrganization:
+    """The daemon serves another organization."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherProvisioner:
+    """The daemon cannot run this kind of template."""
+
+    wanted: str
+    found: tuple[str, ...]
+
+
+Unfit = OtherOrganization | OtherProvisioner | Mismatch
+
+
+def explain_unfit(job: Wanted, daemon: Offer, *, strict: bool = False) -> list[Unfit]:
+    """Every reason why `daemon` will never take `job`; empty when it may."""
+    reasons: list[Unfit] = []
+    if job.organization_id != daemon.organization_id:
+        reasons.append(OtherOrganization())
+    if job.provisioner not in daemon.provisioners:
+        reasons.append(OtherProvisioner(job.provisioner, tuple(sorted(daemon.provisioners))))
+    reasons.extend(explain_mismatch(job.tags, daemon.tags, strict=strict))
+    return reasons
+
+
+def fits(job: Wanted, daemon: Offer, *, strict: bool = False) -> bool:
+    return not explain_unfit(job, daemon, strict=strict)
+
+
+def order(jobs: Iterable[Wanted]) -> list[Wanted]:
+    """First come, first served; people before work made ahead."""
+    return sorted(jobs, key=lambda job: (job.priority, job.created_at, job.job_id))
+
+
+def pick(jobs: Sequence[Wanted], daemon: Offer, *, strict: bool = False) -> Wanted | None:
+    """The job `daemon` gets next."""
+    return next((job for job in order(jobs) if fits(job, daemon, strict=strict)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """Where a waiting job stands."""
+
+    position: int
+    "1 is next. 0: it does not wait."
+    size: int
+    "Jobs waiting for the same daemons."
+
+
+NO_PLACE = QueuePlace(0, 0)
+
+
+def places(waiting: Iterable[Wanted], daemons: Iterable[Offer], *, strict: bool = False) -> dict[UUID, QueuePlace]:
+    """Where each waiting job stands among those that compete with it for a daemon.
+
+    A job nobody may take stands nowhere (`NO_PLACE`): a number would promise that its turn comes.
+    """
+    ordered = order(waiting)
+    kinds = {(daemon.organization_id, daemon.provisioners, tuple(sorted(daemon.tags.items()))) for daemon in daemons}
+    offers = [Offer(organization, types, dict(tags)) for organization, types, tags in kinds]
+    takers = [
+        frozenset(number for number, offer in enumerate(offers) if fits(job, offer, strict=strict)) for job in ordered
+    ]
+    found: dict[UUID, QueuePlace] = {}
+    for index, job in enumerate(ordered):
+        mine = takers[index]
+        rivals = [other for other, others in enumerate(takers) if mine & others]
+        found[job.job_id] = QueuePlace(rivals.index(index) + 1, len(rivals)) if mine else NO_PLACE
+    return found

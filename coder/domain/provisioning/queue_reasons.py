@@ -1,0 +1,218 @@
+"""Why a job waits: one reason for every daemon, the nearest miss first, and what would change it.
+
+A daemon has many ways not to run a job; people need the one to fix first. The reason given is the one that would
+still hold if all lesser ones were gone (organization, then kind, scope, tags, key, then being offline, out of the
+mesh's reach, then busy). The dispatcher hands the job to a daemon that asks if and only if the reason is in
+`MAY_TAKE`: a property test holds this equal to the SQL of `store/jobs.acquire_job`. When it starts is
+`queue_forecast.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from coder.domain.provisioning.provisioners import is_stale, is_unreachable
+from coder.domain.provisioning.queue import Offer, OtherOrganization, OtherProvisioner, Unfit, Wanted, explain_unfit
+from coder.domain.provisioning.tags import OWNER, SCOPE, SCOPE_USER, ExtraTags, MissingTag, Tags, WrongTag
+
+ReasonCode = Literal[
+    "ready",
+    "busy",
+    "unreachable",
+    "offline",
+    "key_revoked",
+    "reserved",
+    "lacks_tag",
+    "wrong_tag",
+    "scope",
+    "other_provisioner",
+    "other_organization",
+]
+
+MAY_TAKE: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline", "key_revoked"})
+"""Nothing about these daemons' settings keeps the job from them."""
+COMES: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline"})
+"""These will take it, sooner or later; a daemon whose key was deleted will not be let in again."""
+
+_ORDER: tuple[ReasonCode, ...] = (
+    "ready",
+    "busy",
+    "unreachable",
+    "offline",
+    "key_revoked",
+    "reserved",
+    "wrong_tag",
+    "lacks_tag",
+    "scope",
+    "other_provisioner",
+    "other_organization",
+)
+# From the nearest miss to the farthest; daemons that miss the same way are told apart by how much they miss.
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A daemon as far as waiting for it goes."""
+
+    id: UUID
+    name: str
+    offer: Offer
+    last_seen_at: datetime | None
+    job_id: UUID | None = None
+    "What it works on."
+    job_started_at: datetime | None = None
+    key_revoked: bool = False
+    unreachable_since: datetime | None = None
+    "Its link is open, but it does not answer over the mesh; None: it does, or is too old to join."
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why one daemon does not run the job right now."""
+
+    daemon: Daemon
+    code: ReasonCode
+    key: str = ""
+    "The tag it is about."
+    wanted: str = ""
+    found: str = ""
+    misses: int = 0
+    "How many things would have to change for the daemon to be allowed the job."
+
+    @property
+    def may_take(self) -> bool:
+        """The dispatcher gives the job to this daemon when it asks."""
+        return self.code in MAY_TAKE
+
+
+def explain_waiting(job: Wanted, daemons: Iterable[Daemon], now: datetime, *, strict: bool = False) -> list[Reason]:
+    """One reason for each daemon, the nearest miss first."""
+    reasons = [explain_daemon(job, daemon, now, strict=strict) for daemon in daemons]
+    return sorted(reasons, key=lambda one: (_ORDER.index(one.code), one.misses, one.daemon.name, one.daemon.id))
+
+
+def explain_daemon(job: Wanted, daemon: Daemon, now: datetime, *, strict: bool = False) -> Reason:
+    """The reason that counts for one daemon."""
+    unfit = explain_unfit(job, daemon.offer, strict=strict)
+    if unfit:
+        return _worst(daemon, unfit)
+    if daemon.key_revoked:
+        return Reason(daemon, "key_revoked")
+    if is_stale(daemon.last_seen_at, now):
+        return Reason(daemon, "offline")
+    if is_unreachable(daemon.unreachable_since, now):
+        return Reason(daemon, "unreachable")
+    return Reason(daemon, "busy" if daemon.job_id is not None else "ready")
+
+
+def _worst(daemon: Daemon, unfit: Sequence[Unfit]) -> Reason:
+    reasons = [_reason(daemon, one, len(unfit)) for one in unfit]
+    return max(reasons, key=lambda one: _ORDER.index(one.code))
+
+
+def _reason(daemon: Daemon, unfit: Unfit, misses: int) -> Reason:
+    match unfit:
+        case OtherOrganization():
+            return Reason(daemon, "other_organization", misses=misses)
+        case OtherProvisioner(wanted, found):
+            return Reason(daemon, "other_provisioner", wanted=wanted, found=", ".join(found), misses=misses)
+        case ExtraTags(keys):
+            return Reason(daemon, "reserved", key=", ".join(keys), misses=misses)
+        case WrongTag(key, wanted, found):
+            code: ReasonCode = "scope" if key in {SCOPE, OWNER} else "wrong_tag"
+            return Reason(daemon, code, key, wanted, found, misses)
+        case MissingTag(key, wanted):
+            return Reason(daemon, "scope" if key in {SCOPE, OWNER} else "lacks_tag", key, wanted, misses=misses)
+
+
+def explain_text(reason: Reason) -> str:
+    """The reason as a sentence without its subject, e.g. "lacks tag gpu=yes"."""
+    seen, job_id = reason.daemon.last_seen_at, reason.daemon.job_id
+    match reason.code:
+        case "ready":
+            return "is idle and may take it"
+        case "busy":
+            return f"is busy with job {job_id}"
+        case "offline":
+            return f"is offline since {_when(seen)}" if seen else "was never connected"
+        case "unreachable":
+            since = reason.daemon.unreachable_since
+            return f"is unreachable over the mesh since {_when(since)}" if since else "is unreachable over the mesh"
+        case "key_revoked":
+            return "fits, but its provisioner key was deleted"
+        case "reserved":
+            return f"is kept for jobs with tags, because it has {reason.key} (--provisioner-strict-tags)"
+        case "lacks_tag":
+            return f"lacks tag {reason.key}={reason.wanted}{_more(reason)}"
+        case "wrong_tag":
+            return f"has {reason.key}={reason.found}, the job wants {reason.key}={reason.wanted}{_more(reason)}"
+        case "scope":
+            return _scope_text(reason)
+        case "other_provisioner":
+            return f"runs {reason.found or 'nothing'}, the job needs {reason.wanted}"
+        case "other_organization":
+            return "serves another organization"
+
+
+def _scope_text(reason: Reason) -> str:
+    theirs = reason.daemon.offer.tags
+    if theirs.get(SCOPE) == SCOPE_USER:
+        return f"runs jobs of the user {theirs.get(OWNER, '')} only (scope=user)"
+    return "runs jobs of the organization, this one wants a daemon of its owner (scope=user)"
+
+
+def _more(reason: Reason) -> str:
+    return f" and {reason.misses - 1} more" if reason.misses > 1 else ""
+
+
+def _when(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+Verdict = Literal["not_waiting", "starts_now", "queued", "all_offline", "nobody"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What would let somebody run the job."""
+
+    tags: Tags
+    "Tags of a daemon that may take it, beside what every daemon has."
+    command: str
+    "Starts such a daemon."
+    nearest: str = ""
+    "The daemon that misses least, and what it misses."
+    notes: tuple[str, ...] = field(default=())
+
+
+def judge(reasons: Sequence[Reason], *, starts_now: bool) -> Verdict:
+    """What a waiting job can hope for."""
+    if starts_now:
+        return "starts_now"
+    codes = {reason.code for reason in reasons}
+    if codes & {"ready", "busy"}:
+        return "queued"
+    return "all_offline" if codes & {"offline", "unreachable"} else "nobody"
+
+
+def find_remedy(job: Wanted, reasons: Sequence[Reason]) -> Remedy:
+    """The tags of a daemon that could run the job, and how to start one."""
+    tags = {key: value for key, value in sorted(job.tags.items()) if key != OWNER and (key, value) != _EVERYBODY}
+    words = ["coder provisioner start", *(f"--tag {key}={_quote(value)}" for key, value in tags.items())]
+    notes = []
+    if job.tags.get(SCOPE) == SCOPE_USER:
+        notes.append(f"The daemon must be started by the user {job.tags.get(OWNER, '')}.")
+    nearest = next((one for one in reasons if not one.may_take and one.code != "other_organization"), None)
+    text = f"{nearest.daemon.name} {explain_text(nearest)}" if nearest is not None else ""
+    return Remedy(tags, " ".join(words), text, tuple(notes))
+
+
+_EVERYBODY = (SCOPE, "organization")
+
+
+def _quote(value: str) -> str:
+    return value if value and all(letter.isalnum() or letter in "._-/:@" for letter in value) else repr(value)

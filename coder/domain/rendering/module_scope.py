@@ -1,0 +1,385 @@
+"""What names mean in one module of a template: variables, locals, data sources, resources, modules.
+
+Evaluated when asked for and remembered; a value that would need itself is unknown.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from coder.domain.hcl import tree
+from coder.domain.hcl import values as v
+from coder.domain.hcl.evaluate import evaluate, pairs
+from coder.domain.hcl.functions import function_table
+from coder.domain.hcl.scope import Budget, EvaluationScope
+from coder.domain.hcl.types import convert
+from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value, to_json
+from coder.domain.rendering.sources import Files, Located, TemplateSource, module_folder, read_source, variable_files
+
+
+@dataclass(frozen=True, slots=True)
+class RenderRequest:
+    """Everything a rendering depends on besides the files."""
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    "Values given for parameters, by parameter name."
+    owner: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    "Values stored with the template version."
+    new_id: Callable[[], str] = lambda: "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One expansion of a block."""
+
+    world: ModuleScope
+    located: Located
+    scope: EvaluationScope
+    key: Value = None
+    "None, a number (count) or a text (for_each)."
+
+    @property
+    def label(self) -> str:
+        return self.located.block.labels[1]
+
+    @property
+    def reference(self) -> str:
+        """As messages name it, e.g. `data.coder_parameter.port.[web]`."""
+        index = "" if self.key is None else f".[{self.key}]"
+        return f"{self.world.address}data.{'.'.join(self.located.block.labels)}{index}"
+
+    def attribute(self, name: str) -> tree.Expression | None:
+        return self.located.block.body.attributes.get(name)
+
+
+class _Namespace:
+    """Members computed by a function."""
+
+    def __init__(self, compute: Callable[[str], Value]) -> None:
+        self._compute = compute
+
+    def member(self, name: str) -> Value:
+        return self._compute(name)
+
+
+class ModuleScope:
+    """A module. The root has no parent; parameters of all modules share the request."""
+
+    def __init__(
+        self,
+        files: Files,
+        source: TemplateSource,
+        request: RenderRequest,
+        address: str = "",
+        arguments: Mapping[str, Value] | None = None,
+        budget: Budget | None = None,
+        path: tuple[str, ...] = (),
+    ) -> None:
+        self.address = address
+        self._path = path
+        self.source = source
+        self.request = request
+        self._files = files
+        self._arguments = arguments
+        self._memory: dict[tuple[str, ...], Value] = {}
+        self._running: set[tuple[str, ...]] = set()
+        self._expanding = 0
+        self._children: dict[str, dict[Value, ModuleScope] | None] = {}
+        self.scope = EvaluationScope(self._names(), function_table(_by_path(files)), budget or Budget())
+
+    # --- names
+    def _names(self) -> dict[str, Value]:
+        folder = self.source.folder or "."
+        names: dict[str, Value] = {
+            "var": _Namespace(lambda name: self._once(("var", name), lambda: self._variable(name))),
+            "local": _Namespace(self._local),
+            "data": _Namespace(lambda kind: _Namespace(lambda name: self._data(kind, name))),
+            "module": _Namespace(self._module),
+            "path": {"module": folder, "root": ".", "cwd": "."},
+            "terraform": {"workspace": "default"},
+        }
+        for located in self.source.of("resource"):
+            if len(located.block.labels) == 2:
+                kind = located.block.labels[0]
+                names[kind] = _Namespace(lambda name, kind=kind: self._resource(kind, name))  # type: ignore[misc]
+        return names
+
+    def _once(self, key: tuple[str, ...], compute: Callable[[], Value]) -> Value:
+        if key in self._memory:
+            return self._memory[key]
+        if key in self._running:
+            return UNTYPED  # it needs itself
+        self._running.add(key)
+        try:
+            value = compute()
+        finally:
+            self._running.discard(key)
+        if not self._expanding:
+            self._memory[key] = value
+        return value
+
+    def evaluate(self, expression: tree.Expression | None, scope: EvaluationScope | None = None) -> Value:
+        """The value; UNTYPED for an expression that has none, None for no expression."""
+        if expression is None:
+            return None
+        try:
+            return evaluate(expression, scope or self.scope)
+        except (EvaluationError, RecursionError):
+            return UNTYPED
+
+    # --- variables and locals
+    def _variable(self, name: str) -> Value:
+        located = next(self.source.of("variable", name), None)
+        if located is None:
+            raise EvaluationError(f'no variable "{name}"')
+        body = located.block.body.attributes
+        kind = body.get("type")
+        default: Value = self.evaluate(body["default"]) if "default" in body else UNKNOWN
+        value = self._given(name, kind, default)
+        if value is None and self.evaluate(body.get("nullable")) is False:
+            value = default
+        try:
+            return convert(value, kind, self.evaluate)
+        except EvaluationError:
+            return UNTYPED
+
+    def _given(self, name: str, kind: tree.Expression | None, default: Value) -> Value:
+        """What the caller, the request or the template's variable files say, in this order."""
+        if self._arguments is not None:
+            return self._arguments.get(name, default)
+        if name in self.request.variables:
+            return self._parsed(self.request.variables[name], kind)
+        value = default
+        for attributes in variable_files(self._files):
+            if name in attributes:
+                value = self.evaluate(attributes[name])
+        return value
+
+    def _parsed(self, text: str, kind: tree.Expression | None) -> Value:
+        """A value given as text: an expression for a structural type, itself for any other."""
+        if not isinstance(kind, tree.FunctionCall):
+            return text
+        from coder.domain.hcl.lexer import HclError
+        from coder.domain.hcl.parser import parse_expression_untrusted
+
+        try:
+            return self.evaluate(parse_expression_untrusted(text))
+        except HclError:
+            return UNTYPED
+
+    def _local(self, name: str) -> Value:
+        expression = self.source.locals().get(name)
+        if expression is None:
+            raise EvaluationError(f'no local value "{name}"')
+        # A for_each is expanded before local values that hang on parameters are known.
+        if self._expanding and self._hangs_on_parameters(expression, frozenset()):
+            return UNTYPED
+        return self._once(("local", name), lambda: evaluate(expression, self.scope))
+
+    def _hangs_on_parameters(self, expression: object, seen: frozenset[str]) -> bool:
+        if isinstance(expression, tree.HclAttribute):
+            match expression.of:
+                case tree.Variable(name="data") if expression.name == "coder_parameter":
+                    return True
+                case tree.Variable(name="local") if expression.name not in seen:
+                    inner = self.source.locals().get(expression.name)
+                    return self._hangs_on_parameters(inner, seen | {expression.name})
+        return any(self._hangs_on_parameters(child, seen) for child in _children(expression))
+
+    # --- modules
+    def _module(self, name: str) -> Value:
+        located = next(self.source.of("module", name), None)
+        if located is None:
+            raise EvaluationError(f'no module "{name}"')
+        children = self.children(name)
+        if children is None:
+            return UNTYPED
+        found = {key: _Namespace(child.output) for key, child in children.items()}
+        attributes = located.block.body.attributes
+        if "for_each" in attributes:
+            return {str(key): value for key, value in found.items()}
+        return list(found.values()) if "count" in attributes else found.get(None, UNTYPED)
+
+    def children(self, name: str) -> dict[Value, ModuleScope] | None:
+        """The instances of the module called `name` by their keys, None when its files are not there."""
+        if name not in self._children:
+            self._children[name] = {}  # one that needs itself has none
+            self._children[name] = self._load_children(name)
+        return self._children[name]
+
+    def _load_children(self, name: str) -> dict[Value, ModuleScope] | None:
+        located = next(self.source.of("module", name), None)
+        if located is None or len(self._path) > _MAX_DEPTH:
+            return None
+        attributes = located.block.body.attributes
+        wanted = self.evaluate(attributes.get("source"))
+        path = (*self._path, name)
+        key = ".".join(path)
+        folder = module_folder(self._files, self.source.folder, wanted, key) if isinstance(wanted, str) else None
+        if folder is None:
+            return None
+        source = read_source(self._files, folder)
+        found: dict[Value, ModuleScope] = {}
+        for instance in self.expand(located):
+            try:
+                self.scope.budget.spend(_COST_OF_MODULE)
+            except EvaluationError:
+                break
+            index = "" if instance.key is None else f"[{to_json(instance.key)}]"
+            arguments = _LazyArguments(self, attributes, instance.scope)
+            address = f"{self.address}module.{name}{index}."
+            found[instance.key] = ModuleScope(
+                self._files, source, self.request, address, arguments, self.scope.budget, path
+            )
+        return found
+
+    def output(self, name: str) -> Value:
+        located = next(self.source.of("output", name), None)
+        if located is None:
+            raise EvaluationError(f'no output "{name}"')
+        expression = located.block.body.attributes.get("value")
+        return self._once(("output", name), lambda: None if expression is None else evaluate(expression, self.scope))
+
+    # --- data and resources
+    def _data(self, kind: str, name: str) -> Value:
+        located = next(self.source.of("data", kind, name), None)
+        if located is None:
+            raise EvaluationError(f'no data source "{kind}.{name}"')
+        if kind == "coder_parameter":
+            return self._collected(located, self._parameter_object)
+        if kind == "coder_workspace_owner":
+            return _Namespace(self._owner)
+        return _Namespace(lambda _attribute: UNTYPED)
+
+    def _owner(self, name: str) -> Value:
+        value = self.request.owner.get(name, UNKNOWN)
+        if name in {"groups", "rbac_roles"}:
+            return value or []
+        return UNKNOWN if value is None or name.endswith("token") else value
+
+    def _resource(self, kind: str, name: str) -> Value:
+        located = next(self.source.of("resource", kind, name), None)
+        if located is None:
+            raise EvaluationError(f'no resource "{kind}.{name}"')
+        made = self._once(("resource", kind, name), self.request.new_id)
+        return _Namespace(lambda attribute: made if attribute == "id" else UNTYPED)
+
+    def _collected(self, located: Located, compute: Callable[[Instance], Value]) -> Value:
+        attributes = located.block.body.attributes
+        instances = self.expand(located)
+        if "for_each" in attributes:
+            return {str(one.key): compute(one) for one in instances}
+        if "count" in attributes:
+            return [compute(one) for one in instances]
+        return compute(instances[0])
+
+    def _parameter_object(self, instance: Instance) -> Value:
+
+        def member(name: str) -> Value:
+            if name == "value":
+                key = ("parameter", instance.reference)
+                return self._once(key, lambda: parameter_value(instance))
+            if name == "id":
+                return self._once(("id", instance.reference), self.request.new_id)
+            expression = instance.attribute(name)
+            return None if expression is None else evaluate(expression, instance.scope)
+
+        return _Namespace(member)
+
+    def expand(self, located: Located) -> list[Instance]:
+        """The instances of a block: one, or as many as count and for_each say."""
+        attributes = located.block.body.attributes
+        if "count" in attributes:
+            count = self.evaluate(attributes["count"])
+            if v.is_unknown(count):
+                count = 1  # start_count, most of the time
+            if not isinstance(count, int | float | bool | str):
+                return []
+            try:
+                total = min(int(v.to_number(count)), _MAX_INSTANCES)
+            except EvaluationError:
+                return []
+            return [Instance(self, located, self.scope.with_names(count={"index": i}), i) for i in range(total)]
+        if "for_each" in attributes:
+            self._expanding += 1
+            try:
+                collection = self.evaluate(attributes["for_each"])
+            finally:
+                self._expanding -= 1
+            if v.is_unknown(collection) or not isinstance(collection, dict | list):
+                return []
+            return [
+                Instance(self, located, self.scope.with_names(each={"key": key, "value": value}), key)
+                for key, value in pairs(collection)[:_MAX_INSTANCES]
+            ]
+        return [Instance(self, located, self.scope)]
+
+    def walk(self) -> list[ModuleScope]:
+        """This module and all below it."""
+        names = [one.block.labels[0] for one in self.source.of("module") if one.block.labels]
+        children = [child for name in names for child in (self.children(name) or {}).values()]
+        return [self, *(inner for child in children for inner in child.walk())]
+
+
+_MAX_DEPTH = 20
+_COST_OF_MODULE = 1000
+"Ours, of the budget of a rendering: a thousand module instances are a mistake, or an attack."
+_MAX_INSTANCES = 1000
+"Ours: a form with more fields is a mistake, or an attack."
+
+
+class _LazyArguments(Mapping[str, Value]):
+    """What a module is called with, evaluated in the caller when the module asks."""
+
+    def __init__(self, world: ModuleScope, attributes: Mapping[str, tree.Expression], scope: EvaluationScope) -> None:
+        self._world = world
+        self._attributes = attributes
+        self._scope = scope
+
+    def __getitem__(self, name: str) -> Value:
+        return self._world.evaluate(self._attributes[name], self._scope)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._attributes
+
+    def __iter__(self) -> Any:
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+
+def _children(expression: object) -> list[object]:
+    if isinstance(expression, tuple | list):
+        return list(expression)
+    if isinstance(expression, tree.Expression):
+        return [getattr(expression, name) for name in expression.__dataclass_fields__ if name != "span"]
+    return []
+
+
+def _by_path(files: Files) -> dict[str, bytes]:
+    """Files under the names expressions use: from the root, which is where terraform runs."""
+    return {posixpath.normpath(name): data for name, data in files.items()}
+
+
+def parameter_value(instance: Instance) -> Value:
+    """What `data.coder_parameter.x.value` is: text, None, or unknown."""
+    name = instance.world.evaluate(instance.attribute("name"), instance.scope)
+    if isinstance(name, str) and name in instance.world.request.inputs:
+        return instance.world.request.inputs[name]
+    default = instance.world.evaluate(instance.attribute("default"), instance.scope)
+    if default is None:
+        # Required and missing: what uses it has no value either.
+        return UNTYPED
+    return default if v.is_unknown(default) else as_text(default)
+
+
+def as_text(value: Value) -> Value:
+    try:
+        return v.to_text(value)
+    except EvaluationError:
+        return UNTYPED

@@ -1,0 +1,111 @@
+"""Laws of tasks: what state one is in, what it says of itself before its app speaks, and how it is called.
+
+A task has no status of its own: it follows from its workspace's latest build, the agent that build made, and the app
+that speaks for the task, in this order; the first that is not well decides (recorded exchanges of area `tasks`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from coder.domain.foundation.names import MAX_DISPLAY_NAME, MAX_NAME
+
+STATUSES = ("pending", "initializing", "active", "paused", "error", "unknown")
+
+MAX_SNAPSHOT = 64 << 10
+"""Bytes of a conversation that an agent may leave behind."""
+
+APP_STATES = {"working": "working", "idle": "idle", "complete": "complete", "failure": "failed"}
+"""What an app reports -> what the task says."""
+
+_SUFFIX = 4
+# Characters that keep generated names apart: 1.7 million of them.
+_WORKING_AGENTS = frozenset({"ready", "start_timeout", "start_error"})
+_APP_HEALTH = {"disabled": "active", "healthy": "active", "initializing": "initializing", "unhealthy": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The latest build of a task's workspace."""
+
+    transition: str
+    status: str
+    "The workspace status it stands for (`domain.builds.build_status`)."
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAgent:
+    """The agent the task's app belongs to."""
+
+    status: str
+    lifecycle: str
+
+
+def task_status(build: Build | None, agent: TaskAgent | None, app_health: str | None) -> str:
+    """One of STATUSES."""
+    if build is None:
+        return "pending"
+    if build.status == "failed":
+        return "error"
+    if build.transition != "start":
+        return "paused" if build.status in {"stopped", "deleted"} else "unknown"
+    if build.status in {"pending", "starting"}:
+        return "initializing"
+    if build.status != "running":
+        return "unknown"
+    if agent is None or agent.lifecycle in {"created", "starting"}:
+        return "initializing"
+    if agent.lifecycle not in _WORKING_AGENTS:
+        return "unknown"
+    return _APP_HEALTH.get(app_health or "", "unknown")
+
+
+def startup_message(build: Build | None, agent: TaskAgent | None, app_health: str | None) -> str:
+    """What a task that comes up is doing; empty when it does not come up."""
+    if build is None or task_status(build, agent, app_health) != "initializing":
+        return ""
+    if build.status != "running":
+        return f"Workspace is {build.status}"
+    if agent is None or agent.status != "connected":
+        return f"Agent is {agent.status if agent else 'connecting'}"
+    return "Agent is starting" if agent.lifecycle in {"created", "starting"} else "App is initializing"
+
+
+def explain_name(name: str) -> str:
+    """Why a task (and its workspace) cannot be called so; empty when it can."""
+    if len(name) > MAX_NAME:
+        return f"must be <= {MAX_NAME} characters"
+    if not name:
+        return "must be >= 1 character"
+    if not re.fullmatch(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*", name):
+        return "must be alphanumeric with hyphens"
+    return f'cannot be "{name}", which is reserved' if name in {"new", "create"} else ""
+
+
+def explain_display_name(name: str) -> str:
+    """Why a display name cannot stand; empty when it can."""
+    return f"must be 0 <= x <= {MAX_DISPLAY_NAME} characters" if len(name) > MAX_DISPLAY_NAME else ""
+
+
+def name_from_prompt(prompt: str, suffix: str) -> str:
+    """A name that can stand in addresses: the prompt's first words and `suffix` (4 letters or digits)."""
+    words = re.findall(r"[a-z0-9]+", prompt.lower().replace("'", ""))
+    room = MAX_NAME - _SUFFIX - 1
+    kept = ""
+    for word in words:
+        longer = f"{kept}-{word}" if kept else word[:room]
+        if len(longer) > room:
+            break
+        kept = longer
+    return f"{kept or 'task'}-{suffix[:_SUFFIX]}"
+
+
+def display_name_from_prompt(prompt: str) -> str:
+    """The prompt's first line, cut at a word where it is too long for a title."""
+    line = next((" ".join(part.split()) for part in prompt.splitlines() if part.strip()), "")
+    if len(line) <= MAX_DISPLAY_NAME:
+        return line
+    cut = line[: MAX_DISPLAY_NAME - 1]
+    head, _, _ = cut.rpartition(" ")
+    return f"{(head or cut).rstrip()}…"

@@ -1,0 +1,76 @@
+"""Laws of workspaces: time to live, extending, autostart, shared ports, order of the list.
+
+Names are in `names.py`, build states in `builds.py`. Refusals are values with the API's own words (recorded).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from coder.domain.foundation.schedules import ScheduleError, WeeklySchedule, parse_weekly
+from coder.domain.foundation.search import FieldRefusal
+
+MIN_TTL_MS = 60_000
+MAX_TTL_MS = 100 * 365 * 24 * 3600 * 1000
+"""A century. Upstream has no limit; beyond this a deadline would leave the calendar."""
+MIN_EXTEND = timedelta(minutes=30)
+AUTOMATIC_UPDATES = ("always", "never")
+SHARE_LEVELS = ("owner", "organization", "authenticated", "public")
+"""From narrow to wide."""
+SHARE_PROTOCOLS = ("http", "https")
+MIN_SHARED_PORT, MAX_SHARED_PORT = 9, 65535
+_USE = frozenset({"read", "ssh", "application_connect", "start", "stop"})
+WORKSPACE_ROLES: dict[str, frozenset[str]] = {
+    # Nobody may delete what they could not make again.
+    "admin": _USE | {"create", "update", "share", "create_agent", "update_agent", "delete_agent"},
+    "use": _USE,
+}
+"""What a workspace may be shared for, and the actions that stands for."""
+
+
+def explain_ttl(ttl_ms: int | None) -> FieldRefusal | None:
+    """Why a time to live is not acceptable. None and 0 both mean that the workspace never stops by itself."""
+    if ttl_ms is None or ttl_ms == 0 or MIN_TTL_MS <= ttl_ms <= MAX_TTL_MS:
+        return None
+    if ttl_ms > MAX_TTL_MS:
+        return FieldRefusal("ttl_ms", "time until shutdown must be at most a hundred years")
+    return FieldRefusal("ttl_ms", "time until shutdown must be at least one minute")
+
+
+def explain_deadline(now: datetime, deadline: datetime, max_deadline: datetime | None) -> str | None:
+    """Why a running workspace's deadline cannot be moved there; None when it can."""
+    if deadline < now + MIN_EXTEND:
+        return "Cannot extend workspace: new deadline must be at least 30 minutes in the future"
+    if max_deadline is not None and deadline > max_deadline:
+        return "Cannot extend workspace: new deadline is greater than max allowed deadline"
+    return None
+
+
+def parse_autostart(text: str) -> WeeklySchedule | FieldRefusal:
+    """A schedule, or why the text is none."""
+    try:
+        return parse_weekly(text)
+    except ScheduleError as error:
+        return FieldRefusal("schedule", str(error))
+
+
+def next_start(schedule: str | None, now: datetime, *, allowed_days: int = 127) -> datetime | None:
+    """When autostart will act next; None without a (readable) schedule or without an allowed day."""
+    if not schedule:
+        return None
+    parsed = parse_autostart(schedule)
+    return None if isinstance(parsed, FieldRefusal) else parsed.next_after(now, allowed_days=allowed_days)
+
+
+def explain_port_share(port: int, level: str, max_level: str) -> FieldRefusal | None:
+    """Why a port may not be shared that way (unknown levels and protocols are the decoder's business)."""
+    if not MIN_SHARED_PORT <= port <= MAX_SHARED_PORT:
+        return FieldRefusal("port", f"Port must be between {MIN_SHARED_PORT} and {MAX_SHARED_PORT}.")
+    if level not in SHARE_LEVELS[1:] or SHARE_LEVELS.index(level) > SHARE_LEVELS.index(max_level):
+        return FieldRefusal("share_level", "Port sharing level not allowed.")
+    return None
+
+
+def subdomain_app_name(slug: str, workspace: str, owner: str) -> str:
+    """The part of an app's host name before the wildcard domain."""
+    return f"{slug}--{workspace}--{owner}"

@@ -1,0 +1,157 @@
+"""HTTP/1.1 on a blocking socket, as little as one request after another needs (RFC 9112).
+
+`http.client` would do, but brings the mail package along: a fifth of a short command. TLS is loaded where the URL says
+so.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+
+LINE_LIMIT = 1 << 16
+HEADERS_LIMIT = 1 << 18
+CHUNK = 1 << 16
+
+
+class BadAnswerError(Exception):
+    """What came is not HTTP/1.1, or ended too early."""
+
+
+class DisconnectedError(BadAnswerError):
+    """Nothing came at all: a kept connection was closed meanwhile."""
+
+
+class TunnelRefusedError(Exception):
+    """A proxy's status line that says no to CONNECT."""
+
+
+class HttpConnection:
+    """One connection, made at once. Raises OSError (TLS failures are), BadAnswerError, TunnelRefusedError."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        *,
+        timeout: float,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        tunnel: tuple[str, dict[str, str]] | None = None,
+        server_name: str = "",
+    ) -> None:
+        host, port = address
+        # Bytes are looked up as they are; text would be encoded by IDNA, whose tables take their time to load.
+        self._socket: socket.socket = socket.create_connection(
+            (host.encode() if host.isascii() else host, port),  # type: ignore[arg-type]
+            timeout,
+        )
+        self._reader = self._socket.makefile("rb")
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tunnel is not None:
+                self._ask_for_tunnel(*tunnel)
+            if tls is not None:
+                self._reader.close()
+                self._socket = tls().wrap_socket(self._socket, server_hostname=server_name)
+                self._reader = self._socket.makefile("rb")
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._reader.close()
+        self._socket.close()
+
+    def exchange(
+        self, method: str, target: str, fields: dict[str, str], body: bytes | None
+    ) -> tuple[int, dict[str, str], bytes, bool]:
+        """One request and its answer: status, headers (lower case), body, and whether the connection can be kept."""
+        if body is not None or method in {"POST", "PUT", "PATCH"}:
+            fields = {**fields, "Content-Length": str(len(body or b""))}
+        self._send(f"{method} {target} HTTP/1.1", fields, body or b"")
+        while True:
+            version, status, _ = self._status_line()
+            headers = self._headers()
+            if status >= 200:
+                break
+        is_kept = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
+        if method == "HEAD" or status in {204, 304}:
+            return status, headers, b"", is_kept
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            return status, headers, self._chunks(), is_kept
+        if "content-length" in headers:
+            return status, headers, self._exactly(_number(headers["content-length"], 10)), is_kept
+        return status, headers, self._reader.read(), False
+
+    def _send(self, first: str, fields: dict[str, str], body: bytes) -> None:
+        lines = [first, *(f"{name}: {value}" for name, value in fields.items())]
+        if any("\r" in line or "\n" in line for line in lines):
+            raise BadAnswerError("a header with a line break")
+        head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        if len(body) <= CHUNK:
+            self._socket.sendall(head + body)
+            return
+        self._socket.sendall(head)
+        self._socket.sendall(body)
+
+    def _ask_for_tunnel(self, authority: str, fields: dict[str, str]) -> None:
+        self._send(f"CONNECT {authority} HTTP/1.1", {"Host": authority, **fields}, b"")
+        _, status, reason = self._status_line()
+        self._headers()
+        if not 200 <= status < 300:
+            raise TunnelRefusedError(f"{status} {reason}".strip())
+
+    def _line(self) -> str:
+        line = self._reader.readline(LINE_LIMIT)
+        if not line.endswith(b"\n"):
+            raise BadAnswerError("a line that does not end")
+        return line.decode("latin-1").rstrip("\r\n")
+
+    def _status_line(self) -> tuple[str, int, str]:
+        first = self._reader.peek(1)
+        if not first:
+            raise DisconnectedError("nothing came")
+        version, _, rest = self._line().partition(" ")
+        status, _, reason = rest.partition(" ")
+        if not version.startswith("HTTP/1.") or len(status) != 3 or not status.isdigit():
+            raise BadAnswerError("no status line")
+        return version, int(status), reason.strip()
+
+    def _headers(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        size = 0
+        while line := self._line():
+            size += len(line)
+            name, colon, value = line.partition(":")
+            if not colon or size > HEADERS_LIMIT:
+                raise BadAnswerError("no header")
+            name, value = name.strip().lower(), value.strip()
+            found[name] = f"{found[name]}, {value}" if name in found else value
+        return found
+
+    def _chunks(self) -> bytes:
+        body = bytearray()
+        while size := _number(self._line().partition(";")[0], 16):
+            body += self._exactly(size)
+            self._line()
+        self._headers()  # trailers
+        return bytes(body)
+
+    def _exactly(self, size: int) -> bytes:
+        data: bytes = self._reader.read(size)
+        if len(data) != size:
+            raise BadAnswerError("the body ended too early")
+        return data
+
+
+def _number(text: str, base: int) -> int:
+    try:
+        number = int(text.strip(), base)
+    except ValueError:
+        raise BadAnswerError("no length") from None
+    if number < 0:
+        raise BadAnswerError("no length")
+    return number

@@ -1,0 +1,244 @@
+"""What schema tables mean: validate, plan, apply, read back, upgrade.
+
+Imitates the older provider SDK that upstream's provider is built on, because its habits show in plans, in states and
+in templates: defaults are applied at plan, nested blocks get zero values once applied, null and zero are the same to
+it when it looks for changes, every attribute forces a new resource. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, Path, error, warning
+from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Block, Body, Schema
+from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, is_set, is_wholly_known
+
+
+# --- validate
+def validate(body: Body, config: Value) -> list[Diagnostic]:
+    """Checks everything the configuration gives; unknown values are left for later."""
+    return list(_validate_body(body, config, config, (), ()))
+
+
+def _validate_body(body: Body, config: Value, root: Value, keys: Path, path: Path) -> Iterator[Diagnostic]:
+    for name in sorted(body):
+        entry = body[name]
+        value = config.get(name)
+        if not is_set(value):
+            continue
+        yield from _validate_entry(entry, value, root, (*keys, name), (*path, name))
+
+
+def _validate_entry(
+    entry: Attribute | Block, value: Value, root: Value, keys: Path, path: Path
+) -> Iterator[Diagnostic]:
+    key = ".".join(map(str, keys))
+    for other in entry.conflicts:
+        rival = _look_up(root, other)
+        if is_set(rival) and rival is not UNKNOWN:
+            yield error("Conflicting configuration arguments", f'"{key}": conflicts with {other}', path)
+            return
+    if not is_wholly_known(value):
+        return
+    if isinstance(entry, Block):
+        yield from _validate_blocks(entry, value, root, keys, path)
+    else:
+        for complaint in _complaints(entry, value, key):
+            yield error(complaint, "", path) if isinstance(complaint, str) else complaint.at(path)
+    if entry.deprecated:
+        yield warning("Argument is deprecated", entry.deprecated, path)
+
+
+def _complaints(entry: Attribute, value: Value, key: str) -> Iterator[str | Diagnostic]:
+    # Numbers of this provider are whole; Terraform's own type system does not know that.
+    if entry.type == NUMBER and isinstance(value, float) and not value.is_integer():
+        yield f"{key}: must be a whole number, got {value:g}"
+    elif entry.check is not None:
+        yield from entry.check(value, key)
+
+
+def _validate_blocks(entry: Block, items: list[Value], root: Value, keys: Path, path: Path) -> Iterator[Diagnostic]:
+    for index, item in enumerate(items):
+        inner = _validate_body(entry.body, item, root, (*keys, index), (*path, index))
+        if entry.nesting == "list":
+            yield from inner
+        else:
+            # Positions in a set mean nothing on this protocol: point at the block.
+            yield from (one.at(path) for one in inner)
+
+
+def _look_up(root: Value, dotted: str) -> Value:
+    value = root
+    for step in dotted.split("."):
+        if isinstance(value, list):
+            value = value[int(step)] if int(step) < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(step)
+        else:
+            return value if value is UNKNOWN else None
+    return value
+
+
+# --- plan
+def plan(body: Body, prior: Value, proposed: Value) -> tuple[Value, list[Path]]:
+    """(planned state, paths that force a replacement). `prior` None means create."""
+    if prior is None:
+        return _planned_body(body, proposed, top=True), []
+    planned: dict[str, Value] = {}
+    for name, entry in body.items():
+        old, new = prior.get(name), proposed.get(name)
+        if entry.computed and not is_set(new):
+            planned[name] = old
+            continue
+        value = _planned_entry(entry, new, top=True)
+        planned[name] = old if same(entry, old, value) else value
+    replaced = [
+        path for name, entry in body.items() for path in _changed_paths(entry, prior.get(name), planned[name], (name,))
+    ]
+    return planned, replaced
+
+
+def _changed_paths(entry: Attribute | Block, old: Value, new: Value, path: Path) -> Iterator[Path]:
+    """Where two values differ, as deep as a path can point (not into sets)."""
+    if same(entry, old, new):
+        return
+    lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
+    if isinstance(entry, Block) and entry.nesting == "list" and lists:
+        for index, (left, right) in enumerate(zip(old, new, strict=True)):
+            for name, inner in entry.body.items():
+                yield from _changed_paths(inner, left.get(name), right.get(name), (*path, index, name))
+    else:
+        yield path
+
+
+def _planned_body(body: Body, value: Value, *, top: bool) -> Value:
+    return {name: _planned_entry(entry, value.get(name), top=top) for name, entry in body.items()}
+
+
+def _planned_entry(entry: Attribute | Block, value: Value, *, top: bool) -> Value:
+    if isinstance(entry, Block):
+        return _planned_blocks(entry, value, top=top)
+    if value is None:
+        if entry.default is not None:
+            return entry.default
+        return UNKNOWN if entry.computed else None
+    if isinstance(value, dict) and not is_wholly_known(value):
+        return UNKNOWN
+    return value
+
+
+def _planned_blocks(entry: Block, value: Value, *, top: bool) -> Value:
+    if value is UNKNOWN:
+        return UNKNOWN
+    if not value:
+        if entry.computed:
+            return UNKNOWN
+        return [] if top else None
+    return [_planned_item(entry.body, item) for item in value]
+
+
+def _planned_item(body: Body, item: Value) -> Value:
+    planned = _planned_body(body, item, top=False)
+    if any(is_set(value) for value in planned.values()):
+        # Blocks left out beside something that is there are empty; in an empty block everything is null.
+        for name, entry in body.items():
+            if isinstance(entry, Block) and planned[name] is None:
+                planned[name] = []
+    return planned
+
+
+def same(entry: Attribute | Block, left: Value, right: Value) -> bool:
+    """Whether two values are the same to the older SDK, which cannot tell null from zero."""
+    if left is UNKNOWN or right is UNKNOWN:
+        return left is right
+    if isinstance(entry, Attribute):
+        return bool(left == right) or (not left and not right)
+    left, right = left or [], right or []
+    if len(left) != len(right):
+        return False
+    if entry.nesting == "list":
+        return all(_same_body(entry.body, a, b) for a, b in zip(left, right, strict=True))
+    rest = list(right)
+    for item in left:
+        match = next((other for other in rest if _same_body(entry.body, item, other)), None)
+        if match is None:
+            return False
+        rest.remove(match)
+    return True
+
+
+def _same_body(body: Body, left: Value, right: Value) -> bool:
+    return all(same(entry, left.get(name), right.get(name)) for name, entry in body.items())
+
+
+# --- apply and read
+def applied(body: Body, planned: Value) -> Value:
+    """The state a plan becomes: nothing unknown, zero values inside nested blocks."""
+    state: dict[str, Value] = {}
+    for name, entry in body.items():
+        value = planned.get(name)
+        if isinstance(entry, Block):
+            state[name] = [] if value is UNKNOWN or value is None else _applied_blocks(entry, value)
+        else:
+            state[name] = None if value is UNKNOWN else value
+    return state
+
+
+def _applied_blocks(entry: Block, value: Value) -> Value:
+    if value is UNKNOWN or value is None:
+        return None
+    return [{name: _applied_nested(inner, item.get(name)) for name, inner in entry.body.items()} for item in value]
+
+
+def _applied_nested(entry: Attribute | Block, value: Value) -> Value:
+    if isinstance(entry, Block):
+        return _applied_blocks(entry, value)
+    return zero(entry) if value is None or value is UNKNOWN else value
+
+
+_ZEROES: dict[str, Value] = {str(STRING): "", str(NUMBER): 0, str(BOOL): False}
+
+
+def zero(attribute: Attribute) -> Value:
+    """Go's zero value of the attribute's type; None for collections."""
+    return _ZEROES.get(str(attribute.type))
+
+
+def data_state(schema: Schema, config: Value) -> dict[str, Value]:
+    """A data source's answer before its own reading: defaults in, empty strings out, zero values inside blocks."""
+    state: dict[str, Value] = {}
+    for name, entry in schema.body.items():
+        value = config.get(name)
+        if isinstance(entry, Block):
+            given = _planned_blocks(entry, value, top=True) if value else None
+            state[name] = _data_blocks(entry, given) if given else schema.unset_blocks.get(name)
+        elif value is None or value == "":
+            state[name] = entry.default
+        else:
+            state[name] = value
+    return state
+
+
+def _data_blocks(entry: Block, items: list[Value]) -> list[Value]:
+    result: list[Value] = []
+    for item in items:
+        inner: dict[str, Value] = {}
+        for name, nested in entry.body.items():
+            if isinstance(nested, Block):
+                inner[name] = _data_blocks(nested, item.get(name) or [])
+            else:
+                inner[name] = _applied_nested(nested, item.get(name))
+        result.append(inner)
+    return result
+
+
+def upgraded(body: Body, stored: Value) -> Value:
+    """A stored state in today's shape: attributes the schema no longer has are dropped, new ones are null."""
+    state: dict[str, Value] = {}
+    for name, entry in body.items():
+        value = stored.get(name)
+        if isinstance(entry, Block) and value:
+            state[name] = [upgraded(entry.body, item) for item in value]
+        else:
+            state[name] = value
+    return state

@@ -1,0 +1,84 @@
+"""Checks on single values, with the sentences people know from the provider they replace.
+
+Each factory returns a `Check`: (value, dotted key) -> complaints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from coder.domain.foundation.go_url import url_problem
+from coder.provisionerd.terraform.provider.diagnostics import Diagnostic
+from coder.provisionerd.terraform.provider.schema import Check
+from coder.provisionerd.terraform.provider.values import Value
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def one_of(*allowed: str) -> Check:
+    listed = " ".join(f'"{word}"' for word in allowed)
+
+    def check(value: Value, key: str) -> Iterator[str]:
+        if value not in allowed:
+            yield f"expected {key} to be one of [{listed}], got {value}"
+
+    return check
+
+
+def at_least(minimum: int) -> Check:
+    def check(value: Value, key: str) -> Iterator[str]:
+        if value < minimum:
+            yield f"expected {key} to be at least ({minimum}), got {value}"
+
+    return check
+
+
+def between(low: int, high: int) -> Check:
+    def check(value: Value, key: str) -> Iterator[str]:
+        if not low <= value <= high:
+            yield f"expected {key} to be in the range ({low} - {high}), got {value}"
+
+    return check
+
+
+def length_between(low: int, high: int) -> Check:
+    """Length in bytes."""
+
+    def check(value: Value, key: str) -> Iterator[str]:
+        if not low <= len(value.encode()) <= high:
+            yield f"expected length of {key} to be in the range ({low} - {high}), got {value}"
+
+    return check
+
+
+def at_most_bytes(limit: int, noun: str) -> Check:
+    def check(value: Value, _key: str) -> Iterator[str]:
+        if len(value.encode()) > limit:
+            yield f"{noun} is too long (max {limit} characters)"
+
+    return check
+
+
+def not_empty(value: Value, key: str) -> Iterator[str]:
+    if value == "":
+        yield f'expected "{key}" to not be an empty string, got {value}'
+
+
+def is_uuid(value: Value, key: str) -> Iterator[str]:
+    if not _UUID.fullmatch(value):
+        yield f'expected "{key}" to be a valid UUID, got {value}'
+
+
+def is_url(value: Value, _key: str) -> Iterator[str]:
+    problem = url_problem(value)
+    if problem:
+        yield problem
+
+
+def every(checks: Sequence[Check]) -> Check:
+    def check(value: Value, key: str) -> Iterator[str | Diagnostic]:
+        for one in checks:
+            yield from one(value, key)
+
+    return check

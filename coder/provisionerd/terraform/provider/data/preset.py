@@ -1,0 +1,92 @@
+"""coder_workspace_preset: a named set of parameter values, with workspaces kept ready for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from coder.domain.foundation.go_url import go_quote
+from coder.provisionerd.terraform.provider.checks import at_least, every, is_url, length_between, not_empty
+from coder.provisionerd.terraform.provider.cron import overlap, prebuild_cron_problem, zone_exists
+from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
+from coder.provisionerd.terraform.provider.kinds import Body, DataKind, ProviderContext
+from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, STRING_MAP, Attribute, Block, Schema
+from coder.provisionerd.terraform.provider.values import Value
+
+_HOUR, _YEAR = 3600, 31536000
+
+
+def _check_ttl(value: Value, key: str) -> Iterator[str]:
+    if value != 0 and not _HOUR <= value <= _YEAR:
+        yield f'"{key}" must be 0 or between {_HOUR} and {_YEAR}, got {value}'
+
+
+def _check_timezone(value: Value, _key: str) -> Iterator[str]:
+    if not zone_exists(value):
+        yield f"failed to load timezone {go_quote(value)}: unknown time zone {value}"
+
+
+def _check_cron(value: Value, _key: str) -> Iterator[str]:
+    problem = prebuild_cron_problem(value)
+    if problem:
+        yield problem
+
+
+_INSTANCES = Attribute(NUMBER, "required", check=at_least(0), description="How many to keep ready.")
+
+_SCHEDULING = Block(
+    "list",
+    {
+        "timezone": Attribute(STRING, "required", check=_check_timezone, description="Name in the IANA database."),
+        "schedule": Block(
+            "list",
+            {
+                "cron": Attribute(STRING, "required", check=_check_cron, description="When; the minute is always *."),
+                "instances": Attribute(NUMBER, "required", description="How many to keep ready then."),
+            },
+            min_items=1,
+        ),
+    },
+    max_items=1,
+    description="Other numbers at other times.",
+)
+
+_SCHEMA = Schema(
+    {
+        "id": Attribute(STRING, "computed"),
+        "name": Attribute(STRING, "required", check=not_empty, description="What people choose."),
+        "description": Attribute(STRING, check=length_between(0, 128), description="A line about it."),
+        "icon": Attribute(STRING, check=every((is_url, length_between(0, 256))), description="URL of an image."),
+        "default": Attribute(BOOL, default=False, description="Chosen beforehand; one preset at most."),
+        "parameters": Attribute(STRING_MAP, description="Values by parameter name."),
+        "prebuilds": Block(
+            "set",
+            {
+                "instances": _INSTANCES,
+                "expiration_policy": Block(
+                    "set",
+                    {"ttl": Attribute(NUMBER, "required", check=_check_ttl, description="Seconds an idle one lives.")},
+                    max_items=1,
+                ),
+                "scheduling": _SCHEDULING,
+            },
+            max_items=1,
+            description="Workspaces built ahead, waiting for somebody to claim them.",
+        ),
+    },
+    description="Parameter values under one name.",
+)
+
+
+def _read(_context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
+    state["id"] = state["name"]
+    for prebuilds in state["prebuilds"] or []:
+        for scheduling in prebuilds["scheduling"]:
+            lines = [schedule["cron"] for schedule in scheduling["schedule"]]
+            for left, right in combinations(lines, 2):
+                if overlap(left, right):
+                    yield error(f"schedules overlap with each other: schedules overlap: {left} and {right}")
+                    return
+
+
+workspace_preset = DataKind(_SCHEMA, _read)

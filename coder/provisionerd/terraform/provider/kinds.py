@@ -1,0 +1,49 @@
+"""What a kind of resource or data source is: its schema and the few functions that are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from coder.provisionerd.terraform.provider.diagnostics import Diagnostic
+from coder.provisionerd.terraform.provider.schema import Schema
+from coder.provisionerd.terraform.provider.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderContext:
+    """What a provider instance knows besides the configuration."""
+
+    environment: Mapping[str, str]
+    "The job's CODER_* variables (not this process's)."
+    url: str
+    "Access URL: the provider block's, else CODER_AGENT_URL, else a placeholder."
+    new_id: Callable[[], str]
+    "Random UUID texts."
+    os: str = "linux"
+    arch: str = "amd64"
+
+
+Body = dict[str, Value]
+PlanCheck = Callable[[ProviderContext, Body, Body], Iterable[Diagnostic]]
+"(context, configuration, planned state)"
+Create = Callable[[ProviderContext, Body, Body], Iterable[Diagnostic]]
+"(context, configuration, state to complete in place)"
+Refresh = Callable[[ProviderContext, Body], None]
+"(context, state to change in place)"
+Read = Callable[[ProviderContext, Body, Body], Iterable[Diagnostic]]
+"(context, configuration, state to complete in place)"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKind:
+    schema: Schema
+    plan: PlanCheck | None = None
+    create: Create | None = None
+    refresh: Refresh | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataKind:
+    schema: Schema
+    read: Read

@@ -1,0 +1,52 @@
+"""coder_metadata: what the dashboard says about another resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coder.provisionerd.terraform.provider.checks import is_url
+from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
+from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
+from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Block, Schema
+from coder.provisionerd.terraform.provider.values import UNKNOWN
+
+_SCHEMA = Schema(
+    {
+        "id": Attribute(STRING, "optional+computed"),
+        "resource_id": Attribute(STRING, "required", description="The resource it is about."),
+        "hide": Attribute(BOOL, description="Do not show the resource."),
+        "icon": Attribute(STRING, check=is_url, description="URL of an image."),
+        "daily_cost": Attribute(NUMBER, description="Credits a day, counted against the owner's quota."),
+        "item": Block(
+            "list",
+            {
+                "key": Attribute(STRING, "required", description="Name of the value, unique on the resource."),
+                "value": Attribute(STRING, description="The value."),
+                "sensitive": Attribute(BOOL, default=False, description="Shown only on request."),
+                "is_null": Attribute(BOOL, "computed", description="Whether the value was null."),
+            },
+            description="One name and value.",
+        ),
+    },
+    description="Information about a resource, for people.",
+)
+
+
+def _plan(_context: ProviderContext, _config: Body, planned: Body) -> Iterator[Diagnostic]:
+    seen: set[str] = set()
+    items = planned["item"]
+    for item in items if isinstance(items, list) else []:
+        key = item["key"]
+        if key is not UNKNOWN and key in seen:
+            yield error(f'duplicate resource metadata key "{key}"')
+            return
+        seen.add(key)
+
+
+def _create(_context: ProviderContext, config: Body, state: Body) -> Iterator[Diagnostic]:
+    for given, item in zip(config["item"] or [], state["item"] or [], strict=True):
+        item["is_null"] = given["value"] is None
+    return iter(())
+
+
+metadata = ResourceKind(_SCHEMA, plan=_plan, create=_create)

@@ -1,0 +1,50 @@
+"""coder_ai_task: marks a template whose workspaces carry out a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coder.provisionerd.terraform.provider.checks import is_uuid
+from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
+from coder.provisionerd.terraform.provider.go_uuid import NIL, parse_uuid
+from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
+from coder.provisionerd.terraform.provider.schema import BOOL, STRING, Attribute, Block, Schema
+
+_SCHEMA = Schema(
+    {
+        "id": Attribute(STRING, "computed"),
+        "app_id": Attribute(
+            STRING,
+            "optional+computed",
+            check=is_uuid,
+            conflicts=("sidebar_app",),
+            description="App shown beside the task's chat.",
+        ),
+        "prompt": Attribute(STRING, "computed", description="What the task was asked."),
+        "enabled": Attribute(BOOL, "computed", description="Whether this workspace was made for a task."),
+        "sidebar_app": Block(
+            "set",
+            {"id": Attribute(STRING, "required", check=is_uuid, description="App shown beside the chat.")},
+            max_items=1,
+            conflicts=("app_id",),
+            deprecated="This field has been deprecated in favor of the `app_id` field.",
+        ),
+    },
+    description="A task that is carried out in the workspace.",
+)
+
+
+def _create(context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
+    given = parse_uuid(context.environment.get("CODER_TASK_ID", ""))
+    in_task = isinstance(given, str) and given != NIL
+    state["id"] = given if isinstance(given, str) and in_task else context.new_id()
+    state["enabled"] = in_task
+    state["prompt"] = context.environment.get("CODER_TASK_PROMPT") or None
+    if not state["app_id"]:
+        if not state["sidebar_app"]:
+            yield error("'app_id' must be set")
+            return
+        state["app_id"] = state["sidebar_app"][0]["id"]
+
+
+ai_task = ResourceKind(_SCHEMA, create=_create)

@@ -1,0 +1,164 @@
+"""A proxy's answers to its door of applications: the server decides who comes in, its tickets are checked here.
+
+What is open is judged again every minute, as the server judges its own, by asking it for another ticket. Whoever came
+by a ticket alone has shown nothing to ask with, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import trio
+
+from coder.api.proxies import IssueTokenRequest, SignedAppRequest
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.coderd.apps.authorizer import AppAdmission
+from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.apps import app_tickets
+from coder.coderd.services.apps.app_refusals import AppRefusedError, from_fields
+from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
+from coder.coderd.services.apps.app_tickets import Ticket
+from coder.coderd.services.apps.app_visitor import Visitor
+from coder.coderd.services.foundation.signed_tokens import TokenRefused
+from coder.domain.access.policy import NIL
+from coder.domain.apps.app_addresses import AppRequest
+from coder.net.errors import HttpError
+from coder.wsproxy.primary import is_token_refused
+from coder.wsproxy.world import ProxyWorld
+
+JUDGE_EVERY = 60.0
+"""Seconds between looks at what is open: the life of a ticket."""
+_OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
+"""Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
+
+_log = get_logger("apps")
+
+
+class RemoteAppAuthorizer:
+    """See `coderd.apps.authorizer.AppAuthorizer`."""
+
+    def __init__(self, world: ProxyWorld) -> None:
+        self._world = world
+        self.settings = world.settings
+        self.stopping = world.stopping
+        self.pool = world.pool
+        self._sessions = AppSessions(world.clock.now)
+        self._open: dict[trio.CancelScope, tuple[float, Visitor, AppRequest]] = {}
+
+    # ---- who comes in
+
+    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+        return await app_tickets.find_ticket_untrusted(self._world.keys, self._world.clock.now(), tokens, request)
+
+    async def admit(self, request: AppRequest, shown: Credentials, user_agent: str = "") -> AppAdmission:
+        said = IssueTokenRequest(
+            app_request=SignedAppRequest(**asdict(request)),
+            session_token=shown.token,
+            path_app_base_url=self.settings.own_url,
+            app_hostname=self.settings.wildcard,
+        )
+        try:
+            token = await self._world.primary.issue_ticket(said)
+        except CoderError as error:
+            raise self._refusal(error) from error
+        try:
+            ticket, ends = await app_tickets.read_ticket_untrusted(self._world.keys, self._world.clock.now(), token)
+        except TokenRefused as error:
+            _log.warn("a ticket of the server cannot be checked", error=error)
+            raise AppRefusedError("primary_away", "Its keys could not be had, or the clocks disagree.") from error
+        return AppAdmission(ticket, token, datetime.fromtimestamp(ends, UTC))
+
+    def _refusal(self, error: CoderError) -> AppRefusedError:
+        if is_token_refused(error):
+            self._world.registration.doubt()
+            return AppRefusedError("primary_away", "The server does not accept this proxy any more.")
+        if not isinstance(error, HttpError):
+            _log.warn("the server could not be asked who may come in", reason=str(error))
+            return AppRefusedError("primary_away", "The server cannot be reached.")
+        fields = {str(item.get("field")): str(item.get("detail")) for item in error.validations}
+        told = from_fields(fields)
+        if told is not None:
+            return told
+        if error.status in {303, 307, 401}:  # a session that ended; some servers show the way to their sign-in page
+            return AppRefusedError("sign_in")
+        if error.is_enveloped and error.status in {403, 404}:
+            return AppRefusedError("not_found")
+        _log.warn("the server did not say who may come in", status=error.status, reason=str(error))
+        return AppRefusedError("primary_away", f"The server answered with status {error.status}.")
+
+    async def unseal(self, sealed: str) -> str:
+        return await app_tickets.open_key_untrusted(self._world.keys, self._world.clock.now(), sealed)
+
+    async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
+        if visitor.shown.token or ticket.user_id == NIL:
+            await self.admit(ticket.request, visitor.shown)
+
+    async def cors_of(self, request: AppRequest) -> str:
+        # A browser asks this without cookies: the server tells of public applications only.
+        try:
+            return (await self.admit(request, Credentials())).ticket.cors_behavior
+        except AppRefusedError:
+            return "simple"
+
+    # ---- who stays
+
+    @contextmanager
+    def stay(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
+        with self._sessions.counted(ticket), self.watched(visitor, ticket.request) as scope:
+            yield scope
+
+    @contextmanager
+    def watched(self, visitor: Visitor, request: AppRequest) -> Iterator[trio.CancelScope]:
+        """A scope that is cancelled when the visitor may stay no longer."""
+        with trio.CancelScope() as scope:
+            self._open[scope] = (trio.current_time(), visitor, request)
+            try:
+                yield scope
+            finally:
+                del self._open[scope]
+
+    async def keep_judging(self) -> None:
+        while True:
+            await trio.sleep(JUDGE_EVERY)
+            await self.judge(JUDGE_EVERY)
+
+    async def judge(self, older_than: float = 0.0) -> None:
+        """Asks the server about everything that has been open for so many seconds."""
+        since, judged = trio.current_time() - older_than, dict[tuple[Visitor, AppRequest], bool]()
+        for scope, (began, visitor, request) in list(self._open.items()):
+            if began > since:
+                continue
+            what = (visitor, request)
+            if what not in judged:
+                judged[what] = await self._may_stay(visitor, request)
+            if not judged[what]:
+                scope.cancel()
+
+    async def _may_stay(self, visitor: Visitor, request: AppRequest) -> bool:
+        if not visitor.shown.token and visitor.user_id != NIL:
+            return True
+        try:
+            await self.admit(request, visitor.shown)
+        except AppRefusedError as refused:
+            return refused.reason not in _OUTSIDE
+        return True
+
+    # ---- what is told
+
+    async def keep_reporting(self) -> None:
+        """Tells the server of use, now and then and once more at the end."""
+        while not self.stopping.is_set():
+            with trio.move_on_after(REPORT_EVERY):
+                await self.stopping.wait()
+            await self.report()
+
+    async def report(self) -> None:
+        try:
+            await self._sessions.report(self._world.primary.report_stats)
+        except CoderError as error:
+            # The sessions stay and are reported next time.
+            _log.warn("use of applications could not be reported", reason=error.message)

@@ -1,0 +1,119 @@
+"""Raw streams at a proxy: its relay, and terminals of agents.
+
+A terminal opens by a ticket in its address, which the dashboard fetched from the server, or by a session this proxy
+knows; the latter only for pages of our own, because a browser sends cookies whoever asks.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import trio
+
+from coder.coderd.apps import pages
+from coder.coderd.rpc_endpoints.derp import PLAIN, serve_derp
+from coder.coderd.services.access.credentials import Credentials, cookie_value, foreign_origin
+from coder.coderd.services.agents import terminals
+from coder.coderd.services.apps.app_refusals import AppRefusedError
+from coder.coderd.services.apps.app_tickets import opens_terminal_untrusted, terminal_request
+from coder.coderd.services.apps.app_visitor import Visitor
+from coder.coderd.services.foundation.errors import BadGateway
+from coder.domain.apps.app_headers import PATH_SESSION_COOKIE, SIGNED_TOKEN_QUERY
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from coder.coderd.rpc_endpoints.upgrades import Upgrade
+    from coder.net.websocket import WebSocketStream
+    from coder.wsproxy.authorizer import RemoteAppAuthorizer
+    from coder.wsproxy.world import ProxyWorld
+
+DIAL_FAILED = 1011
+NO_LONGER_ALLOWED = 1008
+"""Close codes."""
+MAX_MESSAGE = 1 << 20
+"""Bytes of what a person types or pastes at once."""
+
+
+def handlers(
+    world: ProxyWorld, authorizer: RemoteAppAuthorizer
+) -> list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]]]]:
+    """Path patterns and what serves them."""
+    found: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]]]] = [("/derp", _relay)]
+    if not world.config.derp_only:
+        found.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer)))
+    return found
+
+
+async def _relay(world: ProxyWorld, upgrade: Upgrade) -> None:
+    if world.relay is None:
+        await upgrade.answer(404, b"This proxy does not relay, or is not registered yet.\n", (PLAIN,))
+        return
+    await serve_derp(world.relay, upgrade)
+
+
+async def _terminal(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: Upgrade) -> None:
+    try:
+        agent_id = UUID(upgrade.params["agent"])
+        visitor = await _visitor(authorizer, world, upgrade, agent_id)
+    except (ValueError, AppRefusedError) as error:
+        refusal = error if isinstance(error, AppRefusedError) else AppRefusedError("not_found")
+        page = pages.signed_out() if refusal.reason == "sign_in" else pages.refused(refusal, world.primary.url)
+        await upgrade.answer(
+            page.status, page.html(), [(name.decode(), value.decode()) for name, value in pages.HEADERS]
+        )
+        return
+    spec = terminals.read_wish({name: values[0] for name, values in upgrade.request.query.items()})
+    socket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, any_origin=True)
+    with authorizer.watched(visitor, terminal_request(agent_id)) as scope:
+        try:
+            await _attach(world, socket, agent_id, spec)
+            await socket.close(1000, "")
+        except BadGateway as error:
+            await socket.close(DIAL_FAILED, f"dial workspace agent: {error.message}")
+    if scope.cancelled_caught:
+        await socket.close(NO_LONGER_ALLOWED, "no longer allowed")
+
+
+async def _visitor(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: Upgrade, agent_id: UUID) -> Visitor:
+    """Whoever may type there. Raises AppRefusedError."""
+    request = upgrade.request
+    token = request.first(SIGNED_TOKEN_QUERY)
+    ticket = await opens_terminal_untrusted(world.keys, world.clock.now(), token, agent_id) if token else None
+    if ticket is not None:
+        return Visitor(Credentials(), ticket.user_id)
+    shown = request.credentials
+    if not shown.token:
+        shown = Credentials(
+            cookie_value(request.headers.get("cookie", ""), PATH_SESSION_COOKIE), True, request.remote_ip
+        )
+    if not shown.token or foreign_origin(request.headers, world.access_url):
+        raise AppRefusedError("sign_in")
+    admission = await authorizer.admit(terminal_request(agent_id), shown)
+    return Visitor(shown, admission.ticket.user_id)
+
+
+async def _attach(world: ProxyWorld, socket: WebSocketStream, agent_id: UUID, spec: terminals.TerminalWish) -> None:
+    with trio.CancelScope() as scope:
+
+        async def receive() -> bytes | str:
+            try:
+                message = await socket.receive_message()
+            except trio.BrokenResourceError:
+                message = None
+            if message is not None:
+                return message
+            scope.cancel()  # the browser left
+            await trio.lowlevel.checkpoint()
+            raise trio.BrokenResourceError("the browser left")
+
+        async def until_stopped(attached: trio.CancelScope) -> None:
+            await world.stopping.wait()
+            attached.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_stopped, nursery.cancel_scope)
+            await terminals.attach(world, agent_id, spec, receive, socket.send_message)
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,71 @@
+"""The single binary as a download: sizes, first and later starts, the server's first answer, the agent's memory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.bench.first import Place, build, note, prepare, row, rss, seconds
+
+
+def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """All rows of `scripts/bench binary`."""
+    binary = build()
+    slim = binary.with_name(binary.name.replace("coder-", "coder-slim-", 1))
+    folder = Path(tempfile.mkdtemp(prefix="coder-bench-", dir="/tmp"))
+    folder.chmod(0o755)
+    rounds = 5 if quick else 21
+    try:
+        rows = [
+            row("full program", binary.stat().st_size / 1e6, "MB", 45),
+            row("slim program", slim.stat().st_size / 1e6, "MB", 20),
+        ]
+        for name, program in (("full", binary), ("slim", slim)):
+            note(f"starts of the {name} program …")
+            rows += _starts(name, Place(program, folder / name), rounds)
+        return rows + _server(Place(binary, folder), slim), {
+            "curl | sh to a connected agent": "the init script waits in steps of 30 s; not measured"
+        }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _starts(name: str, place: Place, rounds: int) -> list[dict[str, Any]]:
+    cache = place.folder / "cache"
+    place.folder.mkdir(exist_ok=True)
+    # Cold: without the command server, which would have the program running already.
+    place.env |= {"CODER_BINARY_CACHE": str(cache), "CODER_NO_COMMAND_SERVER": "1"}
+
+    def first() -> None:
+        place.coder("version")
+
+    def fresh() -> float:
+        shutil.rmtree(cache, ignore_errors=True)
+        return seconds(first, 1)
+
+    unpacked = sorted(fresh() for _ in range(3))[1] * 1000
+    return [
+        row(f"{name}: first start ever, wall median", unpacked, "ms", 400),
+        row(f"{name}: coder version, wall median", seconds(first, rounds) * 1000, "ms", 41),
+    ]
+
+
+def _server(place: Place, slim: Path) -> list[dict[str, Any]]:
+    note("server and agent …")
+    with place.server() as began:
+        rows = [row("server, first start to first answer", began, "s", 4)]
+        prepare(place)
+    with place.server() as again:
+        rows.append(row("server, later start to first answer", again, "s", 1.2))
+        attached = Place(slim, place.folder)
+        attached.address, attached.url, attached.env = place.address, place.url, place.env
+        started = time.perf_counter()
+        with attached.agent() as agent:
+            # Asking takes a command each time: an upper bound.
+            rows.append(row("slim agent connected after exec, at most", time.perf_counter() - started, "s", 1.0))
+            time.sleep(10)
+            rows.append(row("slim agent idle RSS", rss(agent.pid), "MiB", 50))
+    return rows

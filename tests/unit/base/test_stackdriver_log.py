@@ -1,0 +1,23 @@
+"""The form Google's Cloud Logging reads: one object a line with a severity and a message, secrets masked."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from coder.base import log
+
+
+def test_a_line_for_cloud_logging() -> None:
+    out = io.StringIO()
+    with log.also(log.stackdriver_sink(out)):
+        log.get_logger("server").warn("beware", workspace="dev", token="hush")
+    said = json.loads(out.getvalue())
+    assert said.pop("timestamp")
+    assert said == {
+        "severity": "WARNING",
+        "message": "beware",
+        "logging.googleapis.com/labels": {"logger": "server"},
+        "workspace": "dev",
+        "token": "***",
+    }

@@ -1,0 +1,325 @@
+"""A command that a warm process runs and one that runs by itself look the same from outside."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.cli.command_server.served import NEVER_SERVED
+from coder.cli.main import ALIASES, COMMANDS
+from tests.kit.command_server import ROOT, Launcher
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
+WAYS = ("cold", "warm")
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    # Sockets want short paths.
+    made = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
+    made.start_server()
+    made.ways()
+    yield made
+    made.close()
+
+
+def _run(launcher: Launcher, way: str, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    env = {**launcher.env(way), **more.pop("env", {})}
+    return subprocess.run(
+        [launcher.path, "probe", *words], env=env, capture_output=True, check=False, timeout=60, **more
+    )
+
+
+def _both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    """The same command both ways; what came of it, once it is seen to be the same."""
+    cold, warm = (_run(launcher, way, *words, **more) for way in WAYS)
+    assert launcher.ways() == list(WAYS)
+    if b"Traceback" not in cold.stderr:
+        assert warm.stderr == cold.stderr
+    assert (warm.returncode, warm.stdout) == (cold.returncode, cold.stdout.replace(b"CODER_NO_COMMAND_SERVER", b"?"))
+    return warm
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 130, 255, 256])
+def test_exit_codes(launcher: Launcher, code: int) -> None:
+    assert _both(launcher, "exit", str(code), stdin=subprocess.DEVNULL).returncode == code & 0xFF
+
+
+def test_a_defect_is_shown(launcher: Launcher) -> None:
+    done = _both(launcher, "raise", stdin=subprocess.DEVNULL)
+    assert done.returncode == 1
+    assert b"LookupError: on purpose" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP, signal.SIGABRT])
+def test_a_command_that_dies_of_a_signal(launcher: Launcher, number: signal.Signals) -> None:
+    assert _both(launcher, "die", str(int(number)), stdin=subprocess.DEVNULL).returncode == -number
+
+
+def _ignore_hangups() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+    os.umask(0o27)
+
+
+@pytest.mark.parametrize("prepare", [None, _ignore_hangups], ids=["plain", "nohup"])
+def test_directory_umask_signals_arguments_and_environment(
+    launcher: Launcher, tmp_path: Path, prepare: Callable[[], None] | None
+) -> None:
+    words = ["place", "a b", "--", b"\xff\xfe", "ü"]
+    env = {
+        "TZ": "Asia/Tokyo",
+        "ODD": "line\nline",
+        "PROBE_X": "=",
+        "CODER_SESSION_TOKEN": "t",
+        "CODER_NO_COMMAND_SERVER": "",
+    }
+    shown = []
+    for way in WAYS:
+        if way == "cold":
+            env["CODER_NO_COMMAND_SERVER"] = "1"
+        done = _run(launcher, way, *words, cwd=tmp_path, preexec_fn=prepare, env=env, stdin=subprocess.DEVNULL)
+        shown.append(done.stdout.replace(b"b'CODER_NO_COMMAND_SERVER', b'1'", b"b'CODER_NO_COMMAND_SERVER', b''"))
+        env["CODER_NO_COMMAND_SERVER"] = ""
+    assert launcher.ways() == list(WAYS)
+    assert shown[0] == shown[1]
+    assert str(tmp_path).encode() in shown[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
+def test_signals_are_forwarded(launcher: Launcher, number: signal.Signals) -> None:
+    codes = []
+    for way in WAYS:
+        argv = [launcher.path, "probe", "wait"]
+        with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE, preexec_fn=_listen_again) as it:  # noqa: PLW1509
+            assert it.stdout is not None
+            assert it.stdout.readline() == b"waiting\n"
+            it.send_signal(number)
+            codes.append(it.wait(20))
+    assert launcher.ways() == list(WAYS)
+    assert codes[0] == codes[1] == (130 if number in (signal.SIGINT, signal.SIGTERM) else -number)
+
+
+def _listen_again() -> None:
+    """A runner in the background ignores SIGINT and SIGQUIT, and children inherit that."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def test_a_reader_that_leaves_early(launcher: Launcher) -> None:
+    codes = []
+    for way in WAYS:
+        argv = [launcher.path, "probe", "flood"]
+        with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE) as it:
+            assert it.stdout is not None
+            it.stdout.read(100)
+            it.stdout.close()
+            codes.append(it.wait(20))
+    assert launcher.ways() == list(WAYS)
+    assert codes == [141, 141]
+
+
+def test_100_mb_of_input(launcher: Launcher) -> None:
+    size = 100 << 20
+    for way in WAYS:
+        with subprocess.Popen(["head", "-c", str(size), "/dev/zero"], stdout=subprocess.PIPE) as source:
+            done = _run(launcher, way, "read", stdin=source.stdout)
+        assert done.stdout == f"{size}\n".encode()
+    assert launcher.ways() == list(WAYS)
+
+
+def test_files_beyond_the_standard_ones(launcher: Launcher) -> None:
+    for way in WAYS:
+        read, write = os.pipe()
+        os.write(write, b"from a process substitution")
+        os.close(write)
+        done = _run(launcher, way, "descriptor", str(read), pass_fds=[read])
+        os.close(read)
+        assert done.stdout == b"b'from a process substitution'\n"
+    assert launcher.ways() == list(WAYS)
+
+
+# ---- terminals
+
+
+class Terminal:
+    """A shell with job control behind a pseudoterminal."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.pid, self.master = pty.fork()
+        if not self.pid:
+            # The probe tells by its session how it runs; the shell has one of its own.
+            env = {**env, "PROBE_SID": str(os.getsid(0)), "PS1": "$ "}
+            os.execve("/bin/bash", ["bash", "--norc", "-i"], env)  # noqa: S606
+        self.seen = b""
+        self.expect(rb"\$ ")  # what is typed before may be lost
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def expect(self, pattern: bytes) -> bytes:
+        while not (found := re.search(pattern, self.seen)):
+            data = os.read(self.master, 4096)
+            self.seen += data
+        self.seen = self.seen[found.end() :]
+        return found.group()
+
+    def close(self) -> None:
+        os.close(self.master)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+@pytest.fixture(params=WAYS)
+def terminal(request: pytest.FixtureRequest, launcher: Launcher) -> Iterator[Terminal]:
+    signal.alarm(60)  # a terminal that says nothing must not hold the tests up
+    made = Terminal({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+    yield made
+    signal.alarm(0)
+    made.close()
+    assert set(launcher.ways()) == {request.param}
+
+
+def test_ctrl_c(terminal: Terminal) -> None:
+    terminal.type("coder-first probe wait; echo code=$?\n")
+    terminal.expect(rb"waiting\r\n")
+    terminal.type("\x03")
+    terminal.expect(rb"code=130\r\n")
+
+
+def test_ctrl_z_and_fg(terminal: Terminal) -> None:
+    terminal.type("coder-first probe line; echo code=$?\n")
+    terminal.expect(rb"ready\r\n")
+    terminal.type("\x1a")
+    terminal.expect(rb"Stopped")
+    terminal.type("jobs | sed s/Stopped/asleep/\n")
+    terminal.expect(rb"asleep +coder-first")
+    terminal.type("fg\n")
+    terminal.expect(rb"coder-first probe line")
+    terminal.type("hello\n")
+    terminal.expect(rb"got hello\r\n")
+
+
+def test_the_size_of_the_window(terminal: Terminal) -> None:
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, struct.pack("4H", 33, 101, 0, 0))
+    terminal.type("coder-first probe size\n")
+    terminal.expect(rb"33x101\r\n")
+    fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, struct.pack("4H", 44, 99, 0, 0))
+    terminal.expect(rb"44x99\r\n")
+    terminal.type("\x03")
+
+
+def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
+    made = Terminal({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+    made.type("coder-first probe exit 0 & wait; echo do''ne\n")
+    made.expect(rb"done\r\n")
+    made.close()
+    assert launcher.ways() == ["cold"]
+
+
+# ---- the server's own life
+
+
+def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -> None:
+    argv = [launcher.path, "probe", "line"]
+    with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
+        assert it.stdout is not None and it.stdin is not None
+        assert it.stdout.readline() == b"ready\n"
+        for pid in launcher.servers():
+            os.kill(pid, signal.SIGKILL)
+        said, _ = it.communicate(b"hello\n", timeout=20)
+    assert (said, it.returncode) == (b"got hello\n", 0)
+    assert launcher.ways() == ["warm"]
+    launcher.until(lambda: not launcher.servers())
+    launcher.start_server()  # the next one runs cold, over what is left of the socket
+    launcher.until(lambda: bool(launcher.servers()))
+    assert launcher.ways() == ["cold"]
+    launcher.until(lambda: _run(launcher, "warm", "exit", "0").returncode == 0 and launcher.ways() == ["warm"])
+
+
+def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -> None:
+    argv = [launcher.path, "probe", "wait"]
+    with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE) as it:
+        assert it.stdout is not None
+        it.stdout.readline()
+        it.kill()
+        assert it.stdout.read() == b""  # at the end of the last process that could write
+    assert launcher.ways() == ["warm"]
+
+
+def test_another_version_has_another_server(launcher: Launcher) -> None:
+    """An upgrade while a command runs: it goes on, the new program does not meet the old server."""
+    argv = [launcher.path, "probe", "line"]
+    with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
+        assert it.stdout is not None
+        it.stdout.readline()
+        assert launcher.ways() == ["warm"]
+        newer = launcher.compile("second")
+        newer.replace(launcher.path)
+        _run(launcher, "warm", "exit", "0")
+        assert launcher.ways() == ["cold"]
+        said, _ = it.communicate(b"still\n", timeout=20)
+        assert said == b"got still\n"
+    launcher.until(lambda: len(launcher.sockets()) == 2)
+    launcher.compile("first")
+
+
+@pytest.mark.parametrize("change", ["configuration", "limits", "locale"])
+def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_path: Path) -> None:
+    import resource
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+
+    more: dict[str, Any] = {
+        "configuration": {"env": {"CODER_CONFIG_DIR": str(tmp_path)}},
+        "locale": {"env": {"LC_ALL": "C"}},
+        "limits": {"preexec_fn": limit},
+    }[change]
+    more.setdefault("env", {})["XDG_RUNTIME_DIR"] = str(launcher.runtime)
+    before = set(launcher.sockets())
+    _run(launcher, "warm", "exit", "0", **more)
+    assert launcher.ways() == ["cold"]
+    launcher.until(lambda: len(launcher.sockets()) == len(before) + 1)
+
+
+def test_a_directory_that_others_may_enter_is_not_used(launcher: Launcher, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    _run(launcher, "warm", "exit", "0", env={"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert launcher.ways() == ["cold"]
+    assert not (tmp_path / "coder").exists()
+
+
+def test_sockets_are_for_their_owner_alone(launcher: Launcher) -> None:
+    for path in launcher.sockets():
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_server_holds_no_token(launcher: Launcher) -> None:
+    _run(launcher, "warm", "exit", "0", env={"CODER_SESSION_TOKEN": "very-secret"})
+    for pid in launcher.servers():
+        assert b"very-secret" not in Path(f"/proc/{pid}/environ").read_bytes()
+    launcher.ways()
+
+
+def test_launcher_and_program_leave_out_the_same_commands() -> None:
+    source = (ROOT / "build/command_client.c").read_text()
+    found = re.search(r"NEVER_SERVED\[\] = \{(.*?)NULL", source, re.DOTALL)
+    assert found is not None
+    assert set(re.findall(r'"([^"]+)"', found.group(1))) == NEVER_SERVED
+    known = {name.split(" ")[0] for name in [*COMMANDS, *ALIASES]}
+    assert known >= NEVER_SERVED

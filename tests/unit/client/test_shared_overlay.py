@@ -1,0 +1,115 @@
+"""Commands of one person share a mesh node: what is lent, to whom, and until when."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from coder.base.secret import Secret
+from coder.client import shared_link
+from coder.client.link import WorkspaceLink
+from coder.client.overlay_process import OverlayProcess
+from coder.client.ready import Preparation
+from coder.client.shared_link import SharedLink, open_link_for_command
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from tests.kit.agents import workspace_world
+from tests.kit.whole_agent import running_agent
+
+
+@dataclass
+class Person:
+    policy: DialPolicy
+    directory: Path
+    process: OverlayProcess
+
+    @asynccontextmanager
+    async def link(self, policy: DialPolicy | None = None) -> AsyncIterator[SharedLink | WorkspaceLink]:
+        policy = policy or self.policy
+        async with HttpClient(policy) as http:
+            prepare = Preparation(http, lambda _text: None)
+            target = await prepare.find("dev")
+            async with open_link_for_command(policy, self.directory, prepare, target, direct=True) as link:
+                yield link
+
+
+@asynccontextmanager
+async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Person, object]]:
+    """Somebody signed in by a key of her own, with an overlay process and a running agent."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="ov-") as folder:
+        place = Path(folder) / "overlay"
+        monkeypatch.setattr(shared_link, "_place", place)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(str(place))
+        listening.listen()
+        async with workspace_world() as view_context, trio.open_nursery() as nursery:
+            world = view_context.world
+            token = (await world.post("/api/v2/users/me/keys")).json()["key"]
+            for name, text in (("url", world.url), ("session", token)):
+                (tmp_path / name).write_text(text)
+            policy = DialPolicy(world.url, token=Secret(token))
+            process = OverlayProcess(nursery)
+            listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
+            nursery.start_soon(trio.serve_listeners, process.serve, [listener])
+            async with running_agent(view_context, DialPolicy(world.url), tmp_path / "agent"):
+                with trio.fail_after(60):
+                    yield Person(policy, tmp_path, process), world
+            nursery.cancel_scope.cancel()
+
+
+async def test_streams_are_lent_and_cut_when_the_session_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _person(tmp_path, monkeypatch) as (person, world):
+        streams = []
+        for _ in range(2):
+            async with person.link() as link:
+                assert isinstance(link, SharedLink)
+                stream = await link.connect(1)
+                assert (await stream.receive_some()).startswith(b"SSH-2.0-")
+                streams.append(stream)
+                result = await link.ping()
+                transports, path = await link.explain(result)
+                assert path["state"] in {"direct", "relay", "relayed"}
+                assert transports[0].name == "api"
+        assert len(person.process._kept) == 2  # one node and one tunnel
+        token = person.policy.token
+        assert token is not None
+        assert (await world.post("/api/v2/users/logout", token=token.reveal())).status_code == 200  # type: ignore[attr-defined]
+        for stream in streams:
+            async with stream:
+                while await _goes_on(stream):
+                    pass
+        assert not any(len(name) == 5 for name in person.process._kept)  # the tunnel
+
+
+async def _goes_on(stream: trio.SocketStream) -> bool:
+    try:
+        return bool(await stream.receive_some())
+    except trio.BrokenResourceError:
+        return False
+
+
+@pytest.mark.parametrize("given", ["header", "proxy", "session"])
+async def test_what_was_given_to_one_command_is_not_lent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    async with _person(tmp_path, monkeypatch) as (person, _):
+        policy = {
+            "header": replace(person.policy, headers=(("X-Key", "secret"),)),
+            "proxy": replace(person.policy, proxies={"https": "http://me:secret@proxy.example"}),
+            "session": person.policy,
+        }[given]
+        if given == "session":  # the directory has another one meanwhile
+            (tmp_path / "session").write_text("somebody-else")
+        async with person.link(policy) as link:
+            assert isinstance(link, WorkspaceLink)
+            await link.wait_reachable()
+        assert not person.process._kept

@@ -1,0 +1,163 @@
+"""Clients that mean harm or misbehave: too slow, too large, somebody else's ids, forged logs, borrowed tokens."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+from coder.base import log
+from coder.coderd.http.server import hypercorn_fixes
+from coder.coderd.http.server import json as bodies
+from coder.coderd.http.server.declarations import LIMIT
+from tests.kit.coderd import World, running_coderd
+from tests.kit.schema import check
+from tests.kit.strange_requests import NEWLINE
+
+
+async def _connect(world: World) -> trio.SocketStream:
+    parts = urlsplit(world.url)
+    return await trio.open_tcp_stream(parts.hostname or "", parts.port or 0)
+
+
+async def _everything(stream: trio.SocketStream) -> bytes:
+    """Until the server closes."""
+    received = b""
+    async with stream:
+        with trio.fail_after(20):
+            try:
+                while piece := await stream.receive_some():
+                    received += piece
+            except trio.BrokenResourceError:
+                pass
+    return received
+
+
+async def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_PATIENCE", 0.05)
+    async with running_coderd(first_user=True) as world:
+        stream = await _connect(world)
+        head = f"POST /api/v2/authcheck HTTP/1.1\r\nHost: x\r\nCoder-Session-Token: {world.token}\r\n"
+        await stream.send_all(head.encode() + b'Content-Length: 1000\r\n\r\n{"checks"')
+        answer = await _everything(stream)  # to the end: the connection is closed, too
+        assert b" 408 " in answer.splitlines()[0]
+        body = json.loads(answer.partition(b"\r\n\r\n")[2])
+        check("Response", body)
+        assert "too slowly" in body["message"]
+
+
+async def test_a_head_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hypercorn_fixes, "KEEP_ALIVE_IDLE", 0.3)
+    async with running_coderd() as world:
+        stream = await _connect(world)
+        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        for _ in range(3):  # bytes of a head buy no time
+            await stream.send_all(b"X-A: b\r\n")
+        assert b"200 OK" not in await _everything(stream)
+
+
+async def test_too_much_is_told_while_it_comes() -> None:
+    async with running_coderd(first_user=True) as world:
+        big = b'{"checks":"' + b"x" * LIMIT + b'"}'
+        answer = await world.request("POST", "/api/v2/authcheck", content=big)
+        assert answer.status_code == 413
+        check("Response", answer.json())
+        stream = await _connect(world)
+        await stream.send_all(b"GET /api/v2/buildinfo HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (1 << 18))
+        assert b" 431 " in (await _everything(stream)).splitlines()[0]
+
+
+_NESTED = (
+    "templates/{template_name}", "templates/{template_name}/versions/{version_name}", "groups/{group_name}",
+    "groups/{group_name}/members", "members/{member}", "provisionerjobs/{job}",
+)  # fmt: skip
+
+
+async def test_objects_are_not_found_below_another_organization() -> None:
+    """Not even by an owner, who may see both: the path names something that is not there."""
+    async with running_coderd(first_user=True) as world:
+        other = (await world.post("/api/v2/organizations", {"name": "other"})).json()["id"]
+        home = f"/api/v2/organizations/{world.organization_id}"
+        await world.post(f"{home}/groups", {"name": "crew"})
+        member, _ = await world.member("mary")
+        names = {"group_name": "crew", "member": member, "template_name": "none", "version_name": "none"}
+        names["job"] = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
+        for part in _NESTED:
+            path = part.format(**names)
+            answer = await world.get(f"/api/v2/organizations/{other}/{path}")
+            assert answer.status_code == 404, (path, answer.text)
+            check("Response", answer.json())
+        assert (await world.get(f"{home}/groups/crew")).status_code == 200
+
+
+async def test_a_token_is_good_for_its_session_alone() -> None:
+    async with running_coderd(first_user=True) as world:
+        _, token = await world.member("mary")
+        identity, _, secret = token.partition("-")
+        _, other = await world.member("nora")
+        strange = [
+            token[:-1], token[1:], token + "x", token.upper(), f"{identity}-", f"-{secret}",
+            f"{identity}-{other.partition('-')[2]}", f"{other.partition('-')[0]}-{secret}", f"{identity}--{secret}",
+            f"{identity}-{secret}-{secret}", identity, secret, "me", "null", "é" * 33, "0" * 4000,
+        ]  # fmt: skip
+        for shown in strange:
+            answer = await world.request(
+                "GET", "/api/v2/users/me", token="", headers={"Coder-Session-Token": _latin(shown)}
+            )
+            assert answer.status_code == 401, shown
+            check("Response", answer.json())
+        assert (await world.post("/api/v2/users/logout", token=token)).status_code == 200
+        assert (await world.get("/api/v2/users/me", token=token)).status_code == 401  # replayed
+        world.client.cookies.clear()
+        answer = await world.get("/api/v2/users/me", token="", headers={"Cookie": f"coder_session_token={token}"})
+        assert answer.status_code == 401
+
+
+def _latin(text: str) -> Any:
+    return text.encode("latin-1")
+
+
+def test_foreign_text_forges_no_log_line() -> None:
+    out = io.StringIO()
+    write = log.human_sink(out)
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    write(
+        "info", now, "http", NEWLINE, {"path": NEWLINE, "name": "\u202egnp.exe \ud800 \u2028x", "plain": "naïve 世界"}
+    )
+    text = out.getvalue()
+    assert text.count("\n") == 1
+    assert text[:-1].isprintable()
+    assert "naïve 世界" in text
+    text.encode()  # half a surrogate pair would keep the line from being written
+
+
+async def test_methods_that_are_not_there() -> None:
+    async with running_coderd(first_user=True) as world:
+        for method, path in (
+            ("PATCH", "/api/v2/buildinfo"),
+            ("DELETE", "/api/v2/users/me/roles"),
+            ("HEAD", "/api/v2/users/me"),
+            ("OPTIONS", "/api/v2/users/me"),
+        ):
+            answer = await world.request(method, path)
+            assert answer.status_code == 405, (method, path)
+            assert "GET" in answer.headers["allow"]
+            assert answer.content == b""
+        assert (await world.request("HEAD", "/healthz")).status_code == 200
+
+
+async def test_what_is_left_of_the_rate_is_told() -> None:
+    async with running_coderd(first_user=True, dangerous_disable_rate_limits=False, api_rate_limit=2) as world:
+        answers = [await world.get("/api/v2/users/me/roles") for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert [answer.headers["x-ratelimit-remaining"] for answer in answers] == ["1", "0", "0"]
+        refused = answers[-1]
+        check("Response", refused.json())
+        assert refused.headers["x-ratelimit-limit"] == "2"
+        assert 0 < int(refused.headers["retry-after"]) <= 60
+        assert int(refused.headers["x-ratelimit-reset"]) > 0

@@ -1,0 +1,63 @@
+"""Purging and key rotation: what goes, what stays, what still verifies."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.coderd.services.foundation.signing_keys import SigningKeys, rotate_due
+from coder.coderd.services.network import resume_tokens
+from coder.coderd.services.site.retention import limits, purge_due
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents import connected_agent
+from tests.kit.agents import workspace_world as agent_world
+from tests.kit.coderd import running_coderd
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def test_old_rows_go_and_young_ones_stay() -> None:
+    clock = FakeClock(START)
+    day = timedelta(days=1)
+    settings = {"audit_logs_retention": 30 * day, "connection_logs_retention": timedelta(), "session_duration": day}
+    async with agent_world(clock=clock, **settings) as view_context:
+        async with connected_agent(view_context) as agent:
+            stats = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(connection_count=1))
+            await agent.call("UpdateStats", stats, agent_pb2.UpdateStatsResponse)
+        ctx = view_context.world.ctx
+        assert not any((await purge_due(ctx)).values())
+        assert "connection_logs" not in limits(ctx, clock.now()), "0 keeps for ever"
+        clock.advance((9 * day).total_seconds())
+        gone = await purge_due(ctx)
+        assert gone["expired_api_keys"] > 0 and gone["audit_logs"] == gone["workspace_agent_stats"] == 0
+        clock.advance((30 * day).total_seconds())
+        assert (await purge_due(ctx))["audit_logs"] > 0
+        clock.advance((150 * day).total_seconds())
+        assert (await purge_due(ctx))["workspace_agent_stats"] == 1
+        assert (await purge_due(ctx))["workspace_agent_logs"] == 0, "the current agent's stay"
+
+
+async def test_tokens_outlive_their_key_for_a_day() -> None:
+    clock = FakeClock(START)
+    async with running_coderd(clock=clock) as world:
+        ctx, peer = world.ctx, uuid4()
+        session = resume_tokens.ResumeBinding(uuid4(), "key")
+        await ctx.part(SigningKeys).get(resume_tokens.FEATURE)
+        clock.advance(timedelta(days=29, hours=23).total_seconds())
+        assert await rotate_due(ctx) == []
+        token = (await resume_tokens.issue(ctx, peer, session)).token
+        clock.advance(timedelta(hours=2).total_seconds())
+        assert await rotate_due(ctx) == [resume_tokens.FEATURE]
+        assert await rotate_due(ctx) == []
+        assert await resume_tokens.read_untrusted(ctx, token, session) == (peer, "")
+        young = (await resume_tokens.issue(ctx, peer, session)).token
+        assert await resume_tokens.read_untrusted(ctx, young, session) == (peer, "")
+        ctx.parts.pop(SigningKeys)  # another replica
+        assert await resume_tokens.read_untrusted(ctx, token, session) == (peer, "")
+        clock.advance(timedelta(hours=26).total_seconds())
+        with pytest.raises(Unauthenticated):
+            await resume_tokens.read_untrusted(ctx, token, session)

@@ -1,0 +1,165 @@
+"""What routes declare, asked of all of them: scopes that exist, bodies that are read, keys kept within their scope.
+
+The rules that need no server are checked on the declarations themselves; the rest against one running server.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+import pytest
+import trio
+
+from coder.coderd.app import ENDPOINTS
+from coder.coderd.http.server.declarations import PUBLIC_LIMIT, Route, route_of
+from coder.coderd.http.server.errors import STATUS
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.services.foundation.errors import Refusal
+from coder.domain.access import scopes
+from coder.domain.access.policy import key_reaches
+from coder.domain.access.resources import ACTIONS
+from coder.domain.access.route_scopes import PUBLIC, Scope, named
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import upload
+from tests.kit.openapi import application
+
+_PARAMETER = re.compile(r"<[^>]*>")
+_VALUES = {"<user>": "me", "<int:license_id>": "7"}
+
+
+def _routes() -> Iterator[tuple[str, str, Route]]:
+    """(method, path with parameters filled in, declaration) of everything that is no WebSocket."""
+    for rule in application().url_map.iter_rules():
+        said = route_of(application().view_functions[rule.endpoint])
+        if said is None or said.websocket:
+            continue
+        path = _PARAMETER.sub(lambda found: _VALUES.get(found[0], str(UUID(int=7))), rule.rule)
+        for method in said.methods:
+            yield method, path, said
+
+
+def _scopes() -> Iterator[tuple[str, Scope]]:
+    for method, path, said in _routes():
+        yield f"{method} {path}", said.scope
+    table = EndpointTable()
+    for module in ENDPOINTS:
+        module.register(table)
+    for endpoint in table.endpoints:
+        yield endpoint.pattern, endpoint.scope
+
+
+def test_every_scope_that_is_asked_for_exists() -> None:
+    unknown = {
+        f"{where}: {scope}"
+        for where, asked in _scopes()
+        for scope in named(asked)
+        if scope.partition(":")[2] not in ACTIONS.get(scope.partition(":")[0], ())
+    }
+    assert not unknown
+
+
+def test_every_kind_of_refusal_has_a_status() -> None:
+    waiting, missing = [Refusal], []
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        missing += [kind.__name__] * (kind.kind not in STATUS)
+    assert not missing
+
+
+def test_a_body_that_is_declared_is_the_one_that_is_read() -> None:
+    wrong = []
+    for method, path, said in _routes():
+        read = re.findall(r"read_body\((\w+)\)", inspect.getsource(inspect.unwrap(said.view)))
+        if read and [getattr(said.body, "__name__", "")] != sorted(set(read)):
+            wrong.append(f"{method} {path}: reads {read}")
+    assert not wrong
+
+
+async def test_keys_are_kept_within_their_scope() -> None:
+    async with running_coderd(first_user=True) as world:
+        for scope in ("coder:application_connect", "template:read"):
+            assert not await _overreached(world, scope)
+        await _large_bodies_of_strangers_are_refused(world)
+
+
+@pytest.mark.soak
+async def test_every_operation_with_every_scope() -> None:
+    async with running_coderd(first_user=True) as world:
+        for scope in scopes.external():
+            if scope != "coder:all":
+                assert not await _overreached(world, scope), scope
+
+
+async def _overreached(world: World, scope: str) -> list[str]:
+    """Routes that answer a key of this scope as if it reached that far."""
+    made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]})
+    assert made.status_code == 201, made.text
+    token, key = made.json()["key"], scopes.combined([scope])
+    wrong = []
+    for method, path, said in _routes():
+        wanted = named(said.scope)
+        if not said.signed_in or not wanted or any(key_reaches(key, one) for one in wanted):
+            continue
+        answer = await world.client.request(method, path, headers={"Coder-Session-Token": token}, json={})
+        if answer.status_code not in {403, 404} or "would need the scope" not in answer.text:
+            wrong.append(f"{method} {path}: {answer.status_code} {answer.text[:100]}")
+    return wrong
+
+
+async def _large_bodies_of_strangers_are_refused(world: World) -> None:
+    world.client.cookies.clear()
+    public = [
+        (method, path)
+        for method, path, said in _routes()
+        if said.scope is PUBLIC and said.limit == PUBLIC_LIMIT and path.startswith("/api/")
+    ]
+    assert public
+    large = b'{"a":"' + b"x" * PUBLIC_LIMIT + b'"}'
+    for method, path in public:
+        answer = await world.client.request(method, path, content=large)
+        assert answer.status_code == 413, (path, answer.status_code, answer.text)
+
+
+async def test_a_foreign_file_makes_no_version() -> None:
+    """An archive of somebody else's is answered like one that does not exist, whoever may make templates here."""
+    async with running_coderd(first_user=True) as world:
+        user_id, token = await world.member("author")
+        roles = {"roles": ["organization-template-admin"]}
+        given = await world.put(f"/api/v2/organizations/{world.organization_id}/members/{user_id}/roles", roles)
+        assert given.status_code == 200, given.text
+        mine = await upload(world, {"main.tf": "# mine"}, token=token)
+        theirs = await upload(world, {"main.tf": "# the owner's"})
+        answers = [await _version_of(world, token, file_id) for file_id in (mine, theirs, str(UUID(int=7)))]
+        assert [answer.status_code for answer in answers] == [201, 404, 404]
+        assert answers[1].json() == answers[2].json()
+
+
+async def _version_of(world: World, token: str, file_id: str) -> httpx.Response:
+    body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": file_id}
+    return await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body, token=token)
+
+
+async def test_what_is_ambiguous_or_unknown_on_the_wire() -> None:
+    async with running_coderd() as world:
+        parts = urlsplit(world.url)
+        twice = (
+            b"POST /api/v2/users/login HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"
+        )
+        upgrade = (
+            b"GET /api/v2/nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        for sent, status in ((twice, b" 400 "), (upgrade, b" 404 "), (upgrade.replace(b"nowhere", b"users"), b" 404 ")):
+            async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
+                await stream.send_all(sent)
+                received = b""
+                with trio.fail_after(10):
+                    while piece := await stream.receive_some():  # to the end: the connection is closed
+                        received += piece
+            assert status in received.splitlines()[0], received

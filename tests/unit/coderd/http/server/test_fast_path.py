@@ -1,0 +1,110 @@
+"""Requests answered without Quart: the same words as with it, and nothing remembered that is no longer so."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import trio
+
+from coder.coderd.services.access.auth_cache import AuthCache
+from coder.coderd.store.engine.database import Tx, open_database
+from coder.coderd.store.people import users as user_store
+from tests.kit.coderd import World, running_coderd
+
+ME = "/api/v2/users/me"
+CHANGING = {"x-coder-request-id", "date", "set-cookie", "x-ratelimit-remaining"}
+
+
+async def test_the_fast_lane() -> None:
+    async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
+        await _both_lanes_say_the_same(world)
+        await _changes_count_from_the_next_request_on(world)
+        await _ended_keys_are_not_remembered(world)
+        await _other_writers_are_heard(world)
+
+
+async def _both_lanes_say_the_same(world: World) -> None:
+    """With a slash at its end a path takes the long way."""
+    limited = (await world.post(f"{ME}/keys/tokens", {"scopes": ["template:read"]})).json()["key"]
+    for token, status in ((world.token, 200), ("", 401), ("x-y", 401), (world.token + "x", 401), (limited, 404)):
+        world.client.cookies.clear()
+        fast, slow = await world.get(ME, token=token), await world.get(f"{ME}/", token=token)
+        assert fast.status_code == slow.status_code == status, token
+        assert fast.json() == slow.json()
+        named = [
+            sorted((name, value) for name, value in one.headers.items() if name not in CHANGING) for one in (fast, slow)
+        ]
+        assert named[0] == named[1]
+        left = "x-ratelimit-remaining"
+        assert (left in fast.headers) == (left in slow.headers)
+    world.client.cookies.clear()
+    by_cookie = {"Cookie": f"coder_session_token={world.token}"}
+    assert (await world.get(ME, token="", headers=by_cookie)).status_code == 200
+    bypass = {"X-Coder-Bypass-Ratelimit": "true"}
+    assert (await world.get(ME, headers=bypass)).status_code == 200
+    _, other = await world.member()
+    for path in (ME, f"{ME}/"):
+        assert (await world.get(path, token=other, headers=bypass)).status_code == 428
+
+
+async def _answer(world: World, token: str) -> tuple[int, list[str], int]:
+    """(status, site roles, templates seen) through the fast lane."""
+    world.client.cookies.clear()
+    me = await world.get(ME, token=token)
+    if me.status_code != 200:
+        return me.status_code, [], 0
+    return 200, sorted(role["name"] for role in me.json()["roles"]), len(me.json()["organization_ids"])
+
+
+async def _changes_count_from_the_next_request_on(world: World) -> None:
+    bob, token = await world.member("bob")
+    user = f"/api/v2/users/{bob}"
+    organization = f"/api/v2/organizations/{world.organization_id}/members/{bob}"
+    steps: list[tuple[Callable[[], Awaitable[Any]], tuple[int, list[str], int]]] = [
+        (lambda: world.put(f"{user}/roles", {"roles": ["auditor"]}), (200, ["auditor"], 1)),
+        (lambda: world.put(f"{user}/roles", {"roles": []}), (200, [], 1)),
+        (lambda: world.delete(organization), (200, [], 0)),
+        (lambda: world.post(organization), (200, [], 1)),
+        (lambda: world.put(f"{user}/status/suspend"), (401, [], 0)),
+        (lambda: world.put(f"{user}/status/activate"), (200, [], 1)),
+        (lambda: world.delete(user), (401, [], 0)),
+    ]
+    assert await _answer(world, token) == (200, [], 1)
+    for number, (step, expected) in enumerate(steps):
+        assert (await step()).status_code < 300, number
+        assert await _answer(world, token) == expected, number
+
+
+async def _ended_keys_are_not_remembered(world: World) -> None:
+    _, first = await world.member("carl")
+    second = (await world.post(f"{ME}/keys", token=first)).json()["key"]
+    third = (await world.post(f"{ME}/keys", token=first)).json()["key"]
+    for token in (first, second, third):
+        assert (await _answer(world, token))[0] == 200
+    assert (await world.delete(f"{ME}/keys/{second.partition('-')[0]}", token=first)).status_code == 204
+    assert (await world.put(f"{ME}/keys/{third.partition('-')[0]}/expire", token=first)).status_code == 204
+    assert [(await _answer(world, token))[0] for token in (first, second, third)] == [200, 401, 401]
+    assert (await world.post("/api/v2/users/logout", token=first)).status_code == 200
+    assert (await _answer(world, first))[0] == 401
+
+
+async def _other_writers_are_heard(world: World) -> None:
+    """Another replica, or a person with psql: nothing of ours sees the statement, but its notice comes."""
+    dora, token = await world.member("dora")
+    db, known = world.ctx.db, world.ctx.part(AuthCache)
+    with trio.fail_after(5):
+        while token.partition("-")[0] not in known._kept:
+            assert await _answer(world, token) == (200, [], 1)
+
+    async def write(tx: Tx) -> None:
+        await user_store.update_user(tx, UUID(dora), rbac_roles=["auditor"])
+
+    before = db.identity_generation
+    async with open_database(world.ctx.config.postgres_url.reveal()) as elsewhere:
+        await elsewhere.run(write)
+    with trio.fail_after(5):
+        while db.identity_generation == before:
+            await trio.sleep(0.001)
+    assert await _answer(world, token) == (200, ["auditor"], 1)

@@ -1,0 +1,215 @@
+"""Requests over the wire that break a rule: refused with the field's name, on every door that makes something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from coder.api import (
+    builds,
+    deployment,
+    external_auth,
+    groups,
+    oauth2,
+    organizations,
+    proxies,
+    tasks,
+    users,
+    workspaces,
+)
+from coder.api import template_versions as versions
+from coder.api import templates as template_shapes
+from coder.api.field_rules import NEW, TABLE
+from tests.kit.coderd import World, running_coderd
+from tests.kit.schema import check
+from tests.kit.workspaces import new_workspace, workspace_world
+
+DOORS = {
+    users.CreateFirstUserRequest: "POST /users/first",
+    users.CreateUserRequestWithOrgs: "POST /users",
+    users.LoginWithPasswordRequest: "POST /users/login",
+    deployment.RequestOneTimePasscodeRequest: "POST /users/otp/request",
+    users.ChangePasswordWithOneTimePasscodeRequest: "POST /users/otp/change-password",
+    users.ValidateUserPasswordRequest: "POST /users/validate-password",
+    users.ConvertLoginRequest: "POST /users/me/convert-login",
+    users.UpdateUserPasswordRequest: "PUT /users/me/password",
+    users.UpdateUserAppearanceSettingsRequest: "PUT /users/me/appearance",
+    external_auth.ExternalAuthDeviceExchange: "POST /external-auth/fake/device",
+    organizations.CreateOrganizationRequest: "POST /organizations",
+    groups.CreateGroupRequest: "POST /organizations/default/groups",
+    template_shapes.CreateTemplateRequest: "POST /organizations/default/templates",
+    versions.CreateTemplateVersionRequest: "POST /organizations/default/templateversions",
+    versions.UpdateActiveTemplateVersion: "PATCH /templates/{template}/versions",
+    workspaces.CreateWorkspaceRequest: "POST /users/me/workspaces",
+    builds.CreateWorkspaceBuildRequest: "POST /workspaces/{workspace}/builds",
+    tasks.CreateTaskRequest: "POST /tasks/me",
+    proxies.CreateWorkspaceProxyRequest: "POST /workspaceproxies",
+    oauth2.PostOAuth2ProviderAppRequest: "POST /oauth2-provider/apps",
+    users.UpdateUserProfileRequest: "PUT /users/me/profile",
+    organizations.UpdateOrganizationRequest: "PATCH /organizations/default",
+    groups.PatchGroupRequest: "PATCH /groups/{organization}",
+    template_shapes.UpdateTemplateMeta: "PATCH /templates/{template}",
+    versions.PatchTemplateVersionRequest: "PATCH /templateversions/{version}",
+    workspaces.UpdateWorkspaceRequest: "PATCH /workspaces/{workspace}",
+}
+HELD_ELSEWHERE = {proxies.PatchWorkspaceProxy, oauth2.PutOAuth2ProviderAppRequest}
+"""Need an object of their own; services' tests change one."""
+
+
+def broken(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
+    for name, rules in TABLE[kind].items():
+        for rule in rules:
+            for value in rule.outside[:2]:
+                yield name, value
+
+
+async def send(world: World, door: str, ids: dict[str, str], body: dict[str, Any]) -> Any:
+    method, path = door.split()
+    return await world.request(method, "/api/v2" + path.format(**ids), json=msgspec.to_builtins(body))
+
+
+async def test_each_rule_holds_at_its_door() -> None:
+    assert set(DOORS) | HELD_ELSEWHERE == set(TABLE)
+    async with workspace_world(experiments=("oauth2",), dangerous_disable_rate_limits=True) as (world, _):
+        template = world.extra["template"]
+        ids = {
+            "template": template["id"],
+            "version": template["active_version_id"],
+            "workspace": (await new_workspace(world))["id"],
+            "organization": world.organization_id,
+        }
+        for kind, door in DOORS.items():
+            good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
+            for field, value in broken(kind):
+                answer = await send(world, door, ids, {**good, field: value})
+                assert answer.status_code == 400, (door, field, value, answer.text)
+                told = answer.json()
+                check("Response", told)
+                assert told["message"] == "Validation failed.", (door, field, value, told)
+                assert field in [one["field"] for one in told["validations"]], (door, field, value)
+
+
+async def test_what_is_there_may_be_sent_again() -> None:
+    """The dashboard's forms send every field of an object back, changed or not."""
+    async with workspace_world() as (world, _):
+        template = (await world.get(f"/api/v2/templates/{world.extra['template']['id']}")).json()
+        path = f"/api/v2/templates/{template['id']}"
+        changeable = {name: template[name] for name in template_shapes.UpdateTemplateMeta.__struct_fields__
+                      if name in template}  # fmt: skip
+        for _ in range(2):
+            assert (await world.request("PATCH", path, json=changeable)).status_code == 200
+            for name, value in changeable.items():
+                answer = await world.request("PATCH", path, json={name: value})
+                assert answer.status_code == 200, (name, value, answer.text)
+            changeable["max_port_share_level"] = "authenticated"
+        assert (await world.get(path)).json()["max_port_share_level"] == "authenticated"
+        bad = await world.request("PATCH", path, json={"max_port_share_level": "nobody"})
+        assert bad.status_code == 400 and bad.json()["validations"][0]["field"] == "max_port_share_level"
+
+
+async def test_ttls_of_templates_have_two_sides() -> None:
+    async with workspace_world() as (world, _):
+        path = f"/api/v2/templates/{world.extra['template']['id']}"
+        bounds = dict.fromkeys(("default_ttl_ms", "activity_bump_ms", "time_til_autostop_notify_ms"), (-1, 0))
+        soon = ("failure_ttl_ms", "time_til_dormant_ms", "time_til_dormant_autodelete_ms")
+        bounds |= dict.fromkeys(soon, (59_999, 60_000))
+        for name, (bad, good) in bounds.items():
+            for value, status in ((bad, 400), (-1, 400), (good, 200), (0, 200)):
+                answer = await world.request("PATCH", path, json={name: value})
+                assert answer.status_code == status, (name, value, answer.text)
+                if status == 400:
+                    assert [one["field"] for one in answer.json()["validations"]] == [name]
+
+
+async def test_numbers_ids_and_unknown_names_in_queries() -> None:
+    async with workspace_world() as (world, _):
+        template = f"/api/v2/templates/{world.extra['template']['id']}/daus"
+        cases = [
+            (path, {"tz_offset": value}, status)
+            for path in ("/api/v2/insights/daus", "/api/v2/insights/user-status-counts", template)
+            for value, status in (
+                ("-14", 200),
+                ("14", 200),
+                ("15", 400),
+                ("x", 400),
+                ("1_0", 400),
+                (" 1", 400),
+                ("١", 400),
+            )
+        ]
+        cases += [
+            (path, {"q": f"organization:{name}"}, status)
+            for path in ("/api/v2/templates", "/api/v2/workspaces", "/api/v2/audit?limit=1", "/api/v2/tasks",
+                         "/api/v2/connectionlog?limit=1")
+            for name, status in (("coder", 200), ("nope", 400), ("11111111-1111-4111-8111-111111111111", 400))
+        ]  # fmt: skip
+        cases += [
+            (path, {"limit": value}, 400)
+            for path in ("/api/v2/users", "/api/v2/workspaces", "/api/v2/audit")
+            for value in ("x", "-1", "1_0", " 1", "١", "1.5", str(1 << 31))
+        ]
+        for path, query, status in cases:
+            answer = await world.get(path + ("&" if "?" in path else "?") + str(world.client.build_request(
+                "GET", "/", params=query).url.query.decode()))  # fmt: skip
+            assert answer.status_code == status, (path, query, answer.text)
+
+
+async def test_authcheck_looks_at_the_object_it_is_given() -> None:
+    async with workspace_world() as (world, _):
+        mine = await new_workspace(world)
+        member_id, member = await world.member()
+
+        async def asked(token: str, kind: str, ident: str, action: str) -> Any:
+            checks = {"x": {"object": {"resource_type": kind, "resource_id": ident}, "action": action}}
+            answer = await world.post("/api/v2/authcheck", {"checks": checks}, token=token)
+            return answer.json()["x"] if answer.status_code == 200 else answer.status_code
+
+        assert await asked(member, "workspace", mine["id"], "read") is False
+        shared = {"user_roles": {member_id: "use"}}
+        answer = await world.request("PATCH", f"/api/v2/workspaces/{mine['id']}/acl", json=shared)
+        assert answer.status_code == 204, answer.text
+        assert await asked(member, "workspace", mine["id"], "read") is True
+        assert await asked(member, "workspace", mine["id"], "delete") is False
+        assert await asked(member, "template", world.extra["template"]["id"], "read") is True
+        assert await asked(member, "template", world.extra["template"]["id"], "update") is False
+        assert await asked(member, "user", member_id, "update_personal") is True
+        assert await asked(member, "user", world.user_id, "read") is False
+        assert await asked(world.token, "group", world.organization_id, "update") is True
+        assert await asked(world.token, "workspace", "11111111-1111-4111-8111-111111111111", "read") is False
+        assert await asked(world.token, "workspace", "x", "read") == 400
+        assert await asked(world.token, "license", mine["id"], "read") == 400
+
+
+async def test_who_may_bypass_the_limits_may_everywhere() -> None:
+    async with running_coderd(first_user=True, api_rate_limit=2, dangerous_disable_rate_limits=False) as world:
+        _, member = await world.member()
+        bypass = {"X-Coder-Bypass-Ratelimit": "true"}
+        for path in ("/api/v2/buildinfo", "/api/v2/entitlements", "/api/v2/users/me"):
+            for _ in range(4):
+                assert (await world.get(path, headers=bypass)).status_code == 200, path
+            assert (await world.get(path, headers=bypass, token=member)).status_code == 428, path
+
+
+async def test_users_are_made_for_logins_there_are() -> None:
+    async with running_coderd(first_user=True) as world:
+
+        def body(login: str) -> dict[str, Any]:
+            return {"email": f"{login}@b.c", "username": login, "login_type": login,
+                    "organization_ids": [world.organization_id]}  # fmt: skip
+
+        refused = await world.post("/api/v2/users", body("oidc"))
+        assert refused.status_code == 400 and "OIDC" in refused.json()["message"]
+        assert (await world.post("/api/v2/users", body("github"))).status_code == 201
+        assert (await world.post("/api/v2/users", body("magic"))).status_code == 400
+
+
+async def test_a_missing_file_is_no_page() -> None:
+    async with running_coderd(first_user=True) as world:
+        for path in ("/icon/nothing.svg", "/assets/nothing.js", "/emojis/nothing.png"):
+            assert (await world.get(path, token="")).status_code == 404, path
+
+
+def test_every_new_request_has_a_door() -> None:
+    assert set(NEW) <= set(DOORS)

@@ -1,0 +1,95 @@
+"""TLS listeners: certificates by server name, links over TLS, bad files."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from coder.base.errors import CoderError
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.listener import open_listeners, tls_context
+from tests.kit.coderd import running_coderd
+
+
+def certificate(folder: Path, *names: str) -> tuple[str, str]:
+    """A self-signed pair of files for `names`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    now = datetime.datetime.now(datetime.UTC)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), False)
+        .sign(key, hashes.SHA256())
+    )
+    cert_file, key_file = folder / f"{names[0]}.pem", folder / f"{names[0]}.key"
+    cert_file.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return str(cert_file), str(key_file)
+
+
+async def test_https_by_server_name(tmp_path: Path) -> None:
+    one, two = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test", "*.two.test")
+    async with running_coderd(
+        http_address="",
+        tls_enable=True,
+        tls_address="127.0.0.1:0",
+        tls_cert_file=(one[0], two[0]),
+        tls_key_file=(one[1], two[1]),
+    ) as world:
+        port = int(world.url.rsplit(":", 1)[1])
+        assert world.url.startswith("https://")
+        for name, trusted in (("one.test", one[0]), ("two.test", two[0]), ("a.two.test", two[0])):
+            context = ssl.create_default_context(cafile=trusted)
+            stream = trio.SSLStream(
+                await trio.open_tcp_stream("127.0.0.1", port), context, server_hostname=name, https_compatible=True
+            )
+            async with stream:
+                await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                data = b""
+                while piece := await stream.receive_some(4096):
+                    data += piece
+            assert data.endswith(b"OK")
+        with pytest.raises(httpx.HTTPError):
+            async with httpx.AsyncClient() as client:
+                await client.get(f"http://127.0.0.1:{port}/healthz")
+        context = ssl.create_default_context(cafile=one[0])
+        context.check_hostname = False
+        async with httpx.AsyncClient(verify=context) as client:
+            assert (await client.get(f"https://127.0.0.1:{port}/healthz")).text == "OK"
+
+
+def test_files_that_are_no_pair(tmp_path: Path) -> None:
+    one, two = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test")
+    for cert, key in ((one[0], two[1]), (one[0], "/nonexistent")):
+        with pytest.raises(CoderError) as caught:
+            tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,)))
+        assert caught.value.code == "bad_certificate"
+
+
+async def test_an_address_in_use_is_one_clear_line() -> None:
+    first = await open_listeners(ServerConfig(http_address="127.0.0.1:0"))
+    address = first[0][0].removeprefix("http://")
+    with pytest.raises(CoderError) as caught:
+        await open_listeners(ServerConfig(http_address=address))
+    assert caught.value.code == "address_in_use"
+    with pytest.raises(CoderError) as caught:
+        await open_listeners(ServerConfig(http_address="nonsense"))
+    assert caught.value.code == "bad_address"
+    await first[0][1].aclose()

@@ -1,0 +1,107 @@
+"""/bin: the slim program out of a full one's file, ranges, encodings, checksums, signatures."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kit.coderd import running_coderd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "build"))
+import packing  # of the build, which writes what the server reads
+
+LAUNCHER, SLIM, REST = b"\x7fELF" + bytes(96), b"slim" * 1000, b"rest" * 500
+NAME = "coder-linux-arm64"
+WHOLE = packing.full_program(LAUNCHER, SLIM, REST)
+SLIM_FILE = packing.slim_program(LAUNCHER, SLIM)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / NAME).write_bytes(WHOLE)
+    (folder / "coder-linux-armv7").write_bytes(SLIM_FILE)
+    (folder / "coder-windows-amd64.exe").write_bytes(b"MZ" + bytes(998))
+    (folder / "coder-windows-amd64.exe.zst").write_bytes(b"zstd bytes")
+    (folder / "coder-windows-amd64.exe.gz").write_bytes(b"gzip bytes")
+    (folder / f"{NAME}.asc").write_text("signature of the full")
+    (folder / f"{NAME.replace('coder-', 'coder-slim-')}.asc").write_text("signature of the slim")
+    (folder / "coder-linux-amd64.deb").write_bytes(b"!<arch>\n")
+    return tmp_path
+
+
+async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
+    async with running_coderd(site_dir=str(shelf)) as world:
+        expected = {
+            NAME: SLIM_FILE, "coder-full-linux-arm64": WHOLE, "coder-linux-armv7": SLIM_FILE,
+            "coder-full-windows-amd64.exe": b"MZ" + bytes(998), "coder-linux-amd64.deb": b"!<arch>\n",
+        }  # fmt: skip
+        for name, body in expected.items():
+            answer = await world.get(f"/bin/{name}", token="", headers={"Accept-Encoding": "identity"})
+            assert answer.status_code == 200 and answer.content == body, name
+            assert answer.headers["ETag"] == f'"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"'
+            assert answer.headers["X-Original-Content-Length"] == str(len(body))
+            checksum = (await world.get(f"/bin/{name}.sha256", token="")).text
+            assert checksum == f"{hashlib.sha256(body).hexdigest()}  {name}\n"
+        assert (await world.get("/bin/coder-full-linux-armv7", token="")).status_code == 404
+        assert (await world.get("/bin/coder-slim-linux-arm64", token="")).status_code == 404
+        for name in ("coder-linux-arm64", "coder-full-linux-arm64"):
+            kind = "full" if "full" in name else "slim"
+            assert (await world.get(f"/bin/{name}.asc", token="")).text == f"signature of the {kind}"
+        assert (await world.get("/bin/coder-linux-armv7.asc", token="")).status_code == 404
+        missing = await world.get("/bin/coder-darwin-arm64", token="")
+        assert missing.status_code == 404 and "pip install coder" in missing.json()["detail"]
+
+
+async def test_ranges_join_to_the_whole(shelf: Path) -> None:
+    size = len(SLIM_FILE)
+    tail = size - 10
+    cases = {
+        "bytes=0-99": (0, 100), "bytes=100-": (100, size), f"bytes={tail}-{size + 99}": (tail, size),
+        "bytes=-5": (size - 5, size), f"bytes=-{size * 2}": (0, size), "bytes=90-70": (0, size), "lines=1-2": (0, size),
+        f"bytes=4000-{size - 3}": (4000, size - 2),
+    }  # fmt: skip
+    async with running_coderd(site_dir=str(shelf)) as world:
+        for header, (first, end) in cases.items():
+            answer = await world.get(f"/bin/{NAME}", token="", headers={"Range": header})
+            assert answer.content == SLIM_FILE[first:end], header
+            whole = (first, end) == (0, size)
+            assert answer.status_code == (200 if whole else 206), header
+            assert answer.headers.get("Content-Range") == (None if whole else f"bytes {first}-{end - 1}/{size}")
+        etag = answer.headers["ETag"]
+        outside = await world.get(f"/bin/{NAME}", token="", headers={"Range": f"bytes={size}-"})
+        assert outside.status_code == 416 and outside.headers["Content-Range"] == f"bytes */{size}"
+        changed = {"Range": "bytes=10-", "If-Range": '"of an older file"'}
+        assert (await world.get(f"/bin/{NAME}", token="", headers=changed)).content == SLIM_FILE
+        same = {"Range": "bytes=10-", "If-Range": etag}
+        assert (await world.get(f"/bin/{NAME}", token="", headers=same)).content == SLIM_FILE[10:]
+        assert (await world.get(f"/bin/{NAME}", token="", headers={"If-None-Match": etag})).status_code == 304
+
+
+async def test_compressed_forms_by_what_the_client_takes(shelf: Path) -> None:
+    path = "/bin/coder-windows-amd64.exe"
+    cases = {
+        "gzip, zstd": "zstd",
+        "gzip": "gzip",
+        "zstd;q=0, gzip": "gzip",
+        "br": "",
+        "identity": "",
+        "zstd;q=0.000": "",
+    }
+    tags = set()
+    async with running_coderd(site_dir=str(shelf)) as world:
+        for accepted, chosen in cases.items():
+            answer = await world.request("HEAD", path, token="", headers={"Accept-Encoding": accepted})
+            assert answer.headers.get("Content-Encoding", "") == chosen, accepted
+            assert answer.headers["Content-Length"] == ("10" if chosen else "1000")
+            tags.add(answer.headers["ETag"])
+        assert len(tags) == 3
+        for suffix in (".zst", ".gz"):  # what is older than the program is of another program
+            os.utime(shelf / f"{path[1:]}{suffix}", (0, 0))
+        answer = await world.request("HEAD", path, token="", headers={"Accept-Encoding": "gzip"})
+        assert "Content-Encoding" not in answer.headers

@@ -1,0 +1,61 @@
+"""Looks inside a running server: profiles of the process, traffic of the relay."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+
+import pytest
+
+from tests.kit.agents import connected_agent
+from tests.kit.agents import workspace_world as agent_world
+from tests.kit.coderd import running_coderd
+
+PROFILE = "/api/v2/debug/profile"
+
+
+async def test_a_profile_is_one_of_this_process() -> None:
+    async with running_coderd(first_user=True) as world:
+        answer = await world.post(PROFILE, {"Duration": 50_000_000, "Profiles": []})
+        assert answer.status_code == 200, answer.text
+        with tarfile.open(fileobj=io.BytesIO(answer.content), mode="r:gz") as archive:
+            texts = {name: archive.extractfile(name).read().decode() for name in archive.getnames()}  # type: ignore[union-attr]
+        assert set(texts) == {"cpu.txt", "threads.txt", "tasks.txt", "heap.txt", "gc.txt"}
+        assert all(line.rpartition(" ")[2].isdigit() for line in texts["threads.txt"].splitlines())
+        assert "coder.coderd" in texts["threads.txt"] or "trio" in texts["threads.txt"]
+        assert "coder.coderd.loops" in texts["tasks.txt"]
+        assert "builtins.dict" in texts["heap.txt"]
+
+
+async def test_who_may_profile_and_what() -> None:
+    async with running_coderd(first_user=True) as world:
+        _, token = await world.member()
+        assert (await world.post(PROFILE, token="")).status_code == 401
+        assert (await world.post(PROFILE, token=token)).status_code in {403, 404}
+        for body in ({"Duration": 10**12}, {"Duration": -1}, {"Profiles": ["secrets"]}):
+            assert (await world.post(PROFILE, body)).status_code == 400, body
+
+
+async def test_traffic_of_the_relay_is_that_of_its_connections() -> None:
+    async with agent_world() as view_context, connected_agent(view_context):
+        found = (await view_context.world.get("/api/v2/debug/derp/traffic")).json()
+        assert all(set(one) == {"Sent", "Recv", "Key"} and one["Key"].startswith("nodekey:") for one in found)
+        assert found and found[0]["Recv"] >= 0  # the server's own node is connected
+
+
+async def test_the_command_line_is_shown_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = [
+        "coder",
+        "server",
+        "--postgres-url=postgres://u:hush@h/d",
+        "--oidc-client-secret",
+        "hush",
+        "--cache-dir",
+        "/c",
+    ]
+    monkeypatch.setattr(sys, "argv", line)
+    async with running_coderd(first_user=True) as world:
+        shown = (await world.get("/api/v2/debug/pprof/cmdline")).text
+        assert shown == "coder\0server\0--postgres-url=***\0--oidc-client-secret\0***\0--cache-dir\0/c"
+        assert "hush" not in (await world.get("/api/v2/debug/expvar")).text

@@ -1,0 +1,48 @@
+"""Another single-page application in the dashboard's place, and the values it finds in its page."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+from coder.coderd.http.site.page_values import NAMES
+from tests.kit.coderd import running_coderd
+
+PAGE = """<!doctype html><html><head><meta property="user" content="{{ .User }}">
+<meta content='' property='build-info'/>
+<meta name="application-name" content="{{ .ApplicationName }}"><title>{{- .ApplicationName -}}</title>
+<meta property="tasks-tab-visible" content="{{ .TasksTabVisible }}"><i>{{ .CSRF.Token }}{{ .Unheard.Of }}</i>
+<meta property="og:title" content="mine" /></head><body>app</body></html>"""
+
+
+async def test_tags_are_filled_where_they_stand_and_added_where_they_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(PAGE)
+    (tmp_path / "app.js").write_text("1")
+    async with running_coderd(first_user=True, site_dir=str(tmp_path)) as world:
+        assert (await world.get("/app.js", token="")).text == "1"
+        text = (await world.get("/any/page", token="")).text
+        assert "{{" not in text and "<title>Coder</title>" in text
+        assert '<meta name="application-name" content="Coder">' in text
+        public = _values(re.sub(r"<meta name=[^>]*>", "", text))
+        assert set(public) == {*NAMES, "og:title"}
+        assert public["user"] == "" and public["organizations"] == ""
+        assert json.loads(public["build-info"]) == (await world.get("/api/v2/buildinfo")).json()
+        cookies = {"Cookie": f"coder_session_token={world.token}"}
+        mine = _values((await world.get("/", token="", headers=cookies)).text)
+        assert json.loads(mine["user"]) == (await world.get("/api/v2/users/me")).json()
+        assert json.loads(mine["organizations"])[0]["name"] == "coder"
+        assert json.loads(mine["regions"]) == (await world.get("/api/v2/regions")).json()
+        assert mine["csrf-token"] and mine["og:title"] == "mine"
+
+
+def _values(page: str) -> dict[str, str]:
+    """Each tag once. Raises AssertionError for a name that comes twice."""
+    found: dict[str, str] = {}
+    for tag in re.findall(r"<meta[^>]*>", page):
+        name = re.search(r"(?:property|name)=[\"']([^\"']*)", tag)
+        value = re.search(r"content=(?:\"([^\"]*)\"|'([^']*)')", tag)
+        assert name is not None and value is not None and name[1] not in found, tag
+        found[name[1]] = html.unescape(value[1] or value[2] or "")
+    return found

@@ -1,0 +1,56 @@
+"""Jobs nobody works on any more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.provisioning.reaping import reap
+from coder.rpc.errors import RpcError
+from tests.kit.coderd import running_coderd
+from tests.kit.daemon import connected_daemon, new_version
+
+DAEMONS = "/api/v2/organizations/default/provisionerdaemons?offline=true"
+
+
+async def test_hung_jobs_and_jobs_nobody_takes():
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
+        hung = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            waiting = await new_version(world)
+            clock.advance(timedelta(minutes=4, seconds=59).total_seconds())
+            assert await reap(world.ctx) == []
+            await daemon.update(job)
+            clock.advance(timedelta(minutes=4, seconds=59).total_seconds())
+            assert await reap(world.ctx) == []
+            clock.advance(2)
+            assert [str(found.id) for found in await reap(world.ctx)] == [hung["job"]["id"]]
+            with pytest.raises(RpcError, match="job already completed"):
+                await daemon.update(job)
+        found = (await world.get(f"/api/v2/templateversions/{hung['id']}")).json()["job"]
+        assert found["status"] == "failed"
+        assert found["error"].startswith("Coder: Build has been detected as hung for 5 minutes")
+        logs = (await world.get(f"/api/v2/templateversions/{hung['id']}/logs")).json()
+        assert [entry["log_level"] for entry in logs] == ["error"] * 5
+        clock.advance(timedelta(minutes=25).total_seconds())
+        assert [str(found.id) for found in await reap(world.ctx)] == [waiting["job"]["id"]]
+        found = (await world.get(f"/api/v2/templateversions/{waiting['id']}")).json()["job"]
+        assert "pending for 30 minutes" in found["error"]
+        assert found["started_at"] == found["completed_at"]
+
+
+async def test_daemons_grow_stale_and_are_forgotten():
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
+        async with connected_daemon(world):
+            assert [found["status"] for found in (await world.get(DAEMONS)).json()] == ["idle"]
+        clock.advance(91)
+        assert [found["status"] for found in (await world.get(DAEMONS)).json()] == ["offline"]
+        assert (await world.get("/api/v2/organizations/default/provisionerdaemons")).json() == []
+        clock.advance(timedelta(hours=12).total_seconds())
+        await reap(world.ctx)
+        assert len((await world.get(DAEMONS)).json()) == 1

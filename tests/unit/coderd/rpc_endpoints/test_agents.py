@@ -1,0 +1,205 @@
+"""Agents on the real link: who is let in, what they are told, what becomes of their reports."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from coder.net.errors import HttpError
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2, provisioner_pb2, tailnet_pb2
+from tests.kit.agents import connected_agent, dial_link, eventually, workspace_world
+
+RPC = "/api/v2/workspaceagents/me/rpc"
+
+
+async def test_refusals_are_the_recorded_ones():
+    async with workspace_world() as view_context:
+        for token, query, status, message, detail in [
+            ("", "2.10", 401, 'Cookie "coder_session_token" must be provided.', ""),
+            ("short", "2.10", 401, "Workspace agent token invalid.", "An agent token must be a valid UUIDv4. (len 5)"),
+            (
+                str(uuid4()),
+                "2.10",
+                401,
+                "Workspace agent not authorized.",
+                "The agent cannot authenticate until the workspace provision job has been completed. "
+                "If the job is no longer running, this agent is invalid.",
+            ),
+        ]:
+            with pytest.raises(HttpError) as caught:
+                await dial_link(view_context.world, f"{RPC}?version={query}", token=token)
+            error = caught.value
+            assert (error.status, error.message, error.detail) == (status, message, detail)
+        for version, detail in [
+            ("2.99", "server is at version 2.11, behind requested minor version 2.99"),
+            ("3.0", "server is at version 2.11, behind requested major version 3.0"),
+            ("abc", "invalid version string: abc"),
+        ]:
+            with pytest.raises(HttpError) as caught:
+                await dial_link(view_context.world, f"{RPC}?version={version}", token=view_context.token)
+            assert caught.value.message == "Unknown or unsupported API version"
+            assert caught.value.validations == [{"field": "version", "detail": detail}]
+
+
+async def test_connection_times_follow_the_connection():
+    async with workspace_world() as view_context:
+        assert (await view_context.agent())["status"] == "connecting"
+        async with connected_agent(view_context):
+
+            async def connected():
+                found = await view_context.agent()
+                return found if found["status"] == "connected" else None
+
+            found = await eventually(connected)
+            assert found["api_version"] == "2.10"
+            assert found["first_connected_at"] == found["last_connected_at"]
+
+        async def disconnected():
+            return (await view_context.agent())["status"] == "disconnected"
+
+        await eventually(disconnected)
+        async with connected_agent(view_context):
+            await eventually(connected)
+
+
+async def test_a_second_connection_outlives_the_first():
+    async with workspace_world() as view_context, trio.open_nursery() as nursery:
+
+        async def connected():
+            return (await view_context.agent())["status"] == "connected"
+
+        async with connected_agent(view_context) as first:
+            await eventually(connected)
+            async with connected_agent(view_context) as second:
+                await second.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
+                first.session.close("test")
+                await first.websocket.aclose()
+                for _ in range(20):
+                    assert await connected()
+        nursery.cancel_scope.cancel()
+
+
+async def test_manifest():
+    fields = {
+        "env": {"A": "1"},
+        "directory": "~/work",
+        "apps": [provisioner_pb2.App(slug="web", display_name="Web", url="http://localhost:1", sharing_level=1)],
+        "metadata": [
+            provisioner_pb2.Agent.Metadata(key="load", display_name="Load", script="uptime", interval=10, timeout=2)
+        ],
+        "scripts": [provisioner_pb2.Script(display_name="S", script="echo s", run_on_start=True, timeout_seconds=60)],
+        "resources_monitoring": provisioner_pb2.ResourcesMonitoring(
+            memory=provisioner_pb2.MemoryResourceMonitor(enabled=True, threshold=80)
+        ),
+    }
+    async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:
+        manifest = await agent.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
+        assert UUID(bytes=manifest.agent_id) == view_context.agent_id
+        assert (manifest.agent_name, manifest.workspace_name, manifest.owner_username) == ("main", "dev", "admin")
+        assert dict(manifest.environment_variables) == {"A": "1"}
+        assert manifest.directory == "~/work"
+        assert manifest.derp_map.HasField("home_params")
+        assert manifest.derp_map.regions[999].nodes[0].force_http
+        assert [(app.slug, app.sharing_level, app.health) for app in manifest.apps] == [("web", 2, 1)]
+        assert manifest.apps[0].HasField("healthcheck")
+        assert [(s.script, s.run_on_start, s.timeout.seconds) for s in manifest.scripts] == [("echo s", True, 60)]
+        assert (manifest.metadata[0].interval.nanos, manifest.metadata[0].timeout.nanos) == (10, 2)
+        config = await agent.call(
+            "GetResourcesMonitoringConfiguration",
+            agent_pb2.GetResourcesMonitoringConfigurationRequest(),
+            agent_pb2.GetResourcesMonitoringConfigurationResponse,
+        )
+        assert (config.config.num_datapoints, config.config.collection_interval_seconds) == (20, 10)
+        assert config.memory.enabled
+
+
+async def test_reports_are_stored_and_shown():
+    fields = {
+        "apps": [
+            provisioner_pb2.App(
+                slug="web",
+                url="http://x",
+                healthcheck=provisioner_pb2.Healthcheck(url="http://x/h", interval=1, threshold=1),
+            )
+        ],
+        "metadata": [provisioner_pb2.Agent.Metadata(key="load", script="uptime", interval=10)],
+    }
+    pb = agent_pb2
+    async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:
+        startup = pb.Startup(version="v2.34.0", expanded_directory="/home/dev", subsystems=[1, 1])
+        assert await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup) == startup
+        for state in (pb.Lifecycle.STARTING, pb.Lifecycle.READY):
+            lifecycle = pb.Lifecycle(state=state)
+            lifecycle.changed_at.GetCurrentTime()
+            await agent.call("UpdateLifecycle", pb.UpdateLifecycleRequest(lifecycle=lifecycle), pb.Lifecycle)
+        manifest = await agent.call("GetManifest", pb.GetManifestRequest(), pb.Manifest)
+        update = pb.BatchUpdateAppHealthRequest.HealthUpdate(id=manifest.apps[0].id, health=pb.HEALTHY)
+        await agent.call(
+            "BatchUpdateAppHealths",
+            pb.BatchUpdateAppHealthRequest(updates=[update]),
+            pb.BatchUpdateAppHealthResponse,
+        )
+        status = pb.UpdateAppStatusRequest(slug="web", state=pb.UpdateAppStatusRequest.WORKING, message="busy")
+        await agent.call("UpdateAppStatus", status, pb.UpdateAppStatusResponse)
+        shown = await view_context.agent()
+        assert (shown["version"], shown["expanded_directory"], shown["subsystems"]) == (
+            "v2.34.0",
+            "/home/dev",
+            ["envbox"],
+        )
+        assert shown["lifecycle_state"] == "ready"
+        assert shown["started_at"] <= shown["ready_at"]
+        assert shown["apps"][0]["health"] == "healthy"
+        assert shown["apps"][0]["statuses"][0]["message"] == "busy"
+
+        batch = pb.BatchCreateLogsRequest(log_source_id=bytes(16), logs=[pb.Log(output="a\0b", level=pb.Log.WARN)])
+        assert not (await agent.call("BatchCreateLogs", batch, pb.BatchCreateLogsResponse)).log_limit_exceeded
+        logs = (await view_context.world.get(f"/api/v2/workspaceagents/{view_context.agent_id}/logs")).json()
+        assert [(line["output"], line["level"]) for line in logs] == [("a❌b", "warn")]
+        flood = pb.BatchCreateLogsRequest(log_source_id=bytes(16), logs=[pb.Log(output="x" * (1 << 20))])
+        assert (await agent.call("BatchCreateLogs", flood, pb.BatchCreateLogsResponse)).log_limit_exceeded
+        assert (await agent.call("BatchCreateLogs", batch, pb.BatchCreateLogsResponse)).log_limit_exceeded
+        assert (await view_context.agent())["logs_overflowed"]
+
+
+async def test_stats_and_what_is_not_offered():
+    pb = agent_pb2
+    async with workspace_world() as view_context, connected_agent(view_context) as agent:
+        answer = await agent.call("UpdateStats", pb.UpdateStatsRequest(), pb.UpdateStatsResponse)
+        assert answer.report_interval.seconds == 30
+        before = view_context.workspace["last_used_at"]
+        stats = pb.Stats(connection_count=1, session_count_ssh=1, rx_bytes=5)
+        await agent.call("UpdateStats", pb.UpdateStatsRequest(stats=stats), pb.UpdateStatsResponse)
+        workspace = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()
+        assert workspace["last_used_at"] > before
+        for name, request, reply in [
+            ("PushContextState", pb.PushContextStateRequest(), pb.PushContextStateResponse),
+            ("CreateSubAgent", pb.CreateSubAgentRequest(), pb.CreateSubAgentResponse),
+        ]:
+            with pytest.raises(RpcError) as caught:
+                await agent.call(name, request, reply)
+            assert caught.value.number == 12
+        with pytest.raises(RpcError) as caught:
+            await agent.session.call(
+                "/coder.tailnet.v2.Tailnet/RefreshResumeToken",
+                tailnet_pb2.RefreshResumeTokenRequest(),
+                tailnet_pb2.RefreshResumeTokenResponse,
+            )
+        assert caught.value.number == 12
+        for startup in (pb.Startup(version="2.34.0"), pb.Startup(version="v2.34.0", subsystems=[0])):
+            with pytest.raises(RpcError):
+                await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
+
+
+async def test_metadata_limits():
+    pb = agent_pb2
+    fields = {"metadata": [provisioner_pb2.Agent.Metadata(key="load", script="uptime", interval=10)]}
+    async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:
+        result = pb.WorkspaceAgentMetadata.Result(value="v" * 3000)
+        long_key = pb.Metadata(key="k" * 6200, result=result)
+        request = pb.BatchUpdateMetadataRequest(metadata=[pb.Metadata(key="load", result=result), long_key])
+        with pytest.raises(RpcError, match=r"metadata keys of 6204 bytes exceeded 6144 bytes"):
+            await agent.call("BatchUpdateMetadata", request, pb.BatchUpdateMetadataResponse)

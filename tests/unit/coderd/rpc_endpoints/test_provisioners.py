@@ -1,0 +1,465 @@
+"""Daemons at the door: who gets in, as what, and what the link does when things break."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from coder.base.secret import Secret
+from coder.coderd.rpc_endpoints import provisioners as links
+from coder.coderd.rpc_endpoints.provisioners import connect_built_in
+from coder.coderd.services.provisioning.job_work import ModuleFiles
+from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
+from coder.net.errors import HttpError
+from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import (
+    FakeDaemon,
+    agent,
+    connected_daemon,
+    ended,
+    line,
+    new_version,
+    resource,
+    serve_path,
+    working_daemon,
+)
+
+DAEMONS = "/api/v2/organizations/default/provisionerdaemons"
+KEYS = "/api/v2/organizations/default/provisionerkeys"
+
+
+async def refusal(world: World, **query: Any) -> HttpError:
+    with pytest.raises(HttpError) as caught:
+        async with connected_daemon(world, **query):
+            pass
+    return caught.value
+
+
+async def status_of(world: World, version: dict[str, Any]) -> str:
+    return str((await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]["status"])
+
+
+async def test_checks_come_in_their_order():
+    async with running_coderd(first_user=True) as world:
+        bad_everything = {"tags": ["no-separator"], "kinds": (), "version": "9.9", "token": ""}
+        assert (await refusal(world, **bad_everything)).status == 400
+        error = await refusal(world, **{**bad_everything, "tags": []})
+        assert (error.status, error.message) == (400, "The provisioner query parameter must be specified.")
+        error = await refusal(world, **{**bad_everything, "tags": [], "kinds": ("cook",)})
+        assert (error.status, error.message) == (400, 'Unknown provisioner type "cook"')
+        error = await refusal(world, token="", version="9.9", tags={"scope": "user"})
+        assert error.status == 403
+        assert error.message == 'You aren\'t allowed to create provisioner daemons with scope "user"'
+        error = await refusal(world, tags={"a": "\x00"}, version="9.9")
+        assert (error.status, error.message) == (400, "Given tags are not acceptable to the service")
+        error = await refusal(world, version="1.19")
+        assert (error.status, error.message) == (400, "Incompatible or unparsable version")
+        assert (await refusal(world, organization="nowhere")).status == 404
+        plain = await world.get(serve_path())
+        assert plain.status_code == 426
+
+
+async def test_a_user_serves_with_the_roles_it_has():
+    async with running_coderd(first_user=True) as world:
+        user_id, member = await world.member("alice")
+        assert (await refusal(world, token=member)).status == 403
+        async with connected_daemon(world, token=member, tags={"scope": "user"}, name="alices"):
+            (daemon,) = (await world.get(DAEMONS)).json()
+        assert daemon["tags"] == {"scope": "user", "owner": user_id}
+        assert (daemon["name"], daemon["key_name"], daemon["status"]) == ("alices", "user-auth", "idle")
+        _, admin = await world.member("tadm", ["template-admin"])
+        async with connected_daemon(world, token=admin, name=None):
+            assert len((await world.get(DAEMONS)).json()) == 2
+        narrow = {"token_name": "narrow", "scopes": ["workspace:read"], "lifetime": 3_600_000_000_000}
+        key = (await world.post("/api/v2/users/me/keys/tokens", narrow, token=member)).json()["key"]
+        assert (await refusal(world, token=key, tags={"scope": "user"})).status == 403
+        listed = {**narrow, "token_name": "listed", "scopes": ["all"]}
+        listed["allow_list"] = [f"template:{world.organization_id}"]
+        key = (await world.post("/api/v2/users/me/keys/tokens", listed, token=member)).json()["key"]
+        assert (await refusal(world, token=key, tags={"scope": "user"})).status == 403
+        assert (await world.post("/api/v2/organizations", {"name": "elsewhere"})).status_code == 201
+        elsewhere = {"organization": "elsewhere", "tags": {"scope": "user"}}
+        assert (await refusal(world, token=member, **elsewhere)).status == 403
+
+
+async def test_pre_shared_key():
+    async with running_coderd(first_user=True, provisioner_daemon_psk=Secret("sesame")) as world:
+        headers = {"Coder-Provisioner-Daemon-PSK": "sesame"}
+        async with connected_daemon(world, token="", headers=headers, tags={"a": "b"}):
+            (daemon,) = (await world.get(DAEMONS)).json()
+        assert (daemon["key_name"], daemon["tags"]["a"]) == ("psk", "b")
+        wrong = {"Coder-Provisioner-Daemon-PSK": "sesam"}
+        assert (await refusal(world, token="", headers=wrong)).status == 403
+        both = {**headers, "Coder-Provisioner-Daemon-Key": "x" * 43}
+        assert (await refusal(world, token="", headers=both)).status == 403
+
+
+async def test_an_empty_pre_shared_key_opens_nothing():
+    async with running_coderd(first_user=True) as world:
+        assert (await refusal(world, token="", headers={"Coder-Provisioner-Daemon-PSK": ""})).status == 403
+
+
+async def test_provisioner_keys_from_creation_to_deletion():
+    async with running_coderd(first_user=True) as world:
+        made = await world.post(KEYS, {"name": "k1", "tags": {"region": "moon"}})
+        assert made.status_code == 201
+        secret = made.json()["key"]
+        assert len(secret) == 43
+        assert (await world.post(KEYS, {"name": "K1", "tags": {}})).status_code == 409
+        assert (await world.post(KEYS, {"name": "built-in", "tags": {}})).status_code == 400
+        assert (await world.post(KEYS, {"name": "", "tags": {}})).status_code == 400
+        headers = {"Coder-Provisioner-Daemon-Key": secret}
+        own = await world.get(f"/api/v2/provisionerkeys/{secret}", token="", headers=headers)
+        assert (own.json()["name"], own.json()["tags"]) == ("k1", {"region": "moon"})
+        assert (await world.get("/api/v2/provisionerkeys/zzz", token="")).status_code == 401
+        assert (await refusal(world, token="", headers=headers, tags={"x": "y"})).status == 403
+        assert (await refusal(world, headers=headers)).status == 403  # with a session token, too
+        async with connected_daemon(world, token="", headers=headers, name="keyed") as daemon:
+            listed = (await world.get(f"{KEYS}/daemons")).json()
+            keyed = next(entry for entry in listed if entry["key"]["name"] == "k1")
+            assert [found["tags"]["region"] for found in keyed["daemons"]] == ["moon"]
+            assert (await world.delete(f"{KEYS}/k1")).status_code == 204
+            with trio.fail_after(5):
+                await daemon.session.wait_closed()
+        assert (await refusal(world, token="", headers=headers)).status == 403
+        assert (await world.delete(f"{KEYS}/k1")).status_code == 404
+
+
+async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(links, "REVOKED_GRACE", 0.3)
+    async with running_coderd(first_user=True) as world:
+        secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
+        headers = {"Coder-Provisioner-Daemon-Key": secret}
+        for obeys in (True, False):
+            version = await new_version(world)
+            path = f"/api/v2/templateversions/{version['id']}"
+            async with connected_daemon(world, token="", headers=headers) as daemon:
+                job = await daemon.acquire()
+                assert (await world.delete(f"{KEYS}/k1")).status_code == 204
+                while not (await daemon.update(job)).canceled:
+                    await trio.lowlevel.checkpoint()
+                if obeys:
+                    await daemon.fail(job, "interrupted")
+                with trio.fail_after(5):
+                    await daemon.session.wait_closed()
+            found = (await world.get(path)).json()["job"]
+            assert (found["status"], found["error"]) == ("failed", "interrupted" if obeys else REVOKED_ERROR)
+            assert REVOKED_LINE in [one["output"] for one in (await world.get(f"{path}/logs")).json()]
+            secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
+            headers = {"Coder-Provisioner-Daemon-Key": secret}
+
+
+async def test_a_daemon_that_comes_back_is_the_same():
+    async with running_coderd(first_user=True) as world:
+        ids = []
+        for version in ("1.17", "1.18"):
+            async with connected_daemon(world, name="Twin", version=version):
+                (found,) = (await world.get(DAEMONS)).json()
+                ids.append((found["id"], found["api_version"]))
+        assert ids[0][0] == ids[1][0]
+        assert ids[1][1] == "1.18"
+
+
+async def test_two_daemons_of_one_name_do_not_disturb_each_other():
+    async with running_coderd(first_user=True) as world:
+        versions = [await new_version(world), await new_version(world)]
+        async with connected_daemon(world, name="twin") as one, connected_daemon(world, name="twin") as other:
+            first, second = await one.acquire(), await other.acquire()
+            assert first.job_id != second.job_id
+            await other.complete_import(second)
+            await one.update(first, logs=[line("Working", "still here")])
+            await one.complete_import(first)
+            assert [await status_of(world, version) for version in versions] == ["succeeded", "succeeded"]
+
+
+async def test_a_daemon_whose_clock_is_wrong():
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        version = await new_version(world)
+        job = await daemon.acquire()
+        for at in (-5, 0, 1, 4_102_444_800_000, 1 << 62):  # before the epoch, 1970, 2100, after the end of time
+            await daemon.update(job, logs=[line("Working", f"at {at}", at=at)])
+        await daemon.complete_import(job)
+        logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
+        assert [one["output"] for one in logs] == ["at -5", "at 0", "at 1", "at 4102444800000", f"at {1 << 62}"]
+        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert found["started_at"] <= found["completed_at"]  # the server's clock counts
+
+
+async def test_jobs_go_to_daemons_whose_tags_include_theirs():
+    async with running_coderd(first_user=True) as world:
+        moon = await new_version(world, tags={"region": "moon"})
+        async with connected_daemon(world, tags={"region": "moon", "gpu": "yes"}) as tagged:
+            job = await tagged.acquire()
+            assert job.template_import.metadata.template_version_id == moon["id"]
+            plain = await new_version(world)  # the default rule: tagged daemons take untagged work
+            await tagged.complete_import(job)
+            assert (await tagged.acquire()).template_import.metadata.template_version_id == plain["id"]
+
+
+async def test_strict_tags_keep_special_daemons_free():
+    async with running_coderd(first_user=True, provisioner_strict_tags=True) as world:
+        plain = await new_version(world)
+        async with (
+            connected_daemon(world, tags={"gpu": "yes"}, name="special") as special,
+            special.acquiring() as stream,
+            connected_daemon(world, name="plain") as daemon,
+        ):
+            job = await daemon.acquire()
+            assert job.template_import.metadata.template_version_id == plain["id"]
+            await stream.send(provisionerd_pb2.CancelAcquire())
+            assert (await stream.receive()).job_id == ""
+
+
+async def test_cancel_acquire_gives_an_empty_job():
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        async with daemon.acquiring() as stream:
+            await stream.send(provisionerd_pb2.CancelAcquire())
+            assert (await stream.receive()).job_id == ""
+            with pytest.raises(trio.EndOfChannel):
+                await stream.receive()
+        # It may ask again on the same connection.
+        version = await new_version(world)
+        assert (await daemon.acquire()).template_import.metadata.template_version_id == version["id"]
+
+
+async def test_a_broken_connection_leaves_the_job_to_its_daemon():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        async with connected_daemon(world, name="steady") as daemon:
+            job = await daemon.acquire()
+            await daemon.update(job, logs=[line("Planning", "one")])
+        assert await status_of(world, version) == "running"
+        async with connected_daemon(world, name="steady") as daemon:
+            await daemon.update(job, logs=[line("Planning", "two")])
+            await daemon.complete_import(job)
+        assert await status_of(world, version) == "succeeded"
+        logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
+        assert [entry["output"] for entry in logs] == ["one", "two"]
+
+
+async def test_a_job_answers_to_its_own_daemon_and_ends_once():
+    async with running_coderd(first_user=True) as world:
+        await new_version(world)
+        async with connected_daemon(world, name="a") as mine, connected_daemon(world, name="b") as other:
+            job = await mine.acquire()
+            for call in (other.update(job), other.fail(job, "x"), other.complete_import(job)):
+                with pytest.raises(RpcError, match="you don't own this job"):
+                    await call
+            with pytest.raises(RpcError, match="the job is a template_version_import"):
+                await mine.complete_build(job)
+            await mine.fail(job, "boom")
+            for call in (mine.update(job), mine.fail(job, "x"), mine.complete_import(job)):
+                with pytest.raises(RpcError, match="job already completed"):
+                    await call
+
+
+async def test_cancel_is_told_with_the_next_update():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        path = f"/api/v2/templateversions/{version['id']}"
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            assert not (await daemon.update(job)).canceled
+            assert (await world.patch(f"{path}/cancel")).status_code == 200
+            assert await status_of(world, version) == "canceling"
+            assert (await world.patch(f"{path}/cancel")).status_code == 400
+            assert (await daemon.update(job)).canceled
+            await daemon.fail(job, "")
+        assert await status_of(world, version) == "canceled"
+
+
+async def test_a_waiting_job_is_canceled_at_once():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        answer = await world.patch(f"/api/v2/templateversions/{version['id']}/cancel")
+        assert answer.json() == {"message": "Job has been marked as canceled..."}
+        assert await status_of(world, version) == "canceled"
+
+
+async def test_variables_are_settled_while_parsing():
+    async with running_coderd(first_user=True) as world:
+        values = [{"name": "needed", "value": "given"}]
+        version = await new_version(world, user_variable_values=values)
+        lacking = await new_version(world)
+        variables = [
+            provisioner_pb2.TemplateVariable(name="needed", type="string", required=True),
+            provisioner_pb2.TemplateVariable(name="secret", type="string", default_value="s3", sensitive=True),
+        ]
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            assert [item.value for item in job.template_import.user_variable_values] == ["given"]
+            reply = await daemon.update(job, template_variables=variables, readme=b"# Hi\n")
+            assert [(v.name, v.value, v.sensitive) for v in reply.variable_values] == [
+                ("needed", "given", False),
+                ("secret", "s3", True),
+            ]
+            await daemon.complete_import(job)
+            job = await daemon.acquire()
+            with pytest.raises(RpcError, match="required template variables need values: needed"):
+                await daemon.update(job, template_variables=variables)
+            await daemon.fail(job, "update job: required template variables need values: needed")
+        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
+        assert found["readme"] == "# Hi\n"
+        shown = (await world.get(f"/api/v2/templateversions/{version['id']}/variables")).json()
+        assert [(item["name"], item["value"]) for item in shown] == [("needed", "given"), ("secret", "*redacted*")]
+        failed = (await world.get(f"/api/v2/templateversions/{lacking['id']}")).json()["job"]
+        assert failed["error_code"] == "REQUIRED_TEMPLATE_VARIABLES"
+        shown = (await world.get(f"/api/v2/templateversions/{lacking['id']}/variables")).json()
+        assert [item["name"] for item in shown] == ["needed", "secret"]
+
+
+async def test_a_result_that_cannot_be_stored_fails_the_job():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            twice = resource("box", agents=[agent("main"), agent("MAIN")])
+            await daemon.complete_import(job, start_resources=[twice])
+        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert found["status"] == "failed"
+        assert "duplicate agent name" in found["error"]
+
+
+async def test_module_files_travel_both_ways():
+    data = b"modules" * 600_000
+    digest = hashlib.sha256(data).digest()
+    pb = provisioner_pb2
+    pieces = [data[at : at + (2 << 20)] for at in range(0, len(data), 2 << 20)]
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            with pytest.raises(RpcError, match="no import running"):
+                await _upload(daemon, data, pieces, digest)
+            job = await daemon.acquire()
+            with pytest.raises(RpcError, match="announced hash"):
+                await _upload(daemon, data, pieces, b"\x00" * 32)
+            await _upload(daemon, data, pieces, digest)
+            await daemon.complete_import(job, plan=b"{}", module_files_hash=digest)
+            file_id = await _module_file(world, version["id"])
+            request = provisionerd_pb2.FileRequest(file_id=file_id, upload_type=pb.UPLOAD_TYPE_MODULE_FILES)
+            async with daemon.session.open_stream(
+                "/provisionerd.ProvisionerDaemon/DownloadFile", provisionerd_pb2.FileRequest, pb.FileUpload
+            ) as stream:
+                await stream.send(request)
+                await stream.close_send()
+                header = (await stream.receive()).data_upload
+                received = b"".join([message.chunk_piece.data async for message in stream])
+            assert (header.data_hash, header.file_size, received) == (digest, len(data), data)
+            with pytest.raises(RpcError, match="no import running"):
+                await _upload(daemon, data, pieces, digest)
+            assert world.ctx.part(ModuleFiles)._files == {}
+
+
+async def _upload(daemon: FakeDaemon, data: bytes, pieces: list[bytes], digest: bytes) -> None:
+    pb = provisioner_pb2
+    async with daemon.session.open_stream(
+        "/provisionerd.ProvisionerDaemon/UploadFile", pb.FileUpload, provisionerd_pb2.Empty
+    ) as stream:
+        header = pb.DataUpload(
+            upload_type=pb.UPLOAD_TYPE_MODULE_FILES, data_hash=digest, file_size=len(data), chunks=len(pieces)
+        )
+        await stream.send(pb.FileUpload(data_upload=header))
+        for number, piece in enumerate(pieces):
+            chunk = pb.ChunkPiece(data=piece, full_data_hash=digest, piece_index=number)
+            await stream.send(pb.FileUpload(chunk_piece=chunk))
+        await stream.close_send()
+        await stream.receive()
+
+
+async def _module_file(world: World, version_id: str) -> str:
+    from uuid import UUID
+
+    from coder.coderd.store.templates.template_versions import get_module_files_id
+
+    return str(await world.ctx.db.read(get_module_files_id, UUID(version_id)))
+
+
+async def test_built_in_daemons_use_the_same_link():
+    async with running_coderd(first_user=True) as world:
+        async with connect_built_in(world.ctx, "host-0", ["echo"]) as session:
+            daemon = FakeDaemon(session)
+            version = await new_version(world)
+            job = await daemon.acquire()
+            await daemon.complete_import(job)
+            (found,) = (await world.get(DAEMONS)).json()
+        assert (found["name"], found["key_name"], found["provisioners"]) == ("host-0", "built-in", ["echo"])
+        assert found["previous_job"]["status"] == "succeeded"
+        assert await status_of(world, version) == "succeeded"
+
+
+async def test_the_old_way_to_acquire():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            job = await daemon.call("AcquireJob", provisionerd_pb2.Empty(), provisionerd_pb2.AcquiredJob)
+            assert job.template_import.metadata.template_version_id == version["id"]
+
+
+async def test_a_job_that_cannot_be_handed_out_fails_and_the_next_one_comes():
+    async with running_coderd(first_user=True) as world:
+        from tests.kit.daemon import upload
+
+        big = await upload(world, {"big.bin": b"\x00" * (5 << 20)})
+        first = await new_version(world, file_id=big)
+        second = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            assert job.template_import.metadata.template_version_id == second["id"]
+        failed = (await world.get(f"/api/v2/templateversions/{first['id']}")).json()["job"]
+        assert failed["status"] == "failed"
+        assert failed["error"].startswith("request job was invalidated: payload was too big: ")
+
+
+async def test_many_daemons_share_many_jobs_without_running_one_twice():
+    async with running_coderd(first_user=True) as world, trio.open_nursery() as nursery:
+        acquired: list[str] = []
+        versions = [await new_version(world) for _ in range(12)]
+
+        async def work(number: int) -> None:
+            async with connected_daemon(world, name=f"d{number}") as daemon:
+                while True:
+                    job = await daemon.acquire()
+                    acquired.append(job.job_id)
+                    await daemon.complete_import(job)
+
+        for number in range(4):
+            nursery.start_soon(work, number)
+        with trio.fail_after(20):
+            for version in versions:
+                found = await ended(world, f"/api/v2/templateversions/{version['id']}")
+                assert found["job"]["status"] == "succeeded"
+        assert sorted(acquired) == sorted(version["job"]["id"] for version in versions)
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_server_shows_daemons_out_when_it_stops():
+    async with running_coderd(first_user=True) as world:
+        async with connected_daemon(world) as daemon, trio.open_nursery() as nursery:
+            left: list[type[BaseException]] = []
+
+            async def wait_for_work() -> None:
+                try:
+                    await daemon.acquire()
+                except (RpcClosed, trio.EndOfChannel) as error:
+                    left.append(type(error))
+
+            nursery.start_soon(wait_for_work)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            world.ctx.stopping.set()
+            with trio.fail_after(5):
+                await daemon.session.wait_closed()
+        assert left
+
+
+async def test_working_daemon_reports_matched_provisioners_while_waiting():
+    async with running_coderd(first_user=True) as world, working_daemon(world, tags={"a": "b"}):
+        version = await new_version(world, tags={"a": "c"})
+        assert version["matched_provisioners"]["count"] == 0
+        version = await new_version(world, tags={"a": "b"})
+        assert version["matched_provisioners"]["available"] == 1

@@ -1,0 +1,206 @@
+"""What is open ends with the key it was opened with; new keys reach no further than the one that made them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+import trio
+
+from coder.base.clock import FakeClock
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.coderd.rpc_endpoints.provisioners import connect_built_in
+from coder.coderd.services.access import session_revocation
+from coder.coderd.services.access.session_revocation import OpenSession, SessionRegistry
+from coder.coderd.services.provisioning import provisioners
+from coder.net.dial import DialPolicy
+from coder.net.websocket import WebSocketStream, connect_websocket
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import connected_daemon
+
+INBOX = "/api/v2/notifications/inbox/watch"
+COORDINATE = "/api/v2/tailnet?version=2.0"
+PATIENCE = 10.0
+
+
+@asynccontextmanager
+async def _open(world: World, token: str, path: str = INBOX) -> AsyncIterator[WebSocketStream]:
+    stream = await connect_websocket(DialPolicy(world.url, token=Secret(token)), path)
+    try:
+        yield stream
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+async def _ended(stream: WebSocketStream) -> int | None:
+    """The close code, once the other end has closed."""
+    with trio.fail_after(PATIENCE):
+        try:
+            while await stream.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            pass
+    return stream.close_code
+
+
+async def _delete_key(world: World, user_id: str, token: str) -> None:
+    path = f"/api/v2/users/{user_id}/keys/{token.split('-', maxsplit=1)[0]}"
+    assert (await world.delete(path)).status_code == 204
+
+
+async def _expire_key(world: World, user_id: str, token: str) -> None:
+    path = f"/api/v2/users/{user_id}/keys/{token.split('-', maxsplit=1)[0]}/expire"
+    assert (await world.put(path)).status_code == 204
+
+
+async def _log_out(world: World, user_id: str, token: str) -> None:
+    assert (await world.post("/api/v2/users/logout", token=token)).status_code == 200
+
+
+async def _suspend(world: World, user_id: str, token: str) -> None:
+    assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
+
+
+async def _delete_user(world: World, user_id: str, token: str) -> None:
+    assert (await world.delete(f"/api/v2/users/{user_id}")).status_code == 200
+
+
+async def _change_password(world: World, user_id: str, token: str) -> None:
+    body = {"password": "AnotherGoodOne1!"}
+    assert (await world.put(f"/api/v2/users/{user_id}/password", body)).status_code == 204
+
+
+ENDS = [_delete_key, _expire_key, _log_out, _suspend, _delete_user, _change_password]
+
+
+async def test_open_links_end_with_their_session() -> None:
+    async with running_coderd(first_user=True) as world, _open(world, world.token) as other:
+        for end in ENDS:
+            user_id, token = await world.member()
+            async with _open(world, token) as inbox, _open(world, token, COORDINATE) as tailnet:
+                await end(world, user_id, token)
+                assert await _ended(inbox) == 1008, end.__name__
+                assert await _ended(tailnet) == 1008, end.__name__
+        await _stays(other)
+
+
+async def _stays(stream: WebSocketStream) -> None:
+    with trio.move_on_after(0.05) as scope:
+        while await stream.receive_some():
+            pass  # somebody is told that a user was suspended
+    assert scope.cancelled_caught, "somebody else's stays"
+
+
+async def test_an_event_stream_ends_with_its_session() -> None:
+    from tests.kit.workspaces import new_workspace, workspace_world
+
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world)
+        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "watch"})
+        token = made.json()["key"]
+        path = f"/api/v2/workspaces/{workspace['id']}/watch"
+        async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as answer:
+            lines = answer.aiter_lines()
+            assert await anext(lines) == "event: ping"
+            await _delete_key(world, world.user_id, token)
+            with trio.fail_after(PATIENCE):
+                async for _ in lines:
+                    pass
+
+
+async def test_a_daemon_leaves_with_the_session_that_let_it_in() -> None:
+    async with running_coderd(first_user=True) as world:
+        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "daemon"})
+        token = made.json()["key"]
+        async with connected_daemon(world, token=token) as daemon:
+            await _delete_key(world, world.user_id, token)
+            with trio.fail_after(PATIENCE):
+                await daemon.session.wait_closed()
+
+
+async def test_time_ends_a_session_unless_it_slid_on() -> None:
+    clock = FakeClock()
+    async with running_coderd(first_user=True, clock=clock) as world:
+        made = await world.post("/api/v2/users/me/keys/tokens", {"lifetime": 3600 * 10**9, "token_name": "short"})
+        short = made.json()["key"]
+        sessions: SessionRegistry = world.ctx.part(SessionRegistry)
+        async with _open(world, short) as brief, _open(world, world.token) as sliding:
+            clock.advance(timedelta(hours=20).total_seconds())
+            assert (await world.get("/api/v2/users/me")).status_code == 200, "used, so it slides"
+            clock.advance(timedelta(hours=10).total_seconds())
+            await sessions.look_at_expired()
+            assert await _ended(brief) == 1008
+            await _stays(sliding)
+
+
+async def test_a_read_that_fails_ends_neither_the_server_nor_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr(session_revocation, "RETRY", 0.01)
+    async with running_coderd(first_user=True, clock=clock) as world:
+        sessions: SessionRegistry = world.ctx.part(SessionRegistry)
+        really_look, failures = sessions.look, 0
+
+        async def look(session: OpenSession) -> None:
+            nonlocal failures
+            if failures < 2:
+                failures += 1
+                raise OSError("the database is away")
+            await really_look(session)
+
+        user_id, token = await world.member()
+        async with _open(world, token) as watched, _open(world, world.token) as other:
+            await _stays(watched)  # both looks at the beginning are done
+            monkeypatch.setattr(sessions, "look", look)
+            await _delete_key(world, user_id, token)
+            assert await _ended(watched) == 1008
+            assert failures == 2
+            failures = 0
+            clock.advance(timedelta(days=40).total_seconds())
+            await sessions.look_at_expired()
+            await sessions.look_at_expired()
+            assert failures == 2, "the look at those whose time is up outlives it, too"
+            await sessions.look_at_expired()
+            assert await _ended(other) == 1008
+
+
+async def test_a_built_in_daemon_that_cannot_be_registered_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise ValueError("the database is away")
+
+    async with running_coderd(first_user=True) as world:
+        monkeypatch.setattr(provisioners, "register", fail)
+        with pytest.raises(CoderError, match="database is away"):
+            async with connect_built_in(world.ctx, "host-0", ["echo"]):
+                pass
+
+
+async def test_a_limited_key_makes_no_wider_one() -> None:
+    async with running_coderd(first_user=True) as world:
+        alice, session = await world.member("alice")
+
+        async def make(token: str, **body: object) -> tuple[int, str]:
+            answer = await world.post(f"/api/v2/users/{alice}/keys/tokens", body, token=token)
+            return answer.status_code, answer.json().get("key", "")
+
+        scopes = ["api_key:*", "user:read", "workspace:read"]
+        status, limited = await make(session, scopes=scopes)
+        assert status == 201
+        assert (await make(limited, scopes=["workspace:read"]))[0] == 201
+        assert (await make(limited, scopes=["workspace:*"]))[0] == 403
+        assert (await make(limited, scopes=["template:read"]))[0] == 403
+        assert (await make(limited))[0] == 403, "no scopes means all of them"
+        assert (await world.post(f"/api/v2/users/{alice}/keys", token=limited)).status_code == 403
+        one, other = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+        own = [f"workspace:{one}", f"user:{alice}", "api_key:*"]
+        status, listed = await make(session, scopes=scopes, allow_list=own)
+        assert status == 201
+        assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{one}"]))[0] == 201
+        assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{other}"]))[0] == 403
+        assert (await make(listed, scopes=["workspace:read"]))[0] == 403
+        for wrong in ("workspace", "rocket:*", "workspace:nonsense"):
+            assert (await make(session, scopes=["workspace:read"], allow_list=[wrong]))[0] == 400, wrong
+        shown = await world.get("/api/v2/users", token=listed)
+        assert [user["id"] for user in shown.json()["users"]] == [alice]

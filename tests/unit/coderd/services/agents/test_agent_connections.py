@@ -1,0 +1,118 @@
+"""Agents that fall silent, leave, or are replaced: the watch over one connection on a simulated clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+import trio.testing
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.agents import agent_connections
+from coder.coderd.services.agents.agent_connections import AgentConnections, monitored
+from coder.rpc.session import open_session
+
+AGENT = UUID(int=1)
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+class Scene:
+    """A server whose database is a list of what was asked of it."""
+
+    def __init__(self) -> None:
+        self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
+        self.current: Any = self.place
+        self.calls: list[tuple[str, float]] = []
+        connections = AgentConnections(None)  # type: ignore[arg-type]
+        self.ctx: Any = SimpleNamespace(part=lambda _kind: connections, clock=FakeClock(), db=self)
+
+    async def run(self, fn: Any, *_args: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        self.calls.append((fn.__name__.strip("_"), trio.current_time()))
+        return self.current if fn is agent_connections._touch else None
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+
+async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock):
+    view_context = Scene()
+    left, _frozen = trio.testing.memory_stream_pair()
+    async with (
+        open_session(left, "server") as session,
+        monitored(view_context.ctx, view_context.place, session, "2.10"),
+    ):
+        await session.wait_closed()
+        assert trio.current_time() == pytest.approx(17)
+        assert "no answer to a ping" in session.reason
+    assert view_context.names() == ["mark_connected", "touch", "mark_disconnected"]
+
+
+async def test_a_closed_connection_is_noticed_at_once(autojump_clock):
+    view_context = Scene()
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(left, "server") as session, trio.open_nursery() as nursery:
+        nursery.start_soon(right.aclose)
+        async with monitored(view_context.ctx, view_context.place, session, "2.10"):
+            await session.wait_closed()
+    assert view_context.calls[-1] == ("mark_disconnected", pytest.approx(0))
+
+
+async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_clock):
+    view_context = Scene()
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(left, "server") as session, open_session(right, "client") as agent:
+        async with monitored(view_context.ctx, view_context.place, session, "2.10"):
+            with trio.move_on_after(50):
+                await session.wait_closed()
+        assert not agent.is_closed
+    assert view_context.names() == ["mark_connected", "touch", "touch", "touch", "mark_disconnected"]
+
+
+async def test_an_agent_of_an_older_build_is_sent_away(autojump_clock):
+    view_context = Scene()
+    left, right = trio.testing.memory_stream_pair()
+    async with (
+        open_session(left, "server") as session,
+        open_session(right, "client"),
+        monitored(view_context.ctx, view_context.place, session, "2.10"),
+    ):
+        view_context.current = SimpleNamespace(build_id=UUID(int=6))
+        await session.wait_closed()
+        assert session.reason == "build is outdated"
+        assert trio.current_time() == pytest.approx(15)
+
+
+async def test_only_the_last_connection_marks_the_end(autojump_clock):
+    view_context = Scene()
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(left, "server") as session, open_session(right, "client"):
+        async with monitored(view_context.ctx, view_context.place, session, "2.10"):
+            async with monitored(view_context.ctx, view_context.place, session, "2.10"):
+                pass
+            assert "mark_disconnected" not in view_context.names()
+        assert view_context.names().count("mark_disconnected") == 1
+
+
+async def test_a_database_that_is_away_sends_nobody_away(autojump_clock):
+    view_context = Scene()
+    run = view_context.run
+
+    async def broken(fn: Any, *args: Any) -> Any:
+        if fn is agent_connections._touch:
+            raise OSError("database is restarting")
+        return await run(fn, *args)
+
+    view_context.run = broken  # type: ignore[method-assign]
+    left, right = trio.testing.memory_stream_pair()
+    async with (
+        open_session(left, "server") as session,
+        open_session(right, "client"),
+        monitored(view_context.ctx, view_context.place, session, "2.10"),
+    ):
+        await trio.sleep(40)
+        assert not session.is_closed

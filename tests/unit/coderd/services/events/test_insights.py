@@ -1,0 +1,72 @@
+"""Figures counted from what agents report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from coder.base.clock import FakeClock
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents import connected_agent
+from tests.kit.agents import workspace_world as agent_world
+from tests.kit.coderd import running_coderd
+from tests.kit.schema import check
+
+NOON = datetime(2026, 1, 6, 12, 0, 10, tzinfo=UTC)
+
+
+async def test_one_user_works_for_three_minutes() -> None:
+    clock = FakeClock(NOON)
+    async with (
+        agent_world(clock=clock, session_duration=timedelta(days=3)) as view_context,
+        connected_agent(view_context) as agent,
+    ):
+        world = view_context.world
+        for _ in range(6):  # two reports a minute
+            stats = agent_pb2.Stats(
+                connection_count=1, session_count_ssh=1, connection_median_latency_ms=20, rx_bytes=10, tx_bytes=5
+            )
+            await agent.call("UpdateStats", agent_pb2.UpdateStatsRequest(stats=stats), agent_pb2.UpdateStatsResponse)
+            clock.advance(30)
+
+        async def get(path: str, **params: Any) -> Any:
+            answer = await world.get(f"/api/v2/{path}", params=params)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        window = {"start_time": "2026-01-06T00:00:00Z", "end_time": "2026-01-06T13:00:00Z"}
+        template = view_context.workspace["template_id"]
+        activity = await get("insights/user-activity", **window)
+        check("UserActivityInsightsResponse", activity)
+        assert [(user["username"], user["seconds"]) for user in activity["report"]["users"]] == [("admin", 180)]
+        assert activity["report"]["template_ids"] == [template]
+        latency = await get("insights/user-latency", **window, template_ids=template)
+        assert latency["report"]["users"][0]["latency_ms"] == {"p50": 20, "p95": 20}
+        usage = await get("insights/templates", **window, interval="day")
+        check("TemplateInsightsResponse", usage)
+        apps = {app["slug"]: app["seconds"] for app in usage["report"]["apps_usage"]}
+        assert apps == {"ssh": 180, "vscode": 0, "jetbrains": 0, "reconnecting-pty": 0, "sftp": 0}
+        assert [day["active_users"] for day in usage["interval_reports"]] == [1]
+        for path in ("insights/daus", f"templates/{template}/daus"):
+            assert (await get(path))["entries"][-1] == {"date": "2026-01-06", "amount": 1}
+        assert (await get("insights/daus", tz_offset=13))["entries"][-1] == {"date": "2026-01-07", "amount": 1}
+        found = await get("deployment/stats")
+        check("DeploymentStats", found)
+        assert found["workspaces"]["running"] == 1 and found["session_count"]["ssh"] == 1
+        assert (found["workspaces"]["rx_bytes"], found["workspaces"]["tx_bytes"]) == (60, 30)
+
+
+async def test_statuses_over_time_and_usage_switched_off() -> None:
+    clock = FakeClock(NOON)
+    settings = {"clock": clock, "session_duration": timedelta(days=9), "stats_collection_usage_stats_enable": False}
+    async with running_coderd(first_user=True, **settings) as world:
+        user_id, _ = await world.member()
+        clock.advance(86400)
+        assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
+        clock.advance(86400)
+        answer = await world.get("/api/v2/insights/user-status-counts", params={"timezone": "Asia/Kathmandu"})
+        counts = answer.json()["status_counts"]
+        last = {status: [day["count"] for day in days[-3:]] for status, days in counts.items()}
+        assert last["active"] == [0, 2, 1] and last["suspended"] == [0, 0, 1]
+        assert counts["active"][-1]["date"] == "2026-01-08T00:00:00+05:45"
+        assert (await world.get("/api/v2/insights/daus")).status_code == 404

@@ -1,0 +1,293 @@
+"""Messages to people, against a real mail server and a real web server on loopback."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+import trio
+from sqlalchemy import text
+
+from coder.base.clock import FakeClock
+from coder.base.config import Inputs
+from coder.base.secret import Secret
+from coder.coderd.config.reading import server_config
+from coder.coderd.services.events.notification_delivery import _connect, deliver_due
+from coder.coderd.store.events import inbox as inbox_store
+from coder.coderd.store.events import notifications as store
+from coder.coderd.store.events.notifications import MessageRow
+from coder.domain.events.notification_templates import TEMPLATES, TEST
+from coder.domain.events.notification_texts import Reader, fill, render
+from tests.kit.agents import dial_link, eventually
+from tests.kit.certificates import Authority
+from tests.kit.coderd import World, running_coderd
+from tests.kit.mail import Mailbox, mail_server
+from tests.kit.schema import check_list
+from tests.kit.workspaces import create, settled, workspace_world
+
+
+@contextmanager
+def web_server(status: int = 200) -> Iterator[tuple[list[tuple[dict[str, str], Any]], str]]:
+    seen: list[tuple[dict[str, str], Any]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append((dict(self.headers), json.loads(body)))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    thread = Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield seen, f"http://127.0.0.1:{server.server_address[1]}/hook?key=1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def inbox(world: World, count: int, **rest: Any) -> list[dict[str, Any]]:
+    """Its messages, once there are so many."""
+
+    async def look() -> Any:
+        found = (await world.get("/api/v2/notifications/inbox", **rest)).json()["notifications"]
+        return found if len(found) >= count else None
+
+    return cast("list[dict[str, Any]]", await eventually(look))
+
+
+async def test_mail_goes_out_and_again_when_it_was_refused() -> None:
+    clock = FakeClock()
+    with mail_server() as (box, address):
+        box.refuse = 1
+        async with running_coderd(
+            first_user=True, clock=clock, email_smarthost=address, email_from="Coder <coder@example.com>"
+        ) as world:
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+            await inbox(world, 1)
+            await eventually(lambda: _refused_once(box))
+            assert box.mails == []
+            clock.advance(timedelta(minutes=6).total_seconds())
+            await deliver_due(world.ctx)
+            await eventually(lambda: _arrived(box, 1))
+        sender, receivers, mail = box.mails[0]
+        assert (sender, receivers) == ("coder@example.com", ["a@b.c"])
+        assert mail["Subject"] == "A test notification"
+        text, page = (part.get_content() for part in mail.iter_parts())
+        assert "Hi admin," in text and f"{world.ctx.access_url}/deployment/notifications?tab=settings" in text
+        assert "<h1>A test notification</h1>" in page
+
+
+async def test_mail_by_tls_to_a_server_of_another_name(tmp_path: Path) -> None:
+    """It is dialled by its address and has a certificate for its name; it wants one of us as well."""
+    authority = Authority(tmp_path)
+    tls = authority.server_context("mail.example.com")
+    tls.load_verify_locations(authority.file)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    ours, key = authority.issue("coder.example.com")
+    with mail_server(tls) as (box, address):
+        env = {
+            "CODER_EMAIL_SMARTHOST": address,
+            "CODER_EMAIL_FROM": "coder@example.com",
+            "CODER_EMAIL_TLS_STARTTLS": "true",
+            "CODER_EMAIL_TLS_CACERTFILE": authority.file,
+            "CODER_EMAIL_TLS_SERVERNAME": "mail.example.com",
+            "CODER_EMAIL_TLS_CERTFILE": ours,
+            "CODER_EMAIL_TLS_CERTKEYFILE": key,
+        }
+        config = server_config(Inputs(env=env), tmp_path)
+        with _connect(config) as server:
+            assert server.noop()[0] == 250
+        with pytest.raises(ssl.SSLCertVerificationError), _connect(replace(config, email_tls_server_name="")):
+            pass
+    assert box.mails == []
+
+
+async def _refused_once(box: Mailbox) -> bool:
+    return box.refuse == 0
+
+
+async def _arrived(box: Mailbox, count: int) -> bool:
+    return len(box.mails) >= count
+
+
+async def test_a_webhook_is_told_with_upstreams_envelope() -> None:
+    with web_server() as (seen, url):
+        settings = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
+        async with running_coderd(first_user=True, **settings) as world:
+            user_id, _ = await world.member("maria")
+            await inbox(world, 1)
+
+            async def told() -> bool:
+                return bool(seen)
+
+            await eventually(told)
+    headers, body = seen[0]
+    assert headers["X-Message-Id"] == body["msg_id"]
+    assert body["_version"] == "1.1" and body["payload"]["_version"] == "1.2"
+    assert body["title"] == body["title_markdown"] == 'User account "maria" created'
+    assert "**maria**" in body["body_markdown"] and "**" not in body["body"].split("\n")[0]
+    assert body["payload"]["notification_name"] == "User account created"
+    assert body["payload"]["targets"] == [user_id]
+    assert body["payload"]["labels"]["created_account_name"] == "maria"
+
+
+async def test_a_message_nobody_takes_is_given_up() -> None:
+    clock = FakeClock()
+    with web_server(500) as (seen, url):
+        settings: dict[str, Any] = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
+        settings |= {"notifications_max_send_attempts": 2, "notifications_inbox_enabled": False}
+        async with running_coderd(first_user=True, clock=clock, **settings) as world:
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+
+            async def tried() -> bool:
+                return [tuple(row) for row in await world.ctx.db.read(_states)] == [(1, "pending")] and len(seen) == 1
+
+            await eventually(tried)
+            for _ in range(3):
+                clock.advance(timedelta(minutes=6).total_seconds())
+                await deliver_due(world.ctx)
+    assert len(seen) == 2
+
+
+async def test_a_message_no_mail_can_be_made_of_is_given_up() -> None:
+    """The e-mail package raises AttributeError, IndexError and the like for odd addresses."""
+    clock = FakeClock()
+    with mail_server() as (box, address):
+        settings: dict[str, Any] = {"notifications_max_send_attempts": 2, "notifications_inbox_enabled": False}
+        settings |= {"email_smarthost": address, "email_from": "a@[."}
+        async with running_coderd(first_user=True, clock=clock, **settings) as world:
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+
+            async def states() -> list[tuple[int, str]]:
+                return [(row[0], row[1]) for row in await world.ctx.db.read(_states)]
+
+            async def given_up() -> bool:
+                # Each time: the first attempt may still be under way, and its retry is counted from its end.
+                clock.advance(timedelta(minutes=6).total_seconds())
+                await deliver_due(world.ctx)
+                return await states() == [(2, "failed")]
+
+            await eventually(given_up)
+        assert box.mails == []
+
+
+async def _states(tx: Any) -> list[Any]:
+    return list(await tx.execute(text("SELECT attempts, status FROM notification_messages")))
+
+
+async def test_a_lease_that_ran_out_settles_nothing() -> None:
+    """Each message is leased by itself, so the time of one does not count against the next."""
+    now, soon = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, 0, 1, tzinfo=UTC)  # no loop finds them due
+    async with running_coderd(first_user=True, notifications_inbox_enabled=False) as world:
+        db = world.ctx.db
+        for number in range(2):
+            row = MessageRow(UUID(int=number), TEST, UUID(world.user_id), "webhook", {}, (), 0, now)
+            await db.run(store.insert_message, row)
+        first = await db.run(store.lease, now, soon)
+        second = await db.run(store.lease, now, soon)
+        assert first and second and (first.id.int, second.id.int) == (0, 1)
+        assert await db.run(store.lease, now, soon) is None
+        again = await db.run(store.lease, soon, soon + timedelta(minutes=1))
+        assert again and (again.id, again.attempts) == (first.id, 2)
+        await db.run(store.settle, first, "failed", "too late", soon)
+        assert (await db.read(_states)).count((2, "pending")) == 1
+        await db.run(store.settle, again, "sent", "", soon)
+        assert (await db.read(_states)).count((2, "sent")) == 1
+
+
+async def test_paused_unwanted_and_switched_off() -> None:
+    async with running_coderd(first_user=True) as world:
+        custom = {"content": {"title": "One", "message": "**1**"}}
+        assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 200
+        assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 304
+        assert (await world.post("/api/v2/notifications/custom", custom)).status_code == 204
+        assert await deliver_due(world.ctx) == []
+        assert (await world.get("/api/v2/notifications/inbox")).json()["notifications"] == []
+        async with await dial_link(world, "/api/v2/notifications/inbox/watch", token=world.token) as watch:
+            assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": False})).status_code == 200
+            with trio.fail_after(10):
+                told = json.loads(await watch.receive_message() or "")
+        assert told["unread_count"] == 1 and told["notification"]["title"] == "One"
+        assert (await inbox(world, 1))[0]["targets"] is None
+        created = next(template for template in TEMPLATES if template.name == "User account created")
+        mine = "/api/v2/users/me/notifications/preferences"
+        assert (await world.get(mine)).json() is None
+        chosen = await world.put(mine, {"template_disabled_map": {str(created.id): True}})
+        assert [(item["id"], item["disabled"]) for item in chosen.json()] == [(str(created.id), True)]
+        await world.member()
+        assert (await world.post("/api/v2/notifications/test")).status_code == 204
+        assert [item["title"] for item in await inbox(world, 2)] == ["A test notification", "One"]
+
+
+async def test_who_hears_of_accounts_and_deleted_workspaces() -> None:
+    async with workspace_world() as (world, _):
+        user_id, token = await world.member("maria")
+        made = await create(world, "hers", token=token)
+        await settled(world, made.json()["id"])
+        path = f"/api/v2/workspaces/{made.json()['id']}"
+        answer = await world.post(f"{path}/builds", {"transition": "delete"})
+        assert answer.status_code == 201
+        await settled(world, made.json()["id"])
+        assert [item["title"] for item in await inbox(world, 1, token=token)] == ['Workspace "hers" deleted']
+        assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
+        assert (await world.put(f"/api/v2/users/{user_id}/status/activate")).status_code == 200
+        titles = {item["title"] for item in await inbox(world, 3)}
+        assert titles == {f'User account "maria" {what}' for what in ("created", "suspended", "activated")}
+
+        async def all_hers() -> bool:
+            return len(await world.ctx.db.read(inbox_store.list_inbox, UUID(user_id))) == 3
+
+        await eventually(all_hers)
+
+
+async def test_templates_and_who_may_set_what() -> None:
+    async with running_coderd(first_user=True) as world:
+        found = (await world.get("/api/v2/notifications/templates/system")).json()
+        check_list("NotificationTemplate", found)
+        assert len(found) == len(TEMPLATES) - 1
+        _, token = await world.member()
+        path = f"/api/v2/notifications/templates/{found[0]['id']}/method"
+        assert (await world.put(path, {"method": "webhook"}, token=token)).status_code == 404
+        assert (await world.put(path, {"method": "pigeon"})).status_code == 400
+        assert (await world.put(path, {"method": "webhook"})).status_code == 200
+        assert (await world.put(path, {"method": "webhook"})).status_code == 304
+        assert (await world.get("/api/v2/notifications/templates/system")).json()[0]["method"] == "webhook"
+        for refused in ("settings", "test"):
+            method = "PUT" if refused == "settings" else "POST"
+            answer = await world.request(
+                method, f"/api/v2/notifications/{refused}", token=token, json={"notifier_paused": True}
+            )
+            assert answer.status_code == 403
+
+
+def test_words_are_filled_in_once() -> None:
+    values = {".Labels.name": "{{.UserEmail}}", ".UserEmail": "secret", "base_url": "https://x"}
+    assert fill("{{base_url}}/{{ .Labels.name | urlquery }}", values) == "https://x/%7B%7B.UserEmail%7D%7D"
+    assert fill("a{{if .Labels.none}}b{{end}}c{{if .Labels.name}}d{{end}}", values) == "acd"
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
+def test_every_template_renders(template: Any) -> None:
+    message = render(template, Reader(UUID(int=1), "", "maria", "m@b.c"), {"custom_title": "x"}, "https://x")
+    assert message.title and "{{" not in message.title + message.body + json.dumps(message.actions)
+
+
+def test_secrets_of_the_mail_server_do_not_show() -> None:
+    assert "hunter2" not in repr(Secret("hunter2"))

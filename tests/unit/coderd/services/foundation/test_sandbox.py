@@ -1,0 +1,154 @@
+"""The sandbox with real processes: limits end the work and nothing else; work is bounded for every call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from coder.coderd.services.foundation import sandbox
+from coder.coderd.services.foundation.sandbox import Documents, Sandbox, TooMuchWorkError
+from coder.coderd.services.templates.sandbox_worker import CALLS
+from tests.kit.daemon import tar
+
+BASE: dict[str, Any] = {"inputs": {}, "owner": {}, "variables": {}}
+MORE: Mapping[str, dict[str, Any]] = {
+    "form": {"number": 1},
+    "build": {"given": {"build": {}, "previous": {}, "preset": {}, "first_build": True}},
+    "version": {},
+}
+SHOWN = 'data "coder_parameter" "x" {\n  name = "x"\n  type = "string"\n  default = %s\n}\n'
+TAGGED = 'data "coder_workspace_tags" "t" {\n  tags = { zone = %s }\n}\n'
+MANY = "[for a in range(1024) : [for b in range(1024) : a]]"
+GREEDY = {
+    "globs in globs": f'tostring(length(fileset(".", "{"{*," * 60}*{"}" * 60}")))',
+    "stars": f'tostring(length(fileset(".", "{"*a" * 400}b")))',
+    "double stars": f'tostring(length(fileset(".", "{"**/" * 200}x")))',
+    "regex": f'tostring(length(regexall("{"(a*)*" * 30}b", join("", [for i in range(1024) : "aaaaaaaaaaaa"]))))',
+    "deep json": 'jsonencode(jsondecode(file("deep.json")))',
+    "wide json": 'tostring(length(jsondecode(file("wide.json"))))',
+    "deep yaml": 'jsonencode(yamldecode(file("deep.json")))',
+    "large yaml": 'tostring(length(yamldecode(file("large.yaml"))))',
+    "aliases": 'jsonencode(yamldecode(file("aliases.yaml")))',
+    "deep brackets": "(" * 5000 + "1" + ")" * 5000,
+    "deep lists": "jsonencode(" + "[" * 3000 + "]" * 3000 + ")",
+    "loops": f"jsonencode({MANY})",
+    "long text": 'join("", [for i in range(1024) : join("", [for j in range(1024) : "aaaaaaaaaaaaaaaaaaaaaaaaaaa"])])',
+    "big numbers": "tostring(" + "99999999999999999 * " * 2000 + "1)",
+    "powers": 'format("%0999999999d", 1)',
+    "widths": 'format("%-999999999s", "a")',
+    "indents": 'indent(999999999, "a\\nb\\nc")',
+    "products": "jsonencode(setproduct(range(100), range(100), range(100)))",
+    "ranges": "jsonencode(range(0, 1000000000, 1))",
+    "subnets": 'jsonencode(cidrsubnets("::/0", [for i in range(1024) : 128]...))',
+    "chunks": 'jsonencode(chunklist(split("", file("large.yaml")), 1))',
+    "distinct": "jsonencode(distinct([for i in range(1024) : [for j in range(200) : i]]))",
+    "splits": 'jsonencode(split("", file("large.yaml")))',
+    "replace": 'replace(file("large.yaml"), "/.*/", "$0$0$0$0")',
+    "itself": "local.a",
+    "characters": 'tostring(length(join("", [for i in range(1024) : "\\u0301\\u0301\\u0301\\u0301\\u0301\\u0301"])))',
+}
+FILES = {
+    "deep.json": "[" * 200_000 + "]" * 200_000,
+    "wide.json": "[" + ",".join("{}" for _ in range(300_000)) + "]",
+    "large.yaml": "\n".join(f"key{number}: [1, two, {{three: 4}}]" for number in range(25_000)),
+    "aliases.yaml": "a: &a [x]\n" + "".join(
+        f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(20)
+    ),
+    "locals.tf": "locals {\n  a = [local.b, local.b]\n  b = [local.c, local.c]\n  c = [local.a, local.a]\n}\n",
+    **{f"dir{number}/" + "a" * 100: "" for number in range(50)},
+}  # fmt: skip
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Sandbox]:
+    async with trio.open_nursery() as nursery:
+        yield Sandbox(SimpleNamespace(nursery=nursery))  # type: ignore[arg-type]
+        nursery.cancel_scope.cancel()
+
+
+def documents(name: str, files: Mapping[str, str]) -> Documents:
+    async def load() -> list[bytes]:
+        return [tar(files)]
+
+    return Documents(name, load)
+
+
+@pytest.mark.parametrize(
+    "call", ["form", *(pytest.param(name, marks=pytest.mark.soak) for name in sorted(MORE.keys() - {"form"}))]
+)
+async def test_every_greedy_template_is_answered_or_refused(call: str, monkeypatch: pytest.MonkeyPatch):
+    """Within the limits or with a sentence; each is followed by a plain one, which is answered."""
+    monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
+    plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
+    async with opened() as box:
+        for name, expression in GREEDY.items():
+            files = {**FILES, "main.tf": SHOWN % expression + TAGGED % f"try({expression}, 1)"}
+            try:
+                await box.call(call, {**BASE, **MORE[call]}, documents(name, files))
+            except TooMuchWorkError as error:
+                assert "more" in error.message, name
+            shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
+            assert [one["value"]["value"] for one in shown["parameters"]] == ["graz"], name
+
+
+@pytest.mark.parametrize("kind", ["yaml", "json", "env"])
+async def test_secrets_are_bounded_too(kind: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
+    async with opened() as box:
+        for content in (*FILES.values(), "a: b\n" * 100_000, '{"a": ' * 100_000, "x"):
+            try:
+                found = await box.call("secrets", {"format": kind, "content": content})
+                assert isinstance(found, str | dict)
+            except TooMuchWorkError as error:
+                assert "more" in error.message
+        good = {"yaml": "a: b", "json": '{"a": "b"}', "env": "a=b"}[kind]
+        assert await box.call("secrets", {"format": kind, "content": good}) == {"a": "b"}
+
+
+async def test_a_process_knows_nothing_of_ours(monkeypatch: pytest.MonkeyPatch):
+    """No secret of the server's environment, no file it could write."""
+    monkeypatch.setenv("CODER_PG_CONNECTION_URL", "postgres://secret")
+    async with opened() as box:
+        await box.call("secrets", {"format": "env", "content": "a=b"})
+        (worker,) = box._all
+        process = trio.Path(f"/proc/{worker._process.pid}")
+        environment = await (process / "environ").read_text()
+        assert "secret" not in environment
+        limits = await (process / "limits").read_text()
+        assert any(line.split()[:5] == ["Max", "file", "size", "0", "0"] for line in limits.splitlines())
+
+
+async def test_one_caller_waits_for_himself():
+    """His second call begins when his first is done, and another's does not wait for it."""
+    order = []
+    async with opened() as box:
+        gate = trio.Event()
+
+        async def slow() -> list[bytes]:
+            await gate.wait()
+            return [tar({"main.tf": SHOWN % '"x"'})]
+
+        async def ask(who: str, what: Documents) -> None:
+            await box.call("form", {**BASE, **MORE["form"]}, what, caller=who)
+            order.append(who)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, "eve", Documents("slow", slow))
+            while not box._all:
+                await trio.sleep(0)
+            nursery.start_soon(ask, "eve", Documents("slow", slow))
+            nursery.start_soon(ask, "ada", documents("quick", {"main.tf": ""}))
+            while not order:
+                await trio.sleep(0.01)
+            gate.set()
+    assert order == ["ada", "eve", "eve"]
+    assert box._callers == {}
+
+
+def test_every_call_has_its_greedy_callers() -> None:
+    assert set(CALLS) == {*MORE, "secrets"}

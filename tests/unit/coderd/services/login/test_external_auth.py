@@ -1,0 +1,222 @@
+"""External authentication: settings, the browser's way, tokens renewed and given to agents, the device flow."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+import httpx
+import pytest
+
+from coder.base.clock import FakeClock
+from coder.base.secret import Secret
+from coder.coderd.services.login import external_auth, provider_tokens
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, challenge_of
+from coder.coderd.store.login import external_auth as store
+from coder.domain.login.external_providers import ProviderProblem, git_login, provider_for, read_providers
+from tests.kit.coderd import World, running_coderd
+from tests.kit.identity_provider import IdentityProvider, identity_provider
+from tests.kit.replay import server_settings
+
+ME = "/api/v2/external-auth"
+
+
+@asynccontextmanager
+async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
+    with identity_provider() as idp:
+        config = {**server_settings("external_auth", idp.url), **settings}
+        async with running_coderd(first_user=True, **config) as world:
+            yield world, idp
+
+
+async def link(world: World, provider: str = "fake", code: str = "good") -> httpx.Response:
+    async with httpx.AsyncClient(base_url=world.url) as browser:
+        browser.cookies.set("coder_session_token", world.token)
+        there = await browser.get(f"/external-auth/{provider}/callback?redirect=/workspaces")
+        asked = parse_qs(urlsplit(there.headers["location"]).query)
+        assert asked["code_challenge"] == [challenge_of(browser.cookies["oauth_pkce_verifier"])]
+        return await browser.get(
+            f"/external-auth/{provider}/callback", params={"code": code, "state": asked["state"][0]}
+        )
+
+
+async def authenticated(world: World, provider: str = "fake") -> bool:
+    found: bool = (await world.get(f"{ME}/{provider}")).json()["authenticated"]
+    return found
+
+
+async def test_linked_checked_and_let_go() -> None:
+    async with deployment() as (world, idp):
+        assert not await authenticated(world)
+        refused = await link(world, code="bad")
+        assert refused.status_code == 500 and refused.json()["detail"].startswith('oauth2: "invalid_grant"')
+        done = await link(world)
+        assert done.status_code == 307 and done.headers["location"] == "/workspaces"
+        assert idp.asked[-1]["code_verifier"]
+        assert await authenticated(world)
+        _, other = await world.member()
+        assert (await world.get(f"{ME}/fake", token=other)).json()["authenticated"] is False
+        (shown,) = (await world.get(ME)).json()["links"]
+        assert shown["authenticated"] and "at-" not in str(shown)
+        idp.valid = False
+        assert not await authenticated(world)
+        assert (await world.delete(f"{ME}/fake")).json() == {"token_revoked": False}
+        assert (await world.delete(f"{ME}/fake")).status_code == 404
+        assert (await world.get(f"{ME}/unknown")).status_code == 404
+
+
+async def test_an_expired_token_is_renewed_once_and_a_refused_renewal_is_not_repeated() -> None:
+    async with deployment() as (world, idp):
+        clock = FakeClock(world.ctx.clock.now())
+        world.ctx.clock = clock
+        await link(world)
+        asked = len(idp.asked)
+        clock.advance(timedelta(hours=2).total_seconds())
+        assert await authenticated(world) and await authenticated(world)
+        assert [form["grant_type"] for form in idp.asked[asked:]] == ["refresh_token"]
+        clock.advance(timedelta(hours=2).total_seconds())
+        idp.refuse_refresh = True
+        (shown,) = (await world.get(ME)).json()["links"]
+        assert not shown["authenticated"] and "invalid_grant" in shown["validate_error"]
+        asked = len(idp.asked)
+        assert not await authenticated(world)
+        assert len(idp.asked) == asked
+
+
+async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with deployment() as (world, _idp):
+        clock = FakeClock(world.ctx.clock.now())
+        world.ctx.clock = clock
+        await link(world)
+        clock.advance(timedelta(hours=2).total_seconds())
+        owner = UUID((await world.get("/api/v2/users/me")).json()["id"])
+        provider = external_auth.find_provider(world.ctx, "fake")
+        row = await world.ctx.db.read(store.get_link, "fake", owner)
+        assert row is not None
+        newer = replace(row, access_token="at-new", refresh_token="rt-new", expires_at=clock.now() + timedelta(hours=1))
+        answers = iter([ExchangeRefused("no", "used already", error="invalid_grant"), None])
+
+        async def slow(*_: Any) -> Granted:
+            await world.ctx.db.run(store.put_link, newer)
+            refused = next(answers)
+            if refused:
+                raise refused
+            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+
+        monkeypatch.setattr(external_auth, "renew", slow)
+        for _ in range(2):
+            checked = await external_auth.check(world.ctx, provider, row)
+            assert checked.valid and checked.token.reveal() == "at-new"
+            kept = await world.ctx.db.read(store.get_link, "fake", owner)
+            assert kept is not None and kept.refresh_token == "rt-new"
+
+
+async def test_a_key_without_personal_data_sees_and_changes_no_link() -> None:
+    async with deployment() as (world, _idp):
+        body = {"scopes": ["workspace:read"], "lifetime": 3600 * 10**9}
+        limited = (await world.post("/api/v2/users/me/keys/tokens", body)).json()["key"]
+        for path in (ME, f"{ME}/fake", f"{ME}/dev/device"):
+            assert (await world.get(path, token=limited)).status_code == 404
+        assert (await world.delete(f"{ME}/fake", token=limited)).status_code == 404
+        assert (await world.post(f"{ME}/dev/device", {"device_code": "x"}, token=limited)).status_code == 404
+
+
+async def test_a_way_back_without_its_verifier_ends() -> None:
+    async with deployment() as (world, idp), httpx.AsyncClient(base_url=world.url) as browser:
+        browser.cookies.set("coder_session_token", world.token)
+        there = await browser.get("/external-auth/fake/callback")
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        browser.cookies.delete("oauth_pkce_verifier")
+        asked = len(idp.asked)
+        refused = await browser.get("/external-auth/fake/callback", params={"code": "good", "state": state})
+        assert refused.status_code == 401 and len(idp.asked) == asked
+
+
+async def test_git_in_a_workspace_gets_the_owners_token_or_the_way_to_it() -> None:
+    async with deployment() as (world, _idp):
+        provider = provider_tokens.provider(world.ctx, "", "https://git.example.com/x/y.git")
+        assert provider is not None and provider.id == "fake"
+        assert provider_tokens.provider(world.ctx, "", "https://elsewhere.example.com/x") is None
+        owner = (await world.get("/api/v2/users/me")).json()["id"]
+        before = await provider_tokens.for_agent(world.ctx, provider, owner, waits=False)
+        assert (before.access_token, before.url) == ("", f"{world.url}/external-auth/fake")
+        await link(world)
+        after = await provider_tokens.for_agent(world.ctx, provider, owner, waits=True)
+        assert after.access_token.startswith("at-") and after.username == after.access_token and after.url == ""
+        tokens = await provider_tokens.external_tokens(world.ctx, owner, ["fake", "dev", "gone"])
+        assert [ident for ident, _ in tokens] == ["fake"]
+
+
+async def test_the_device_flow() -> None:
+    async with deployment() as (world, idp):
+        idp.pending = 1
+        begun = (await world.get(f"{ME}/dev/device")).json()
+        assert begun["user_code"] == "ABCD-EFGH"
+        body = {"device_code": begun["device_code"]}
+        waiting = await world.post(f"{ME}/dev/device", body)
+        assert (waiting.status_code, waiting.json()["detail"]) == (400, "authorization_pending")
+        assert (await world.post(f"{ME}/dev/device", body)).status_code == 204
+        assert await authenticated(world, "dev")
+        assert (await world.get(f"{ME}/fake/device")).status_code == 400
+
+
+async def test_the_way_back_must_have_begun_here() -> None:
+    async with deployment() as (world, _idp), httpx.AsyncClient(base_url=world.url) as browser:
+        path = "/external-auth/fake/callback?code=good&state=x"
+        assert (await browser.get(path)).headers["location"].startswith("/login?message=")
+        browser.cookies.set("coder_session_token", world.token)
+        assert (await browser.get(path)).status_code == 401
+        browser.cookies.set("oauth_state", "y")
+        assert (await browser.get(path)).status_code == 401
+        page = await browser.get("/external-auth/nothing/callback")  # the dashboard says that there is no such thing
+        assert page.headers["content-type"].startswith("text/html") and "set-cookie" not in page.headers
+
+
+def settings(**fields: str) -> dict[str, str]:
+    return {f"CODER_EXTERNAL_AUTH_0_{name.upper()}": value for name, value in fields.items()}
+
+
+def test_known_hosts_need_no_addresses() -> None:
+    (github,) = read_providers(settings(type="github", client_id="c", client_secret="s"), None)
+    assert github.id == "github" and github.token_url == "https://github.com/login/oauth/access_token"
+    assert provider_for([github], url="https://github.com/a/b") is github
+    assert provider_for([github], url="https://github.community/a") is None
+    assert "s" not in repr(github).split("client_secret")[-1][:4]
+    own = settings(type="gitlab", client_id="c", auth_url="https://git.acme.com/oauth/authorize", id="acme")
+    (gitlab,) = read_providers(own, None)
+    assert gitlab.token_url == "https://git.acme.com/oauth/token"
+    assert git_login(gitlab, "t") == ("oauth2", "t")
+
+
+def test_the_file_and_the_environment_give_the_same() -> None:
+    listed = [{"type": "github", "id": "hub", "clientID": "c", "clientSecret": "s", "deviceFlow": True}]
+    (one,) = read_providers({}, listed)
+    (other,) = read_providers(
+        settings(type="github", id="hub", client_id="c", client_secret="s", device_flow="true"), None
+    )
+    assert one == other and one.device_flow
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        settings(type="github"),
+        settings(id="a/b", client_id="c", auth_url="http://x", token_url="http://x"),
+        settings(id="own", client_id="c"),
+        settings(id="own", client_id="c", auth_url="http://x"),
+        settings(id="own", client_id="c", auth_url="http://x", token_url="http://x", regex="("),
+        {
+            **settings(type="github", client_id="c"),
+            "CODER_EXTERNAL_AUTH_1_TYPE": "github",
+            "CODER_EXTERNAL_AUTH_1_CLIENT_ID": "d",
+        },
+    ],
+)
+def test_settings_that_cannot_work_say_so(wrong: dict[str, str]) -> None:
+    with pytest.raises(ProviderProblem, match="external auth provider"):
+        read_providers(wrong, None)

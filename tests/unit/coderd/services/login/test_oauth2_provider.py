@@ -1,0 +1,275 @@
+"""The OAuth2 provider as its clients meet it: consent, exchange, renewal, revocation, registration, refusals."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+from uuid import UUID
+
+import httpx
+import pytest
+
+from coder.coderd.http.server.rate_limits import REGISTRATION_LIMIT
+from coder.coderd.services.access import keys
+from coder.coderd.services.login.oauth2_clients import _accepted
+from coder.coderd.services.login.oauth2_grants import GrantError
+from coder.coderd.store.access import keys as key_store
+from coder.domain.login.oauth2 import redirect_problem, split_secret
+from tests.kit.coderd import World, running_coderd
+
+CALLBACK = "http://localhost:19190/cb"
+VERIFIER = "v" * 60
+CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+
+
+@dataclass
+class Client:
+    """One application of the provider and the person who uses it."""
+
+    world: World
+    app_id: str
+    secret: str
+    user_token: str
+
+    def query(self, **more: str) -> str:
+        asked = {"client_id": self.app_id, "response_type": "code", "redirect_uri": CALLBACK, "state": "s t&"}
+        asked |= {"code_challenge": CHALLENGE, "code_challenge_method": "S256", **more}
+        return "/oauth2/authorize?" + urlencode({name: value for name, value in asked.items() if value})
+
+    async def code(self, **more: str) -> str:
+        answer = await self.world.post(self.query(**more), token=self.user_token)
+        assert answer.status_code == 302, answer.text
+        found = parse_qs(urlsplit(answer.headers["location"]).query)
+        assert found["state"] == ["s t&"]
+        return found["code"][0]
+
+    async def ask(self, **fields: str) -> httpx.Response:
+        form = {"client_id": self.app_id, "client_secret": self.secret, "code_verifier": VERIFIER, **fields}
+        return await self.world.request("POST", "/oauth2/tokens", data=form, token="")
+
+    async def exchange(self, code: str, **fields: str) -> httpx.Response:
+        fields = {"redirect_uri": CALLBACK, **fields}
+        return await self.ask(grant_type="authorization_code", code=code, **fields)
+
+    async def me(self, access: str) -> int:
+        return (await self.world.get("/api/v2/users/me", token=access)).status_code
+
+
+@asynccontextmanager
+async def client(**settings: Any) -> AsyncIterator[Client]:
+    async with running_coderd(first_user=True, experiments=("oauth2",), **settings) as world:
+        app = await world.post("/api/v2/oauth2-provider/apps", {"name": "app-1", "callback_url": CALLBACK})
+        path = f"/api/v2/oauth2-provider/apps/{app.json()['id']}/secrets"
+        secret = (await world.post(path)).json()["client_secret_full"]
+        _, token = await world.member("alice")
+        yield Client(world, app.json()["id"], secret, token)
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]
+
+
+async def test_a_code_works_once_and_only_for_who_it_was_made() -> None:
+    async with client() as it:
+        for wrong in (
+            {"code_verifier": "w" * 60},
+            {"redirect_uri": CALLBACK + "/other"},
+            {"redirect_uri": ""},
+            {"client_secret": it.secret[:-1] + "!"},
+        ):
+            status, error = refusal(await it.exchange(await it.code(), **wrong))
+            assert (status, error) in {(400, "invalid_grant"), (401, "invalid_client")}, wrong
+        code = await it.code()
+        tokens = await it.exchange(code, redirect_uri=CALLBACK)
+        assert tokens.status_code == 200, tokens.text
+        assert tokens.headers["cache-control"] == "no-store"
+        assert await it.me(tokens.json()["access_token"]) == 200
+        assert refusal(await it.exchange(code)) == (400, "invalid_grant")
+        assert await it.me(tokens.json()["access_token"]) == 401, "what a code gave ends with its second use"
+        other = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
+        made = await it.world.post(f"/api/v2/oauth2-provider/apps/{other.json()['id']}/secrets")
+        stranger = {"client_id": other.json()["id"], "client_secret": made.json()["client_secret_full"]}
+        assert refusal(await it.exchange(await it.code(), **stranger)) == (400, "invalid_grant")
+        assert refusal(await it.ask(grant_type="password")) == (400, "unsupported_grant_type")
+        assert refusal(await it.ask(grant_type="authorization_code")) == (400, "invalid_request")
+        assert refusal(await it.exchange("coder_x_y")) == (400, "invalid_grant")
+
+
+async def test_an_application_reaches_no_further_than_the_key_that_let_it_in() -> None:
+    async with client() as it:
+        names = ["oauth2_app_code_token:create", "workspace:read"]
+        user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
+        row, key = keys.new_key(user_id, "token", timedelta(hours=1), it.world.ctx.clock.now(), scopes=names)
+        await it.world.ctx.db.run(key_store.insert_key, row)
+        for scope in ("", "coder:all", "workspace:read workspace:ssh"):
+            refused = await it.world.post(it.query(scope=scope), token=key)
+            assert refusal(refused) == (400, "invalid_scope")
+        assert (await it.world.post(it.query(scope="workspace:read"), token=key)).status_code == 302
+
+
+async def test_renewal_ends_the_old_pair_and_revocation_the_new() -> None:
+    async with client() as it:
+        first = (await it.exchange(await it.code())).json()
+        renewed = (await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
+        assert await it.me(first["access_token"]) == 401
+        assert await it.me(renewed["access_token"]) == 200
+        again = await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])
+        assert refusal(again) == (400, "invalid_grant")
+        basic = {"Authorization": "Basic " + base64.b64encode(f"{it.app_id}:{it.secret}".encode()).decode()}
+        revoked = await it.world.request(
+            "POST", "/oauth2/revoke", data={"token": renewed["access_token"]}, headers=basic, token=""
+        )
+        assert revoked.status_code == 200 and revoked.content == b""
+        assert await it.me(renewed["access_token"]) == 401
+        for token in ("", "nonsense", renewed["access_token"]):
+            answer = await it.world.request("POST", "/oauth2/revoke", data={"token": token}, headers=basic, token="")
+            assert answer.status_code == (200 if token else 400)
+
+
+async def test_a_person_takes_everything_back() -> None:
+    async with client() as it:
+        tokens = (await it.exchange(await it.code())).json()
+        mine = (
+            "/api/v2/oauth2-provider/apps?user_id="
+            + (await it.world.get("/api/v2/users/me", token=it.user_token)).json()["id"]
+        )
+        assert [app["id"] for app in (await it.world.get(mine, token=it.user_token)).json()] == [it.app_id]
+        taken = await it.world.delete(f"/oauth2/tokens?client_id={it.app_id}", token=it.user_token)
+        assert taken.status_code == 204
+        assert await it.me(tokens["access_token"]) == 401
+        assert refusal(await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"]))[0] == 400
+        assert (await it.world.get(mine, token=it.user_token)).json() == []
+
+
+async def test_the_question_is_asked_on_a_page_that_cannot_be_forged() -> None:
+    async with client() as it, httpx.AsyncClient(base_url=it.world.url) as browser:
+        browser.cookies.set("coder_session_token", it.user_token)
+        page = await browser.get(it.query())
+        assert page.status_code == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
+        assert "app-1" in page.text and "full access to your alice account" in page.text
+        token = re.search(r"name='csrf_token' value='([^']+)'", page.text)
+        assert token is not None
+        assert (await browser.post(it.query(), data={"csrf_token": "forged"})).status_code == 400
+        allowed = await browser.post(it.query(), data={"csrf_token": token[1]})
+        assert allowed.status_code == 302 and allowed.headers["location"].startswith(CALLBACK + "?code=coder_")
+
+
+async def test_an_application_gets_no_more_than_it_asked_for() -> None:
+    async with client() as it:
+        tokens = (await it.exchange(await it.code(scope="openid template:read"))).json()
+        assert tokens["scope"] == "template:read"
+        me = f"/api/v2/oauth2-provider/apps/{it.app_id}/secrets"
+        assert (await it.world.get(me, token=tokens["access_token"])).status_code in {403, 404}
+        assert (await it.world.get("/api/v2/templates", token=tokens["access_token"])).status_code == 200
+
+
+async def test_suspension_ends_renewal() -> None:
+    async with client() as it:
+        tokens = (await it.exchange(await it.code())).json()
+        await it.world.put("/api/v2/users/alice/status/suspend")
+        again = await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])
+        assert refusal(again) == (400, "invalid_grant")
+
+
+async def test_a_public_client_must_prove_itself_by_pkce() -> None:
+    async with client() as it:
+        path = "/api/v2/oauth2-provider/settings"
+        await it.world.put(path, {"dynamic_client_registration_enabled": True})
+        asked = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none", "client_name": "ide"}
+        made: Any = (await it.world.post("/oauth2/register", asked, token="")).json()
+        public = Client(it.world, made["client_id"], "", it.user_token)
+        refused = await it.world.post(public.query(code_challenge=""), token=it.user_token)
+        assert refusal(refused) == (400, "invalid_request")
+        assert (await public.exchange(await public.code())).status_code == 200
+        assert refusal(await public.exchange(await public.code(), code_verifier=""))[1] == "invalid_grant"
+        listed = await it.world.get("/.well-known/oauth-authorization-server", token="")
+        assert listed.json()["registration_endpoint"].endswith("/oauth2/register")
+        wrong = {"Authorization": "Bearer " + it.secret}
+        path = urlsplit(made["registration_client_uri"]).path
+        assert (await it.world.request("GET", path, headers=wrong, token="")).status_code == 401
+
+
+async def test_everything_is_closed_without_the_experiment() -> None:
+    async with running_coderd(first_user=True) as world:
+        for path in ("/.well-known/oauth-authorization-server", "/oauth2/authorize", "/api/v2/oauth2-provider/apps"):
+            assert (await world.get(path)).status_code == 403, path
+
+
+@pytest.mark.parametrize(
+    ("uri", "fine"),
+    [
+        (CALLBACK, True),
+        ("https://ide.example.com/cb?x=1", True),
+        ("cursor://anysphere.cursor/callback", True),
+        ("http://[::1]:1/x", True),
+        ("http://example.com/cb", False),
+        ("https://x/#part", False),
+        ("javascript:alert(1)", False),
+        ("https://", False),
+        ("//host/path", False),
+        ("http://[::1", False),
+    ],
+)
+def test_redirect_addresses(uri: str, fine: bool) -> None:
+    assert (redirect_problem([uri]) == "") is fine
+
+
+@pytest.mark.parametrize("text", ["", "coder", "coder_a_b", "x_" + "a" * 10 + "_" + "b" * 40, "coder__"])
+def test_other_secrets_are_none(text: str) -> None:
+    assert split_secret(text) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"grant_types": 5},
+        {"grant_types": [["authorization_code"]]},
+        {"client_name": {"a": 1}},
+        {"client_name": "a\x00b"},
+        {"client_name": "x" * 5000},
+        {"contacts": ["c"] * 1000},
+        {"redirect_uris": ["https://a.b/c", 5]},
+        {"jwks": "x"},
+        {"scope": 1},
+    ],
+)
+def test_metadata_of_another_kind_is_refused(wrong: dict[str, Any]) -> None:
+    """Anybody may register: neither errors of ours nor endless texts."""
+    with pytest.raises(GrantError) as refused:
+        _accepted({"redirect_uris": ["https://a.b/c"], **wrong})
+    assert refused.value.error == "invalid_client_metadata"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"code_challenge": ""},
+        {"code_challenge": "short"},
+        {"code_challenge_method": "plain"},
+        {"code_challenge": "v" * 60},
+    ],
+    ids=str,
+)
+async def test_every_client_binds_its_codes(more: dict[str, str]) -> None:
+    """PKCE by S256 (RFC 7636): without it there is no consent page, and no code."""
+    async with client() as it:
+        for method in ("GET", "POST"):
+            answer = await it.world.request(method, it.query(**more), token=it.user_token)
+            assert answer.status_code == 400, answer.text
+
+
+async def test_registrations_of_strangers_are_counted() -> None:
+    async with client(dangerous_disable_rate_limits=False) as it:
+        await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
+        seen = {
+            (await it.world.post("/oauth2/register", {"redirect_uris": [CALLBACK]}, token="")).status_code
+            for _ in range(REGISTRATION_LIMIT + 1)
+        }
+        assert seen == {201, 429}

@@ -1,0 +1,441 @@
+"""Logging in through an OpenID Connect provider: what the recordings do not show, and what must not work."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+import httpx
+import pytest
+import trio
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from coder.base.secret import Secret
+from coder.coderd.http.login.provider_logins import local_path
+from coder.coderd.services.login import provider_tokens
+from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.oidc import OidcProvider
+from coder.coderd.services.login.provider_login import Attempt
+from coder.coderd.services.login.provider_login import sign_in as sign_in_as
+from coder.coderd.services.people import git_ssh_keys
+from coder.coderd.store.login import user_links
+from coder.coderd.store.people.git_ssh_keys import get_git_ssh_key
+from coder.domain.login.identity import Person
+from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
+
+ALICE = {"sub": "s-1", "email": "alice@example.com", "email_verified": True, "preferred_username": "alice"}
+
+
+@asynccontextmanager
+async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
+    with identity_provider() as idp:
+        idp.claims = dict(ALICE)
+        options = {
+            "oidc_issuer_url": idp.url,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret": Secret("sec"),
+            **settings,
+        }
+        async with running_coderd(first_user=True, **options) as world:
+            yield world, idp
+
+
+async def sign_in(world: World, *, code: str = "good", query: str = "", cookies: dict[str, str] | None = None) -> Any:
+    """The browser's way there and back; the last answer."""
+    async with httpx.AsyncClient(base_url=world.url, cookies=cookies) as browser:
+        there = await browser.get("/api/v2/users/oidc/callback" + query)
+        assert there.status_code == 307, there.text
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        return await browser.get("/api/v2/users/oidc/callback", params={"code": code, "state": state})
+
+
+def _at_hash(access: str) -> str:
+    digest = hashlib.sha256(access.encode()).digest()
+    return base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
+
+
+def token_of(answer: httpx.Response) -> str:
+    assert answer.status_code == 307, answer.text
+    return str(answer.cookies["coder_session_token"])
+
+
+async def test_forged_and_foreign_tokens_open_nothing() -> None:
+    async with deployment() as (world, idp):
+        idp.signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        assert (await sign_in(world)).status_code == 401
+        idp.signing_key = None
+        idp.audience = "another-client"
+        assert (await sign_in(world)).status_code == 401
+        idp.audience, idp.claims["iss"] = CLIENT_ID, "http://elsewhere"
+        assert (await sign_in(world)).status_code == 401
+        del idp.claims["iss"]
+        idp.info = {"sub": "somebody-else", "email": "admin@b.c"}
+        assert (await sign_in(world)).status_code == 401
+        idp.info = {}
+        refused = await sign_in(world, code="bad")
+        assert refused.status_code == 500 and "invalid_grant" in refused.json()["detail"] and "sec" not in refused.text
+        async with httpx.AsyncClient(base_url=world.url) as stranger:
+            path = "/api/v2/users/oidc/callback?code=good"
+            assert (await stranger.get(path)).status_code == 400
+            assert (await stranger.get(path + "&state=x")).status_code == 401
+            stranger.cookies.set("oauth_state", "y")
+            assert (await stranger.get(path + "&state=x")).status_code == 401
+        assert (await world.get("/api/v2/users?q=alice")).json()["count"] == 0
+        token = token_of(await sign_in(world))
+        own = (await world.get("/api/v2/users/oidc-claims", token=token)).json()["claims"]
+        assert own["sub"] == "s-1"
+        assert (await world.get("/api/v2/debug/alice/debug-link")).json()["claims"] == own
+        assert (await world.get("/api/v2/debug/alice/debug-link", token=token)).status_code in {403, 404}
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        ({}, 307),
+        ({"nonce": None}, 401),
+        ({"nonce": "of another login"}, 401),
+        ({"at_hash": _at_hash("at-1")}, 307),
+        ({"at_hash": _at_hash("at-2")}, 401),
+    ],
+)
+async def test_an_id_token_belongs_to_its_login(told: dict[str, Any], status: int) -> None:
+    """By nonce, and by at_hash where there is one (OpenID Connect Core 3.1.3.7 and 3.1.3.8)."""
+    async with deployment() as (world, idp), httpx.AsyncClient(base_url=world.url) as browser:
+        idp.conforms = True
+        there = await browser.get("/api/v2/users/oidc/callback")
+        asked = parse_qs(urlsplit(there.headers["location"]).query)
+        claims = {"nonce": asked["nonce"][0], **told}
+        idp.claims |= {name: value for name, value in claims.items() if value is not None}
+        back = await browser.get("/api/v2/users/oidc/callback", params={"code": "good", "state": asked["state"][0]})
+        assert back.status_code == status, back.text
+
+
+async def test_new_keys_of_the_provider_are_followed() -> None:
+    async with deployment() as (world, idp):
+        assert (await sign_in(world)).status_code == 307
+        idp.key, idp.key_id = rsa.generate_private_key(public_exponent=65537, key_size=2048), "the next"
+        world.ctx.part(OidcProvider)._keys_at = world.ctx.clock.now() - timedelta(minutes=2)
+        assert (await sign_in(world)).status_code == 307
+
+
+@pytest.mark.parametrize(
+    ("claims", "settings", "status"),
+    [
+        ({"email_verified": False}, {}, 403),
+        ({"email_verified": False}, {"oidc_ignore_email_verified": True}, 307),
+        ({"email": ""}, {}, 400),
+        ({"email": "a@evil.com"}, {"oidc_email_domain": ("example.com",)}, 403),
+        ({"email": "a@EXAMPLE.com"}, {"oidc_email_domain": ("example.com",)}, 307),
+        ({}, {"oidc_allow_signups": False}, 403),
+        ({"groups": ["a"]}, {"oidc_group_field": "groups", "oidc_allowed_groups": ("b",)}, 403),
+        ({"groups": ["a", "b"]}, {"oidc_group_field": "groups", "oidc_allowed_groups": ("b",)}, 307),
+    ],
+)
+async def test_who_may_come_in(claims: dict[str, Any], settings: dict[str, Any], status: int) -> None:
+    async with deployment(**settings) as (world, idp):
+        idp.claims |= claims
+        assert (await sign_in(world)).status_code == status
+
+
+async def test_an_address_passed_on_does_not_pass_on_the_account() -> None:
+    async with deployment() as (world, idp):
+        token_of(await sign_in(world))
+        idp.claims["sub"] = "s-2"
+        refused = await sign_in(world)
+        assert refused.status_code == 403 and "somebody else" in refused.text
+
+
+async def test_a_password_user_changes_over_and_the_password_ends() -> None:
+    async with deployment() as (world, idp):
+        user_id, token = await world.member("bob")
+        body = {"to_type": "oidc", "password": FIRST_USER["password"]}
+        idp.claims["email"] = "bob@b.c"
+        assert (await sign_in(world)).status_code == 403  # not asked for
+        begun = await world.post("/api/v2/users/me/convert-login", body, token=token)
+        cookie = {"coder_oauth_convert_jwt": begun.cookies["coder_oauth_convert_jwt"]}
+        query = "?oidc_merge_state=" + begun.json()["state_string"]
+        world.client.cookies.clear()
+        begin = "/api/v2/users/oidc/callback"
+        assert (await world.get(begin + query, token="")).status_code == 401  # the cookie is missing
+        for forged in ("oidc.mine", "convert-oidc.mine", "x%3B%20Domain%3Devil"):
+            async with httpx.AsyncClient(base_url=world.url, cookies=cookie) as browser:
+                assert (await browser.get(f"{begin}?oidc_merge_state={forged}")).status_code == 401
+        new = token_of(await sign_in(world, query=query, cookies=cookie))
+        me = (await world.get("/api/v2/users/me", token=new)).json()
+        assert (me["id"], me["login_type"]) == (user_id, "oidc")
+        login = {"email": "bob@b.c", "password": FIRST_USER["password"]}
+        assert (await world.post("/api/v2/users/login", login, token="")).status_code == 401
+        again = await sign_in(world, query=query, cookies=cookie)
+        assert again.status_code == 403 and "Already changed" in again.text
+
+
+async def test_a_refused_change_over_leaves_the_password() -> None:
+    async with deployment(oidc_group_field="groups", oidc_allowed_groups=("b",)) as (world, idp):
+        bob, token = await world.member("bob")
+        body = {"to_type": "oidc", "password": FIRST_USER["password"]}
+        begun = await world.post("/api/v2/users/me/convert-login", body, token=token)
+        cookie = {"coder_oauth_convert_jwt": begun.cookies["coder_oauth_convert_jwt"]}
+        query = "?oidc_merge_state=" + begun.json()["state_string"]
+
+        async def refused(**claims: Any) -> None:
+            idp.claims |= claims
+            assert (await sign_in(world, query=query, cookies=cookie)).status_code == 403
+            user = (await world.get("/api/v2/users/bob")).json()
+            assert (user["login_type"], user["email"]) == ("password", "bob@b.c")
+            assert await world.ctx.db.read(user_links.get_link, UUID(bob), "oidc") is None
+
+        await refused(email="bob@b.c", groups=["a"])
+        await refused(email=FIRST_USER["email"], groups=["b"])
+        assert (await world.put(f"/api/v2/users/{bob}/status/suspend")).status_code == 200
+        await refused(email="bob@b.c")
+        assert (await world.put(f"/api/v2/users/{bob}/status/activate")).status_code == 200
+        login = {"email": "bob@b.c", "password": FIRST_USER["password"]}
+        assert (await world.post("/api/v2/users/login", login, token="")).status_code == 201
+
+
+async def test_an_address_of_another_user_is_not_taken_over() -> None:
+    async with deployment() as (world, idp):
+        token_of(await sign_in(world))
+        idp.claims["email"] = FIRST_USER["email"]
+        refused = await sign_in(world)
+        assert refused.status_code == 403 and "somebody else" in refused.text
+
+
+async def test_of_two_first_visitors_one_becomes_the_owner_and_a_refused_one_nobody() -> None:
+    with identity_provider() as idp:
+        options: dict[str, Any] = {
+            "oidc_issuer_url": idp.url,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret": Secret("sec"),
+            "oidc_group_field": "groups",
+            "oidc_allowed_groups": ("b",),
+        }
+        async with running_coderd(**options) as world:
+            idp.claims = dict(ALICE)
+            assert (await sign_in(world)).status_code == 403
+            assert (await world.get("/api/v2/users/first", token="")).status_code == 404
+            ctx = world.ctx
+            tokens: list[str] = []
+
+            async def enter(name: str) -> None:
+                person = Person(f"i||{name}", f"{name}@x.y", name, "")
+                granted = Granted(Secret("a"), Secret(""), None, {})
+                claims = {"merged_claims": {"groups": ["b"]}}
+                tokens.append(await sign_in_as(ctx, Attempt("oidc", person, granted, claims, allow_signups=True)))
+
+            async with trio.open_nursery() as nursery:
+                for name in ("one", "two", "three", "four"):
+                    nursery.start_soon(enter, name)
+            roles = [(await world.get("/api/v2/users/me", token=token)).json()["roles"] for token in tokens]
+            assert sorted(role["name"] for given in roles for role in given) == ["owner"]
+
+
+async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with deployment() as (world, _idp):
+        token_of(await sign_in(world))
+        ctx = world.ctx
+        user_id = UUID((await world.get("/api/v2/users/alice")).json()["id"])
+        link = await ctx.db.read(user_links.get_link, user_id, "oidc")
+        assert link is not None
+        past, soon = ctx.clock.now() - timedelta(hours=1), ctx.clock.now() + timedelta(hours=1)
+        old = replace(link, oauth_refresh_token="rt-old", oauth_expiry=past)
+        newer = replace(link, oauth_access_token="at-new", oauth_refresh_token="rt-new", oauth_expiry=soon)
+
+        async def slow(*_: Any) -> Granted:
+            await ctx.db.run(user_links.put_link, newer)
+            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+
+        monkeypatch.setattr(provider_tokens, "renew", slow)
+        await ctx.db.run(user_links.put_link, old)
+        assert await provider_tokens.oidc_token(ctx, user_id) == "at-new"
+        assert await ctx.db.read(user_links.get_link, user_id, "oidc") == newer
+
+
+async def test_a_state_serves_one_purpose() -> None:
+    options = {"oauth2_github_client_id": "c", "oauth2_github_client_secret": Secret("s")}
+    async with deployment(**options) as (world, _idp), httpx.AsyncClient(base_url=world.url) as browser:
+        there = await browser.get("/api/v2/users/oauth2/github/callback")
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        assert state == browser.cookies["oauth_state"]
+        refused = await browser.get("/api/v2/users/oidc/callback", params={"code": "good", "state": state})
+        assert refused.status_code == 401
+
+
+async def test_claims_are_personal() -> None:
+    async with deployment() as (world, _idp):
+        token = token_of(await sign_in(world))
+        assert (await world.get("/api/v2/users/oidc-claims", token=token)).status_code == 200
+        body = {"scopes": ["workspace:read"], "lifetime": 3600 * 10**9}
+        limited = (await world.post("/api/v2/users/me/keys/tokens", body, token=token)).json()["key"]
+        assert (await world.get("/api/v2/users/oidc-claims", token=limited)).status_code == 404
+
+
+async def test_groups_roles_and_organizations_follow_the_claims() -> None:
+    settings = {
+        "oidc_group_field": "groups",
+        "oidc_group_auto_create": True,
+        "oidc_group_mapping": '{"there": "here"}',
+        "oidc_group_regex_filter": "^t",
+        "oidc_user_role_field": "roles",
+        "oidc_user_role_mapping": '{"boss": ["auditor", "user-admin"]}',
+    }
+    async with deployment(**settings) as (world, idp):
+        idp.claims |= {"groups": ["there", "other", "two"], "roles": ["boss", "nonsense", "member"]}
+        token = token_of(await sign_in(world))
+        me = (await world.get("/api/v2/users/me", token=token)).json()
+        assert sorted(role["name"] for role in me["roles"]) == ["auditor", "user-admin"]
+        path = f"/api/v2/groups?organization={world.organization_id}&has_member=alice"
+        assert sorted(group["name"] for group in (await world.get(path)).json()) == ["Everyone", "here", "two"]
+        idp.claims |= {"groups": "two", "roles": []}
+        token_of(await sign_in(world))
+        assert sorted(group["name"] for group in (await world.get(path)).json()) == ["Everyone", "two"]
+        assert (await world.get("/api/v2/users/alice")).json()["roles"] == []
+
+
+async def test_claims_do_not_take_the_last_owner() -> None:
+    """Neither from the first visitor of an empty site nor later; of two owners one may go."""
+    settings = {"oidc_user_role_field": "roles", "oidc_user_role_mapping": '{"boss": ["owner"]}'}
+    with identity_provider() as idp:
+        idp.claims = {**ALICE, "roles": ["nobody"]}
+        options = {"oidc_issuer_url": idp.url, "oidc_client_id": CLIENT_ID, "oidc_client_secret": Secret("sec")}
+        async with running_coderd(**options, **settings) as world:
+
+            async def roles() -> list[str]:
+                token = token_of(await sign_in(world))
+                me = (await world.get("/api/v2/users/me", token=token)).json()
+                return [role["name"] for role in me["roles"]]
+
+            assert await roles() == ["owner"]
+            assert await roles() == ["owner"]
+            idp.claims = {"sub": "s-2", "email": "b@example.com", "email_verified": True, "roles": ["boss"]}
+            assert await roles() == ["owner"]
+            idp.claims = {**ALICE, "roles": ["nobody"]}
+            assert await roles() == []
+
+
+async def test_an_organization_the_claims_no_longer_name_is_left_with_its_groups() -> None:
+    async with deployment() as (world, idp):
+        organization = (await world.post("/api/v2/organizations", {"name": "science"})).json()["id"]
+        sync = {"field": "orgs", "mapping": {"sci": [organization]}, "organization_assign_default": True}
+        assert (await world.patch("/api/v2/settings/idpsync/organization", sync)).status_code == 200
+        idp.claims |= {"orgs": ["sci"]}
+        me = (await world.get("/api/v2/users/me", token=token_of(await sign_in(world)))).json()
+        assert organization in me["organization_ids"]
+        path = f"/api/v2/organizations/{organization}/groups"
+        group = (await world.post(path, {"name": "ops"})).json()["id"]
+        assert (await world.patch(f"/api/v2/groups/{group}", {"add_users": [me["id"]]})).status_code == 200
+        idp.claims |= {"orgs": []}
+        token_of(await sign_in(world))
+        assert (await world.get("/api/v2/users/alice")).json()["organization_ids"] == [world.organization_id]
+        assert (await world.get(f"/api/v2/groups/{group}")).json()["members"] == []
+
+
+async def test_tokens_of_the_provider_are_sealed() -> None:
+    key = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVowMTIzNDU="
+    async with deployment(external_token_encryption_keys=(key,)) as (world, idp):
+        token_of(await sign_in(world))
+        user_id = (await world.get("/api/v2/users/alice")).json()["id"]
+        link = await world.ctx.db.read(user_links.get_link, user_id, "oidc")
+        assert link is not None and link.oauth_access_token.startswith("sealed:1:")
+        assert idp.asked and "at-" not in link.oauth_access_token
+        from coder.coderd.services.foundation.encryption_at_rest import Sealer
+
+        assert world.ctx.part(Sealer).open(link.oauth_access_token).reveal().startswith("at-")
+        pair = await world.ctx.db.read(get_git_ssh_key, user_id)
+        assert pair is not None and pair.private_key.startswith("sealed:1:")
+        assert "OPENSSH PRIVATE KEY" in git_ssh_keys.opened(world.ctx, pair.private_key)
+
+
+OCTO: dict[str, Any] = {
+    "/user": {"id": 7, "login": "Octo.Cat", "name": "Octo", "avatar_url": "https://x/y.png"},
+    "/user/emails": [
+        {"email": "no@x.y", "primary": False, "verified": True},
+        {"email": "octo@x.y", "primary": True, "verified": True},
+    ],
+    "/user/memberships/orgs": [{"state": "active", "organization": {"login": "Acme"}}],
+    "/orgs/acme/teams/core/memberships/Octo.Cat": {"state": "active"},
+}
+
+
+@asynccontextmanager
+async def with_github(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
+    with identity_provider() as idp:
+        idp.github = dict(OCTO)
+        options = {
+            "oauth2_github_client_id": "c",
+            "oauth2_github_client_secret": Secret("s"),
+            "oauth2_github_enterprise_base_url": idp.url,
+            "oauth2_github_allow_signups": True,
+            "oauth2_github_allowed_orgs": ("acme",),
+            **settings,
+        }
+        async with running_coderd(first_user=True, **options) as world:
+            yield world, idp
+
+
+async def by_github(world: World, code: str = "good") -> httpx.Response:
+    async with httpx.AsyncClient(base_url=world.url) as browser:
+        there = await browser.get("/api/v2/users/oauth2/github/callback")
+        state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
+        return await browser.get("/api/v2/users/oauth2/github/callback", params={"code": code, "state": state})
+
+
+async def test_github_lets_members_in() -> None:
+    async with with_github(oauth2_github_allowed_teams=("acme/core",)) as (world, idp):
+        me = (await world.get("/api/v2/users/me", token=token_of(await by_github(world)))).json()
+        assert (me["username"], me["email"], me["login_type"]) == ("Octo-Cat", "octo@x.y", "github")
+        assert (await world.get("/api/v2/users?q=github_com_user_id:7")).json()["count"] == 1
+        del idp.github["/orgs/acme/teams/core/memberships/Octo.Cat"]
+        assert (await by_github(world)).status_code == 401
+        idp.github["/user/memberships/orgs"] = [{"state": "active", "organization": {"login": "other"}}]
+        assert (await by_github(world)).status_code == 401
+        idp.github = {**OCTO, "/user/emails": [{"email": "octo@x.y", "primary": True, "verified": False}]}
+        assert (await by_github(world)).status_code == 403
+
+
+async def test_github_by_device() -> None:
+    settings = {"oauth2_github_allow_everyone": True, "oauth2_github_allowed_orgs": ()}
+    async with with_github(oauth2_github_device_flow=True, **settings) as (world, idp):
+        device = (await world.get("/api/v2/users/oauth2/github/device", token="")).json()
+        idp.pending = 1
+        waiting = await by_github(world, device["device_code"])
+        assert (waiting.status_code, waiting.json()["detail"]) == (400, "authorization_pending")
+        done = await by_github(world, device["device_code"])
+        assert done.json() == {"redirect_url": "/"} and done.cookies["coder_session_token"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "gone"),
+    [
+        ("/templates?x=1", "/templates?x=1"),
+        ("", "/"),
+        ("https://evil.example/x", "/x"),
+        ("//evil.example/x", "/x"),
+        ("/\\evil.example", "/evil.example"),
+        ("///evil.example", "/evil.example"),
+        ("/a\r\nSet-Cookie: x", "/"),
+        ("/a; Domain=x", "/"),
+        ("http://[::1", "/"),
+    ],
+)
+def test_a_login_leads_nowhere_else(asked: str, gone: str) -> None:
+    assert local_path(asked) == gone
+
+
+async def test_organizations_of_the_settings_count_until_somebody_sets_them() -> None:
+    settings = {"oidc_organization_field": "orgs", "oidc_organization_assign_default": False}
+    async with deployment(**settings) as (world, _idp):
+        token_of(await sign_in(world))
+        assert (await world.get("/api/v2/users/alice")).json()["organization_ids"] == [], "nothing is named or assigned"
+        stored = {"field": "orgs", "mapping": {}, "organization_assign_default": True}
+        assert (await world.patch("/api/v2/settings/idpsync/organization", stored)).status_code == 200
+        token_of(await sign_in(world))
+        assert (await world.get("/api/v2/users/alice")).json()["organization_ids"] == [world.organization_id]

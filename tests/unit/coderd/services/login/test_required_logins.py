@@ -1,0 +1,110 @@
+"""A template's external logins: whoever lacks one starts nothing, in any way there is to start something."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.cli.workspaces import external_logins
+from coder.rpc.proto import provisioner_pb2 as pb
+from tests.kit.cli import run_cli
+from tests.kit.coderd import World
+from tests.kit.daemon import Answers, agent, ended, new_template, resource
+from tests.kit.identity_provider import IdentityProvider, identity_provider
+from tests.kit.replay import server_settings
+from tests.kit.workspaces import build, build_answer, create, new_workspace, workspace_world
+from tests.unit.coderd.services.login.test_external_auth import link
+
+NEEDED = [pb.ExternalAuthProviderResource(id="fake"), pb.ExternalAuthProviderResource(id="dev", optional=True)]
+
+
+@asynccontextmanager
+async def deployment() -> AsyncIterator[tuple[World, IdentityProvider]]:
+    def imported(_job: Any) -> dict[str, Any]:
+        return {"start_resources": [resource("box", agents=[agent()])], "external_auth_providers": NEEDED}
+
+    with identity_provider() as idp:
+        config = server_settings("external_auth", idp.url)
+        async with workspace_world(Answers(import_=imported, build=build_answer), **config) as (world, _answers):
+            yield world, idp
+
+
+def refused(answer: Any) -> None:
+    assert answer.status_code == 403, answer.text
+    assert "external login" in answer.json()["message"] and "Fake Git" in answer.json()["detail"]
+    assert "custom" not in answer.json()["detail"], "an optional login is no condition"
+
+
+async def test_without_the_login_nothing_starts_and_everything_stops() -> None:
+    async with deployment() as (world, idp):
+        refused(await create(world, "early"))
+        assert (await world.get("/api/v2/workspaces")).json()["count"] == 0
+        await link(world)
+        workspace = await new_workspace(world, "w")
+        idp.valid = False  # revoked at the provider
+        assert (await build(world, workspace["id"], "stop"))["latest_build"]["status"] == "stopped"
+        refused(await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "start"}))
+        idp.valid = True
+        assert (await build(world, workspace["id"], "start"))["latest_build"]["status"] == "running"
+        await world.delete("/api/v2/external-auth/fake")
+        assert (await build(world, workspace["id"], "delete"))["latest_build"]["status"] == "deleted"
+
+
+async def test_the_owners_login_counts_not_the_askers() -> None:
+    async with deployment() as (world, _idp):
+        await link(world)
+        member_id, member = await world.member()
+        refused(await create(world, "theirs", user=member_id))
+        path = f"/api/v2/templateversions/{world.extra['template']['active_version_id']}/external-auth"
+
+        async def states(token: str | None = None, **query: str) -> Any:
+            answer = await world.get(path, params=query, token=token)
+            return answer.json()[0]["authenticated"] if answer.status_code == 200 else answer.status_code
+
+        assert await states() is True and await states(user_id="me") is True
+        assert await states(user_id=member_id) is False
+        assert await states(member) is False
+        assert await states(member, user_id=world.user_id) == 404
+        assert await states(user_id="nobody") == 400
+
+
+async def test_templates_nobody_may_see_do_not_show_by_their_logins() -> None:
+    async with deployment() as (world, _idp):
+        _, member = await world.member()
+        acl = {"group_perms": {world.organization_id: ""}}
+        answer = await world.request("PATCH", f"/api/v2/templates/{world.extra['template']['id']}/acl", json=acl)
+        assert answer.status_code == 200, answer.text
+        hidden = await create(world, "w", token=member)
+        assert (hidden.status_code, "doesn't exist" in hidden.json()["message"]) == (400, True)
+
+
+async def test_a_classic_template_asks_alike() -> None:
+    async with deployment() as (world, _idp):
+        template = await new_template(world, "classic", use_classic_parameter_flow=True)
+        await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+        world.extra["template"] = template
+        refused(await create(world, "w"))
+
+
+async def test_create_waits_for_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external_logins, "_LOOK", 0.01)
+    asked = trio.Event()
+    here = trio.lowlevel.current_trio_token()
+    monkeypatch.setattr(external_logins, "_open", lambda *_: trio.from_thread.run_sync(asked.set, trio_token=here))
+    async with deployment() as (world, _idp):
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+
+        async def person() -> None:
+            await asked.wait()
+            await link(world)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(person)
+            done = await run_cli(["create", "w", "--template", "full", "-y"], home=tmp_path, env=env)
+        assert done.code == 0, done.stderr
+        assert f"{world.url}/external-auth/fake" in done.stdout and "has been created" in done.stdout

@@ -1,0 +1,129 @@
+"""First user, login, who am I, members."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import trio
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.events import passcodes
+from tests.kit.agents import eventually
+from tests.kit.coderd import FIRST_USER, running_coderd
+
+
+async def test_from_empty_to_a_member() -> None:
+    async with running_coderd() as world:
+        assert (await world.get("/api/v2/users/first")).status_code == 404
+        await world.first_user()
+        me = (await world.get("/api/v2/users/me")).json()
+        assert me["roles"] == [{"name": "owner", "display_name": "Owner"}]
+        member_id, token = await world.member("alice")
+        seen = await world.get(f"/api/v2/users/{member_id}", token=token)
+        assert seen.json()["status"] == "active"
+        hidden = await world.get("/api/v2/users/admin", token=token)
+        assert hidden.status_code == 404
+        signed_out = await world.get("/api/v2/users/me", token="")
+        assert signed_out.status_code == 401
+        assert "must be provided" in signed_out.json()["detail"]
+
+
+async def test_two_first_users_at_once_make_one() -> None:
+    async with running_coderd() as world:
+        statuses: list[int] = []
+
+        async def create(name: str) -> None:
+            body = {**FIRST_USER, "username": name, "email": f"{name}@b.c"}
+            statuses.append((await world.post("/api/v2/users/first", body)).status_code)
+
+        async with trio.open_nursery() as nursery:
+            for name in ("one", "two", "three"):
+                nursery.start_soon(create, name)
+        assert sorted(statuses) == [201, 409, 409]
+
+
+async def test_a_websocket_from_another_site_is_refused() -> None:
+    async with running_coderd(first_user=True) as world:
+        handshake = {
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+        }
+        for path in ("/api/v2/derp-map", "/api/v2/tailnet"):
+            answer = await world.get(path, headers={**handshake, "Origin": "http://evil.example"})
+            assert answer.status_code == 403, path
+
+
+async def test_a_session_slides_and_an_expired_one_does_not() -> None:
+    clock = FakeClock()
+    async with running_coderd(first_user=True, clock=clock) as world:
+        clock.advance(23 * 3600)
+        assert (await world.get("/api/v2/users/me")).status_code == 200
+        clock.advance(23 * 3600)
+        assert (await world.get("/api/v2/users/me")).status_code == 200
+        clock.advance(25 * 3600)
+        answer = await world.get("/api/v2/users/me")
+        assert answer.status_code == 401
+        assert answer.json()["detail"].startswith('API key expired at "')
+
+
+async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inbox tells that there is one, and not which; asking again within a minute changes nothing."""
+    sent: list[str] = []
+    send = passcodes._send
+
+    async def noted(tx: Any, user_id: Any, passcode: str, *rest: Any) -> None:
+        sent.append(passcode)
+        await send(tx, user_id, passcode, *rest)
+
+    monkeypatch.setattr(passcodes, "_send", noted)
+    async with running_coderd(first_user=True) as world:
+        for email in ("a@b.c", "nobody@b.c", "a@b.c"):
+            assert (await world.post("/api/v2/users/otp/request", {"email": email})).status_code == 204
+
+        async def arrived() -> Any:
+            return (await world.get("/api/v2/notifications/inbox")).json()["notifications"]
+
+        (told,) = await eventually(arrived)
+        assert told["actions"] == [] and sent[0] not in str(told)
+        body = {"email": "a@b.c", "password": "An0ther-Secret!", "one_time_passcode": sent[0]}
+        wrong = await world.post("/api/v2/users/otp/change-password", {**body, "one_time_passcode": "x"})
+        assert wrong.status_code == 400
+        assert (await world.post("/api/v2/users/otp/change-password", body)).status_code == 204
+        assert (await world.post("/api/v2/users/otp/change-password", body)).status_code == 400
+        assert await world.login("a@b.c", "An0ther-Secret!")
+
+
+async def test_cookie_changes_need_the_csrf_token() -> None:
+    async with running_coderd(first_user=True) as world:
+        cookie = f"coder_session_token={world.token}"
+        refused = await world.post("/api/v2/users/me/keys", token="", headers={"Cookie": cookie})
+        assert refused.status_code == 400
+        assert "CSRF" in refused.text
+        for path in ("?coder_session_token=", "?coder_session_token=x"):
+            forged = await world.post(f"/api/v2/users/me/keys{path}", token="", headers={"Cookie": cookie})
+            assert forged.status_code == 400, path
+        known = {"Cookie": cookie, "Coder-Session-Token": world.token}
+        assert (await world.post("/api/v2/users/me/keys", token="", headers=known)).status_code == 201
+        seen = await world.get("/api/v2/users/me", token="", headers={"Cookie": cookie})
+        csrf = seen.headers["set-cookie"].split("csrf_token=")[1].split(";")[0]
+        headers = {"Cookie": f"{cookie}; csrf_token={csrf}", "X-CSRF-TOKEN": csrf}
+        assert (await world.post("/api/v2/users/me/keys", token="", headers=headers)).status_code == 201
+
+
+async def test_tokens_of_owners_live_shorter() -> None:
+    async with running_coderd(first_user=True, max_admin_token_lifetime=timedelta(hours=1)) as world:
+        _, token = await world.member("bob")
+        tokens = "/api/v2/users/me/keys/tokens"
+        for hours, by_owner, by_member in ((1, 201, 201), (2, 400, 201), (0, 201, 201)):
+            body = {"lifetime": hours * 3600 * 10**9}
+            assert (await world.post(tokens, body)).status_code == by_owner, hours
+            assert (await world.post(tokens, body, token=token)).status_code == by_member, hours
+        # bob's tokens are bob's, whoever makes them
+        assert (await world.post("/api/v2/users/bob/keys/tokens", {"lifetime": 2 * 3600 * 10**9})).status_code == 201
+        key = (await world.post("/api/v2/users/me/keys")).json()["key"]
+        found = (await world.get(f"/api/v2/users/me/keys/{key.partition('-')[0]}")).json()
+        assert found["lifetime_seconds"] == 3600

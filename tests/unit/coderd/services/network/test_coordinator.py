@@ -1,0 +1,135 @@
+"""Coordinate streams around the pure coordinator: endings, floods and nonsense."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+import trio.testing
+
+from coder.coderd.rpc_endpoints.coordination import ClientConnection
+from coder.coderd.services.network.coordinator import MAILBOX, Coordinator, PeerChecks
+from coder.domain.network.coordination import FullAccess
+from coder.mesh.core.paths.derpmap import DerpMap
+from coder.net.websocket import WebSocketStream
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import open_session
+
+Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
+ONE, TWO = UUID(int=1), UUID(int=2)
+
+
+class PlayedCall:
+    """A ServerCall whose caller is the test; `stuck` callers do not read."""
+
+    def __init__(self, *, stuck: bool = False) -> None:
+        self.say, self._heard = trio.open_memory_channel[Any](1000)
+        self.sent: list[Any] = []
+        self.closed = trio.Event()
+        self._stuck = stuck
+
+    def __aiter__(self) -> Any:
+        return self._heard
+
+    async def send(self, message: Any) -> None:
+        await (trio.sleep_forever() if self._stuck else trio.lowlevel.checkpoint())
+        self.sent.append(message)
+
+    async def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.fixture
+def coordinator() -> Coordinator:
+    return Coordinator(SimpleNamespace(part=lambda _kind: SimpleNamespace(current=DerpMap(), id=uuid4())))  # type: ignore[arg-type]
+
+
+def update_self(number: int) -> Any:
+    return Request(update_self=Request.UpdateSelf(node=tailnet_pb2.Node(id=number, preferred_derp=1)))
+
+
+def tunnel(peer: UUID) -> Any:
+    return Request(add_tunnel=Request.Tunnel(id=peer.bytes))
+
+
+async def test_a_second_stream_of_a_peer_ends_the_first(coordinator):
+    first, second = PlayedCall(), PlayedCall()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(coordinator.serve, first, ONE, FullAccess())
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(coordinator.serve, second, ONE, FullAccess())
+        await first.closed.wait()
+        assert [answer.error for answer in first.sent] == ["peer ID overwritten by new connection"]
+        assert not second.closed.is_set()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_peer_that_does_not_read_is_dropped_and_others_are_told(coordinator):
+    stuck, flooding = PlayedCall(stuck=True), PlayedCall()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(coordinator.serve, stuck, ONE, FullAccess())
+        nursery.start_soon(coordinator.serve, flooding, TWO, FullAccess())
+        await stuck.say.send(update_self(1))
+        await stuck.say.send(tunnel(TWO))
+        await flooding.say.send(tunnel(ONE))
+        for number in range(MAILBOX + 10):
+            await flooding.say.send(update_self(number))
+            await trio.testing.wait_all_tasks_blocked()
+        kinds = [update.kind for answer in flooding.sent for update in answer.peer_updates]
+        assert kinds == [1, 2]
+        nursery.cancel_scope.cancel()
+
+
+async def test_bad_ids_end_the_stream(coordinator):
+    call = PlayedCall()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
+        await call.say.send(Request(add_tunnel=Request.Tunnel(id=b"short")))
+        await call.closed.wait()
+    assert call.sent[0].error.startswith("unable to convert bytes to UUID: ")
+
+
+async def test_refused_tunnels_end_the_stream(coordinator):
+    async def refuse(_agent_id: UUID) -> str:
+        return "not yours"
+
+    call = PlayedCall()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(coordinator.serve, call, ONE, FullAccess(), PeerChecks(refuse))
+        await call.say.send(tunnel(TWO))
+        await call.closed.wait()
+    assert call.sent[0].error == "authorization: not yours"
+
+
+async def test_goodbye_ends_the_stream_without_an_error(coordinator):
+    call = PlayedCall()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
+        await call.say.send(Request(disconnect=Request.Disconnect()))
+        await call.closed.wait()
+    assert call.sent == []
+
+
+async def test_stopping_tells_everybody(coordinator):
+    call = PlayedCall()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
+        await trio.testing.wait_all_tasks_blocked()
+        coordinator.close()
+        await call.closed.wait()
+    assert [answer.error for answer in call.sent] == ["coordinator closed"]
+
+
+async def test_a_client_that_answers_no_ping_is_sent_away(autojump_clock):
+    left, _right = trio.testing.memory_stream_pair()
+    websocket = WebSocketStream(left, client=False)
+    link = ClientConnection(websocket)
+    async with open_session(websocket, "server") as session, trio.open_nursery() as nursery:
+        nursery.start_soon(link.keep_pinging, session)
+        await session.wait_closed()
+        assert trio.current_time() == pytest.approx(30)
+        assert (link.code, link.reason) == (1001, "liveness probe failed")
+        nursery.cancel_scope.cancel()

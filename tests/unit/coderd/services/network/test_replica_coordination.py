@@ -1,0 +1,254 @@
+"""Two coordinators joined by their notices alone: what each tells its peers of those at the other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from types import SimpleNamespace
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+
+from coder.coderd.services.network.replica_coordination import Bridge, CoordinatorMessage
+from coder.domain.network.coordination import (
+    CoordinatedNode,
+    Coordination,
+    CoordinationRequest,
+    Delivery,
+    FullAccess,
+    NodeKind,
+    Update,
+)
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.rpc.proto import tailnet_pb2
+
+AGENT, CLIENT = UUID(int=1), UUID(int=2)
+
+
+class Replica:
+    """A coordinator without streams: `told` are the updates of each peer."""
+
+    def __init__(self) -> None:
+        self.core = Coordination()
+        self.mailboxes = {}
+        self.id = uuid4()
+        self.bridge = Bridge(SimpleNamespace(), self, self.id)
+        self.told: dict[UUID, list[Update]] = {}
+        self.ended: list[UUID] = []
+
+    def hand_out(self, deliveries: Iterable[Delivery]) -> None:
+        for delivery in deliveries:
+            mailbox = self.mailboxes.get(delivery.connection)
+            if mailbox is not None:
+                mailbox.send_nowait(delivery)
+
+    def connect(self, peer: UUID) -> int:
+        number, deliveries = self.core.connect(peer, FullAccess())
+        self.mailboxes[number] = SimpleNamespace(send_nowait=lambda delivery: self._tell(peer, delivery))
+        self.hand_out(deliveries)
+        self.bridge.arrived(peer)
+        return number
+
+    def _tell(self, peer: UUID, delivery: Delivery) -> None:
+        self.told.setdefault(peer, []).extend(delivery.updates)
+        if delivery.end:
+            self.ended.append(peer)
+
+    def ask(self, number: int, peer: UUID, request: CoordinationRequest) -> None:
+        self.hand_out(self.core.handle(number, request))
+        if request.add_tunnel is not None:
+            self.bridge.wants(peer, request.add_tunnel)
+
+    def leave(self, number: int, peer: UUID) -> None:
+        self.hand_out(self.core.lose(number))
+        self.bridge.left(peer)
+
+    def kinds(self, peer: UUID) -> list[tuple[UUID, NodeKind]]:
+        return [(update.peer, update.kind) for update in self.told.pop(peer, [])]
+
+
+def exchange(*replicas: Replica) -> None:
+    """Delivers notices until nobody has anything to say."""
+    while any(one.bridge._waiting for one in replicas):
+        for one in replicas:
+            notices, one.bridge._waiting = one.bridge._waiting, []
+            for notice in notices:
+                read = msgspec.json.decode(msgspec.json.encode(notice), type=type(notice))
+                for other in replicas:
+                    if other is not one and read.to in {None, other.id}:
+                        other.bridge._hear(read)
+
+
+def two() -> tuple[Replica, Replica]:
+    first, second = Replica(), Replica()
+    for one in (first, second):
+        one.bridge.set_others([first.id, second.id])
+    exchange(first, second)
+    return first, second
+
+
+def joined() -> tuple[Replica, Replica, int, int]:
+    """An agent at the first, its client at the second."""
+    first, second = two()
+    agent, client = first.connect(AGENT), second.connect(CLIENT)
+    first.ask(agent, AGENT, CoordinationRequest(node=CoordinatedNode(b"agent")))
+    second.ask(client, CLIENT, CoordinationRequest(node=CoordinatedNode(b"client"), add_tunnel=AGENT))
+    exchange(first, second)
+    return first, second, agent, client
+
+
+def test_both_hear_of_each_other_and_of_changes() -> None:
+    first, second, agent, client = joined()
+    assert second.told[CLIENT][-1].node == CoordinatedNode(b"agent")
+    assert first.told[AGENT][-1].node == CoordinatedNode(b"client")
+    first.ask(
+        agent, AGENT, CoordinationRequest(node=CoordinatedNode(b"agent elsewhere"), ready_for_handshake=(CLIENT,))
+    )
+    second.ask(client, CLIENT, CoordinationRequest(node=CoordinatedNode(b"client elsewhere")))
+    exchange(first, second)
+    assert [update.kind for update in second.told[CLIENT]][-2:] == [NodeKind.NODE, NodeKind.READY_FOR_HANDSHAKE]
+    assert second.told[CLIENT][-2].node == CoordinatedNode(b"agent elsewhere")
+    assert first.told[AGENT][-1].node == CoordinatedNode(b"client elsewhere")
+
+
+def test_who_leaves_is_gone_at_the_other() -> None:
+    first, second, agent, client = joined()
+    second.told.clear()
+    first.told.clear()
+    second.leave(client, CLIENT)
+    exchange(first, second)
+    assert first.kinds(AGENT) == [(CLIENT, NodeKind.LOST)]
+    assert not first.core.is_present(CLIENT)
+    first.leave(agent, AGENT)
+    exchange(first, second)
+    assert not second.core.is_present(AGENT)
+
+
+def test_who_was_lost_is_shut_out_of_an_agent_at_the_other() -> None:
+    first, second, _agent, client = joined()
+    second.leave(client, CLIENT)
+    exchange(first, second)
+    first.told.clear()
+    second.hand_out(second.core.revoke(CLIENT, [AGENT]))
+    second.bridge.revoked(CLIENT, [AGENT])
+    exchange(first, second)
+    assert first.kinds(AGENT) == [(CLIENT, NodeKind.DISCONNECTED)]
+
+
+def test_who_came_back_at_another_replica_keeps_its_tunnels() -> None:
+    first, second, _agent, client = joined()
+    second.leave(client, CLIENT)
+    exchange(first, second)
+    back = first.connect(CLIENT)
+    first.ask(back, CLIENT, CoordinationRequest(node=CoordinatedNode(b"client"), add_tunnel=AGENT))
+    exchange(first, second)
+    first.told.clear()
+    second.hand_out(second.core.revoke(CLIENT, [AGENT]))
+    second.bridge.revoked(CLIENT, [AGENT])
+    exchange(first, second)
+    assert first.kinds(AGENT) == []
+
+
+def test_who_came_back_without_a_tunnel_is_shut_out_of_it_at_the_other() -> None:
+    first, second, _agent, client = joined()
+    second.leave(client, CLIENT)
+    exchange(first, second)
+    second.connect(CLIENT)
+    exchange(first, second)
+    first.told.clear()
+    second.hand_out(second.core.revoke(CLIENT, [AGENT]))
+    second.bridge.revoked(CLIENT, [AGENT])
+    exchange(first, second)
+    assert first.kinds(AGENT) == [(CLIENT, NodeKind.DISCONNECTED)]
+
+
+def test_a_program_under_a_new_id_at_the_other_replica_displaces_its_old_one() -> None:
+    """The table of keys said that both are of one owner; the older stream is a broken one."""
+    first, second, _agent, _client = joined()
+    key = PrivateKey.generate(os.urandom).public
+    body = tailnet_pb2.Node(id=3, key=key.binary).SerializeToString()
+    old, new = uuid4(), uuid4()
+    held = CoordinatedNode(body, keys=(b"n" + key,))
+    first.ask(first.connect(old), old, CoordinationRequest(node=held))
+    second.ask(second.connect(new), new, CoordinationRequest(node=held, add_tunnel=AGENT))
+    exchange(first, second)
+    assert old in first.ended
+    assert (new, NodeKind.NODE) in first.kinds(AGENT)
+
+
+def test_a_tunnel_given_up_leaves_others_of_the_client() -> None:
+    first, second, _agent, client = joined()
+    third = uuid4()
+    other = first.connect(third)
+    first.ask(other, third, CoordinationRequest(node=CoordinatedNode(b"third")))
+    second.ask(client, CLIENT, CoordinationRequest(add_tunnel=third))
+    exchange(first, second)
+    first.told.clear()
+    second.ask(client, CLIENT, CoordinationRequest(remove_tunnel=AGENT))
+    exchange(first, second)
+    assert first.kinds(AGENT) == [(CLIENT, NodeKind.DISCONNECTED)]
+    assert first.core.is_present(CLIENT)
+    second.ask(client, CLIENT, CoordinationRequest(remove_tunnel=third))
+    exchange(first, second)
+    assert not first.core.is_present(CLIENT)
+
+
+def test_an_agent_that_moves_is_found_again() -> None:
+    first, second, _agent, _client = joined()
+    second.told.clear()
+    moved = second.connect(AGENT)
+    second.ask(moved, AGENT, CoordinationRequest(node=CoordinatedNode(b"agent here")))
+    exchange(first, second)
+    assert second.told[CLIENT][-1].node == CoordinatedNode(b"agent here")
+    assert first.ended == [AGENT]
+    assert not first.core.is_present(AGENT)
+    assert second.core.is_present(AGENT)
+
+
+def test_what_a_dead_replica_had_is_lost_and_comes_back() -> None:
+    first, second, agent, _client = joined()
+    second.told.clear()
+    second.bridge.set_others([second.id])
+    assert second.kinds(CLIENT) == [(AGENT, NodeKind.LOST)]
+    second.bridge.set_others([first.id, second.id])  # it was only slow
+    exchange(first, second)
+    assert second.kinds(CLIENT) == [(AGENT, NodeKind.NODE)]
+    first.leave(agent, AGENT)
+
+
+def test_alone_nothing_is_said() -> None:
+    alone = Replica()
+    alone.bridge.set_others([alone.id])
+    number = alone.connect(CLIENT)
+    alone.ask(number, CLIENT, CoordinationRequest(add_tunnel=AGENT))
+    alone.leave(number, CLIENT)
+    assert alone.bridge._waiting == []
+
+
+@pytest.mark.parametrize("deaf", [0, 1])
+def test_what_was_said_in_a_gap_is_said_anew(deaf: int) -> None:
+    """The listening connection of either was lost for a moment, and came back."""
+    first, second, agent, client = joined()
+    first.ask(agent, AGENT, CoordinationRequest(node=CoordinatedNode(b"agent elsewhere")))
+    second.ask(client, CLIENT, CoordinationRequest(node=CoordinatedNode(b"client elsewhere")))
+    for one in (first, second):
+        one.bridge._waiting.clear()  # nobody heard
+    (first, second)[deaf].bridge.announce()
+    exchange(first, second)
+    assert second.told[CLIENT][-1].node == CoordinatedNode(b"agent elsewhere")
+    assert first.told[AGENT][-1].node == CoordinatedNode(b"client elsewhere")
+
+
+async def test_a_node_too_large_for_a_notice_stays_untold() -> None:
+    """And those beside it are told."""
+    published: list[str] = []
+
+    async def run(_publish: object, texts: list[str]) -> None:
+        published.extend(texts)
+
+    bridge = Bridge(SimpleNamespace(db=SimpleNamespace(run=run)), Replica(), uuid4())  # type: ignore[arg-type]
+    large = CoordinatorMessage(uuid4(), 1, "update", peer=AGENT, other=CLIENT, node="x" * 8000)
+    await bridge._publish([large, CoordinatorMessage(uuid4(), 2, "here", peer=CLIENT)])
+    assert [json.loads(text)["word"] for text in published] == ["here"]

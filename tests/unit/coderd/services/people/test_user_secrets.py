@@ -1,0 +1,68 @@
+"""Secrets of users: what may be one, who may touch it, how it is stored and delivered."""
+
+from __future__ import annotations
+
+import base64
+from uuid import UUID
+
+from coder.coderd.services.people import user_secrets
+from coder.coderd.store.people import user_secrets as store
+from coder.domain.people.user_secrets import explain_env_name, explain_file_path, read_pairs
+from tests.kit.coderd import running_coderd
+from tests.kit.schema import check
+
+PATH = "/api/v2/users/me/secrets"
+KEY = base64.b64encode(b"o" * 32).decode()
+
+
+def test_names_and_paths() -> None:
+    assert explain_env_name("TOKEN_1") == explain_env_name("") == ""
+    assert all(explain_env_name(name) for name in ("1A", "A-B", "path", "CODER_AGENT_TOKEN"))
+    assert explain_file_path("~/.x") == explain_file_path("/x/y") == ""
+    assert all(explain_file_path(path) for path in ("x", "~x", "/a/../b"))
+
+
+def test_imported_files() -> None:
+    assert read_pairs("env", "# c\nexport A=1\nB='x y'\n\n") == {"A": "1", "B": "x y"}
+    assert read_pairs("json", {"A": 1, "B": True}) == {"A": "1", "B": "true"}
+    assert isinstance(read_pairs("env", "nothing"), str)
+    assert isinstance(read_pairs("json", {"A": [1]}), str)
+
+
+async def test_a_secret_is_kept_sealed_and_reaches_only_its_owners_agents() -> None:
+    async with running_coderd(first_user=True, external_token_encryption_keys=(KEY,)) as world:
+        made = await world.post(PATH, {"name": "db", "value": "hush", "env_name": "DB"})
+        assert made.status_code == 201, made.text
+        check("UserSecret", made.json())
+        assert "hush" not in made.text
+        owner = UUID(world.user_id)
+        (row,) = await world.ctx.db.read(store.list_secrets, owner)
+        assert "hush" not in row.value
+        (sent,) = await user_secrets.for_workspace(world.ctx, owner)
+        assert (sent.env_name, sent.value) == ("DB", b"hush")
+        off = await world.patch(f"{PATH}/db", {"enabled": False, "env_name": ""})
+        assert off.json()["enabled"] is False
+        assert await user_secrets.for_workspace(world.ctx, owner) == []
+        assert (await world.patch(f"{PATH}/db", {"enabled": True})).status_code == 400, "it would reach nothing"
+        _, token = await world.member("alice")
+        for method, path in (("GET", ""), ("POST", ""), ("GET", "/db"), ("PATCH", "/db"), ("DELETE", "/db")):
+            refused = await world.request(method, f"/api/v2/users/admin/secrets{path}", token=token, json={})
+            assert refused.status_code == 404, (method, path)
+        batch = await world.post(f"{PATH}/batch", {"format": "yaml", "content": "A: 1\nB: two\n"})
+        assert [item["name"] for item in batch.json()] == ["A", "B"]
+        again = await world.post(f"{PATH}/batch", {"format": "env", "content": "C=1\nB=2\n"})
+        assert again.status_code == 409
+        assert {item["name"] for item in (await world.get(PATH)).json()} == {"db", "A", "B"}, "all or none"
+        for wrong in ({"format": "xml", "content": "x"}, {"format": "json", "content": "{"}, {"format": "env"}):
+            assert (await world.post(f"{PATH}/batch", wrong)).status_code == 400, wrong
+
+
+async def test_one_bad_secret_stops_no_workspace() -> None:
+    async with running_coderd(first_user=True) as world:
+        await world.post(PATH, {"name": "good", "value": "1", "env_name": "GOOD"})
+        await world.post(PATH, {"name": "bad", "value": "1", "env_name": "BAD"})
+        rows = await world.ctx.db.read(store.list_secrets, UUID(world.user_id))
+        bad = next(row for row in rows if row.name == "bad")
+        await world.ctx.db.run(store.update_secret, bad.id, {"value": "sealed:1:0badkey0:AAAA"})
+        sent = await user_secrets.for_workspace(world.ctx, UUID(world.user_id))
+        assert [item.env_name for item in sent] == ["GOOD"]

@@ -1,0 +1,40 @@
+"""Skills of users."""
+
+from __future__ import annotations
+
+from coder.domain.people.user_skills import read_head
+from tests.kit.coderd import running_coderd
+from tests.kit.schema import check, check_list
+
+PATH = "/api/experimental/users/me/skills"
+
+
+def _skill(name: str = "review", description: str = "how to review") -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\nLook twice.\n"
+
+
+def test_heads() -> None:
+    assert (read_head(_skill()).name, read_head(_skill()).fault) == ("review", "")
+    for wrong in ("", "no head", "---\nname: x\n", _skill("Bad Name"), _skill(description=""), "x" * 70000):
+        assert read_head(wrong).fault, wrong[:20]
+
+
+async def test_a_skill_from_birth_to_death() -> None:
+    async with running_coderd(first_user=True) as world:
+        made = await world.post(PATH, {"content": _skill()})
+        assert made.status_code == 201, made.text
+        check("UserSkill", made.json())
+        assert (await world.post(PATH, {"content": _skill()})).status_code == 409
+        assert (await world.post(PATH, {"content": "x"})).status_code == 400
+        check_list("UserSkillMetadata", (await world.get(PATH)).json())
+        changed = await world.patch(f"{PATH}/review", {"content": _skill(description="better")})
+        assert changed.json()["description"] == "better"
+        assert (await world.patch(f"{PATH}/review", {"content": _skill("other")})).status_code == 400
+        alice, token = await world.member("alice")
+        assert (await world.get(PATH.replace("/me/", "/admin/"), token=token)).status_code == 404
+        assert (await world.post(PATH, {"content": _skill()}, token=token)).status_code == 201
+        others = PATH.replace("/me/", f"/{alice}/")
+        assert (await world.get(f"{others}/review")).status_code == 200, "an owner of the site may look"
+        assert (await world.patch(f"{others}/review", {"content": _skill()})).status_code == 403
+        assert (await world.delete(f"{PATH}/review")).status_code == 204
+        assert (await world.get(f"{PATH}/review")).status_code == 404

@@ -1,0 +1,120 @@
+"""Every state a job or workspace can be in has a way out for its owner, and the ways work."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from coder.base.clock import FakeClock
+from coder.domain.provisioning.allowed_actions import SILENT_AFTER, allowed_actions, is_silent
+from coder.domain.provisioning.jobs import HUNG_AFTER, STATUSES
+from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES, build_status, is_active
+from coder.domain.workspaces.inventory import Remainder, read_inventory
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import FakeDaemon, connected_daemon, ended, new_template
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+STATE = json.dumps(
+    {
+        "version": 4,
+        "resources": [
+            {"mode": "data", "type": "coder_workspace", "name": "me", "instances": [{}]},
+            {"mode": "managed", "type": "coder_agent", "name": "main", "instances": [{}]},
+            {
+                "mode": "managed", "module": 'module.vm["a"]', "type": "docker_container", "name": "box",
+                "provider": 'provider["registry.terraform.io/kreuzwerker/docker"]',
+                "instances": [{"index_key": 0, "attributes": {"id": "c0ffee", "env": ["SECRET=1"]}}],
+            },
+            {"mode": "managed", "type": "null_resource", "name": "x", "instances": [{"index_key": "k"}]},
+        ],
+    }
+).encode()  # fmt: skip
+
+
+def test_every_state_has_a_way_out() -> None:
+    seen = set()
+    for transition, status, silent, allows in itertools.product(TRANSITIONS, STATUSES, (False, True), (False, True)):
+        seen.add(build_status(transition, status))
+        ways = allowed_actions(status, silent=silent, template_allows_cancel=allows)
+        works = is_active(status) and status != "pending" and not silent  # a daemon that is alive is at it
+        bounded = works and (status == "canceling" or not allows)
+        assert ways or bounded, (transition, status, silent, allows)
+    assert seen == set(WORKSPACE_STATUSES)
+    # What is bounded ends as silence, and silence always has a way out.
+    assert SILENT_AFTER < HUNG_AFTER
+    assert all(allowed_actions(status, silent=True, template_allows_cancel=False) for status in STATUSES)
+    assert is_silent(NOW - SILENT_AFTER, NOW)
+    assert not is_silent(NOW, NOW)
+
+
+def test_inventory_names_what_may_remain() -> None:
+    assert read_inventory(STATE) == [
+        Remainder(
+            'module.vm["a"].docker_container.box[0]', "docker_container", "box",
+            "registry.terraform.io/kreuzwerker/docker", "c0ffee",
+        ),
+        Remainder('null_resource.x["k"]', "null_resource", "x", "", ""),
+    ]  # fmt: skip
+    assert read_inventory(b"") == []
+    assert read_inventory(b"half a sta") is None
+
+
+async def a_workspace(world: World, daemon: FakeDaemon, token: str) -> dict[str, Any]:
+    """Of a template that lets nobody cancel, its build still waiting."""
+    template = await new_template(world, allow_user_cancel_workspace_jobs=False)
+    await daemon.complete_import(await daemon.acquire())
+    await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+    made = await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]}, token=token)
+    assert made.status_code == 201, made.text
+    found: dict[str, Any] = made.json()
+    return found
+
+
+async def test_an_owner_gets_out_of_every_state() -> None:
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world, connected_daemon(world) as daemon:
+        _, alice = await world.member("alice")
+        _, eve = await world.member("eve")
+        workspace = await a_workspace(world, daemon, alice)
+        path, build = f"/api/v2/workspaces/{workspace['id']}", workspace["latest_build"]["id"]
+        # pending: canceled at once, though the template forbids it
+        assert (await world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=alice)).status_code == 200
+        again = await world.post(f"{path}/builds", {"transition": "start"}, token=alice)
+        build = again.json()["id"]
+        # running, and the daemon is alive: the template decides
+        job = await daemon.acquire()
+        await daemon.update(job, workspace_state=STATE)
+        refused = await world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=alice)
+        assert refused.status_code == 403
+        assert (await world.post(f"{path}/abandon", token=alice)).status_code == 409
+        # running, and the daemon is silent: nobody is disturbed
+        clock.advance(SILENT_AFTER.total_seconds())
+        assert (await world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=alice)).status_code == 200
+        listed = (await world.get(f"{path}/inventory", token=alice)).json()
+        assert [one["id"] for one in listed["resources"]] == ["c0ffee", ""]
+        assert "SECRET" not in json.dumps(listed)
+        for token, status in ((eve, 404), ("", 401)):
+            assert (await world.get(f"{path}/inventory", token=token)).status_code == status
+            assert (await world.post(f"{path}/abandon", token=token)).status_code == status
+        clock.advance(SILENT_AFTER.total_seconds())  # it did not hear of the cancel either
+        abandoned = await world.post(f"{path}/abandon", token=alice)
+        assert abandoned.status_code == 200, abandoned.text
+        assert abandoned.json() == listed
+        assert (await world.get(path, token=alice)).status_code == 410
+        assert (await world.post(f"{path}/abandon", token=alice)).status_code == 410
+        with pytest.raises(Exception, match="already completed"):
+            await daemon.update(job)
+
+
+async def test_what_waits_can_be_abandoned() -> None:
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        _, alice = await world.member("alice")
+        workspace = await a_workspace(world, daemon, alice)
+        answer = await world.post(f"/api/v2/workspaces/{workspace['id']}/abandon", token=alice)
+        assert answer.json() == {"workspace_id": workspace["id"], "readable": True, "resources": []}
+        last = (await world.get(f"/api/v2/workspaces/{workspace['id']}?include_deleted=true", token=alice)).json()
+        assert (last["latest_build"]["transition"], last["latest_build"]["status"]) == ("delete", "deleted")

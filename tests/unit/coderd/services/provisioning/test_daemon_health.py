@@ -1,0 +1,102 @@
+"""Daemons on the overlay: the server asks them how they are; those that do not join go by their heartbeat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.base.clock import FakeClock
+from coder.base.host import HostWatch
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.coderd.rpc_endpoints.provisioners import connect_built_in
+from coder.coderd.services.provisioning import daemon_health
+from coder.net.dial import DialPolicy
+from coder.net.websocket import connect_websocket
+from coder.provisionerd.activity import Activity
+from coder.provisionerd.overlay import JOIN, DaemonOverlay
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import overlay_pb2, tailnet_pb2
+from coder.rpc.session import open_session
+from coder.tailnet.controller import COORDINATE
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import connected_daemon, new_version, serve_path
+
+HEALTH = "/api/v2/organizations/default/provisionerdaemons/health"
+
+
+async def health_of(world: World, wanted: Any = lambda one: True) -> dict[str, Any]:
+    """The only daemon's health, once it is as wanted."""
+    while True:
+        (found,) = (await world.get(HEALTH)).json()
+        if wanted(found):
+            return dict(found)
+        await trio.sleep(0.02)
+
+
+async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon_health, "INTERVAL", 0.05)
+    monkeypatch.setattr(daemon_health, "TIMEOUT", 5.0)
+    clock = FakeClock()
+    async with running_coderd(first_user=True, clock=clock) as world:
+        policy = DialPolicy(world.url, token=Secret(world.token))
+        activity = Activity()
+        overlay = DaemonOverlay(policy, HostWatch(tmp_path), activity)
+        socket = await connect_websocket(policy, serve_path(name="far"))
+        with trio.fail_after(20):
+            async with open_session(socket, role="client") as session, trio.open_nursery() as nursery:
+                await nursery.start(overlay.run)
+                nursery.start_soon(overlay.coordinate, session)
+                found = await health_of(world, lambda one: one["source"] == "mesh")
+                assert (found["reachable"], found["version"], found["status"]) == (True, BUILD_VERSION, "idle")
+                assert found["slots"] == {"total": 1, "busy": 0}
+                assert found["host"]["cores"] >= 1 and found["host"]["disk_total"] > 0
+                assert 0 < found["latency_ms"] < 20_000
+                with activity.working("a-job"):
+                    await health_of(world, lambda one: one["slots"]["busy"] == 1)
+                # The link stays, the node is gone: heartbeats alone would call this daemon idle.
+                monkeypatch.setattr(daemon_health, "TIMEOUT", 0.1)
+                since = clock.now()
+                nursery.cancel_scope.cancel()
+            async with connected_daemon(world, name="far") as daemon:
+                joined = await daemon.session.call(
+                    JOIN, overlay_pb2.JoinRequest(process=bytes(16)), overlay_pb2.JoinResponse
+                )
+                stream = daemon.session.open_stream(
+                    COORDINATE, tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
+                )
+                async with stream as call:
+                    await call.send(tailnet_pb2.CoordinateRequest())
+                    found = await health_of(world, lambda one: not one["reachable"])
+                    assert len(joined.id) == 16 and found["problem"] == "no answer within 0.1 s"
+                    assert found["unreachable_since"].startswith(since.strftime("%Y-%m-%dT%H:%M:%S"))
+                    version = await new_version(world)
+                    path = f"/api/v2/organizations/{world.organization_id}/provisionerjobs/{version['job']['id']}/why"
+                    clock.advance(50)
+                    why = (await world.get(path)).json()
+        assert [one["code"] for one in why["daemons"]] == ["unreachable"]
+        assert why["daemons"][0]["message"].startswith("is unreachable over the mesh since 20")
+        assert (why["daemons"][0]["may_take"], why["verdict"]) == (True, "all_offline")
+
+
+async def test_daemons_that_do_not_join() -> None:
+    async with running_coderd(first_user=True) as world:
+        async with connected_daemon(world, name="old") as daemon:
+            found = await health_of(world)
+            assert (found["source"], found["reachable"], found["host"]) == ("heartbeat", True, None)
+            with pytest.raises(RpcError, match="join the overlay first"):
+                await daemon.session.call(COORDINATE, tailnet_pb2.CoordinateRequest(), tailnet_pb2.CoordinateResponse)
+            with pytest.raises(RpcError, match="16 bytes"):
+                await daemon.session.call(JOIN, overlay_pb2.JoinRequest(process=b"x"), overlay_pb2.JoinResponse)
+        async with connect_built_in(world.ctx, "own", ["echo"]):
+            found = {one["name"]: one for one in (await world.get(HEALTH)).json()}["own"]
+        assert (found["source"], found["reachable"]) == ("process", True)
+        assert found["host"]["cores"] >= 1
+
+
+async def test_who_may_see_it() -> None:
+    async with running_coderd(first_user=True) as world:
+        assert (await world.get(HEALTH, token="")).status_code == 401

@@ -1,0 +1,125 @@
+"""Logs of jobs: stored, read, followed to the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+
+from coder.base.secret import Secret
+from coder.domain.provisioning.jobs import MAX_LOG_BYTES, OVERFLOW_LINE
+from coder.net.dial import DialPolicy
+from coder.net.errors import HttpError
+from coder.net.websocket import WebSocketStream, connect_websocket
+from coder.rpc.proto import provisioner_pb2
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import connected_daemon, line, new_template, new_version
+from tests.kit.schema import check_list
+
+
+@contextlib.asynccontextmanager
+async def follow(world: World, path: str, token: str | None = None) -> AsyncIterator[WebSocketStream]:
+    policy = DialPolicy(world.url, token=Secret(world.token if token is None else token))
+    async with await connect_websocket(policy, path) as websocket:
+        yield websocket
+
+
+async def everything(websocket: WebSocketStream) -> list[dict[str, Any]]:
+    """All messages until the server closes."""
+    found = []
+    while True:
+        message = await websocket.receive_message()
+        if message is None:
+            return found
+        assert isinstance(message, str), "one text message per line"
+        found.append(json.loads(message))
+
+
+async def test_follow_gives_stored_lines_then_new_ones_then_closes():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        path = f"/api/v2/templateversions/{version['id']}/logs"
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            await daemon.update(job, logs=[line("Setting up", ""), line("Planning", "one")])
+            async with follow(world, f"{path}?follow&after=-1") as websocket:
+                assert json.loads(await websocket.receive_message())["stage"] == "Setting up"
+                assert json.loads(await websocket.receive_message())["output"] == "one"
+                await daemon.update(job, logs=[line("Planning", "two", provisioner_pb2.WARN)])
+                with trio.fail_after(5):
+                    third = json.loads(await websocket.receive_message())
+                assert (third["output"], third["log_level"], third["log_source"]) == ("two", "warn", "provisioner")
+                await daemon.complete_import(job)
+                with trio.fail_after(5):
+                    assert await everything(websocket) == []
+                assert (websocket.close_code, websocket.close_reason) == (1000, "done")
+        check_list("ProvisionerJobLog", (await world.get(path)).json())
+
+
+async def test_follow_of_an_ended_job_closes_behind_the_last_line():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        path = f"/api/v2/templateversions/{version['id']}/logs"
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            await daemon.update(job, logs=[line("Planning", text) for text in ("one", "two")])
+            await daemon.fail(job, "boom")
+        async with follow(world, f"{path}?follow=true") as websocket:
+            found = await everything(websocket)
+        assert [entry["output"] for entry in found] == ["one", "two"]
+        async with follow(world, f"{path}?follow&before=1&after={found[0]['id']}") as websocket:
+            assert [entry["output"] for entry in await everything(websocket)] == ["two"]
+        async with follow(world, f"{path}?follow&after=9999999") as websocket:
+            assert await everything(websocket) == []
+            assert websocket.close_code == 1000
+
+
+async def test_logs_in_other_ways():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        path = f"/api/v2/templateversions/{version['id']}/logs"
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            await daemon.update(job, logs=[line("Planning", "one\x00"), line("Planning", "two")])
+            await daemon.complete_import(job)
+        first, second = (await world.get(path)).json()
+        assert first["output"] == "one"
+        assert (await world.get(f"{path}?after={first['id']}")).json() == [second]
+        text = await world.get(f"{path}?format=text")
+        assert text.headers["content-type"].startswith("text/plain")
+        assert text.text.splitlines()[1].endswith(" [info] [provisioner|Planning] two")
+        assert (await world.get(f"{path}?format=xml")).status_code == 400
+        assert (await world.get(f"{path}?after=abc")).status_code == 400
+        assert (await world.get(f"{path}?follow")).status_code == 426
+
+
+async def test_the_log_ends_with_one_warning_at_its_limit():
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            for _ in range(3):
+                await daemon.update(job, logs=[line("Planning", "x" * (MAX_LOG_BYTES // 2))])
+            await daemon.complete_import(job)
+        logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
+        assert [len(entry["output"]) for entry in logs[:2]] == [MAX_LOG_BYTES // 2] * 2
+        assert [(entry["log_level"], entry["output"]) for entry in logs[2:]] == [("warn", OVERFLOW_LINE)]
+        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
+        assert found["job"]["logs_overflowed"] is True
+
+
+async def test_followers_need_the_right_to_read():
+    async with running_coderd(first_user=True) as world:
+        await new_template(world, "hidden", disable_everyone_group_access=True)
+        version = (await world.get("/api/v2/organizations/default/templates/hidden")).json()["active_version_id"]
+        _, member = await world.member("alice")
+        path = f"/api/v2/templateversions/{version}/logs?follow"
+        for token, status in ((member, 404), ("", 401)):
+            with pytest.raises(HttpError) as caught:
+                async with follow(world, path, token):
+                    pass
+            assert caught.value.status == status

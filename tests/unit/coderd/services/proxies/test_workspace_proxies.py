@@ -1,0 +1,227 @@
+"""Workspace proxies as the site's administrators see them; licences, which nobody needs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import uuid4
+
+import pytest
+import trio
+
+from coder.base.clock import SystemClock
+from coder.base.secret import Secret
+from coder.coderd.rpc_endpoints import proxies
+from coder.coderd.services.foundation import outgoing
+from coder.coderd.services.foundation.outgoing import OutgoingReply
+from coder.coderd.services.network.derp_map import current_map
+from coder.coderd.services.network.relay import Relay
+from coder.coderd.services.proxies.proxy_health import ProxyHealth, look_at_proxies
+from coder.coderd.store.proxies import workspace_proxies as store
+from coder.net.errors import HttpError
+from coder.net.policy import DialPolicy
+from coder.net.websocket import connect_websocket
+from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import open_session
+from tests.kit.coderd import World, running_coderd
+from tests.kit.schema import check, check_list
+
+PATH = "/api/v2/workspaceproxies"
+
+
+async def test_a_proxy_from_birth_to_death() -> None:
+    async with running_coderd(first_user=True) as world:
+        _, token = await world.member("alice")
+        body = {"name": "sydney", "display_name": "Sydney", "icon": "/emojis/1f1e6.png"}
+        assert (await world.post(PATH, body, token=token)).status_code == 403
+        made = await world.post(PATH, body)
+        assert made.status_code == 201, made.text
+        check("UpdateWorkspaceProxyResponse", made.json())
+        proxy = made.json()["proxy"]
+        assert made.json()["proxy_token"].startswith(f"{proxy['id']}:")
+        listed = (await world.get(PATH, token=token)).json()["regions"]
+        check_list("WorkspaceProxy", listed)
+        assert [item["name"] for item in listed] == ["primary", "sydney"]
+        assert (await world.post(PATH, {**body, "name": "Sydney"})).status_code == 409
+        for name in ("primary", "", "a b"):
+            assert (await world.post(PATH, {**body, "name": name})).status_code == 400, name
+        change = {"id": proxy["id"], "name": "perth", "display_name": "", "icon": "", "regenerate_token": True}
+        changed = (await world.patch(f"{PATH}/sydney", change)).json()
+        assert changed["proxy"]["display_name"] == "Sydney"
+        assert changed["proxy_token"] not in {"", made.json()["proxy_token"]}
+        assert (await world.get(f"{PATH}/perth")).json()["status"]["status"] == "unregistered"
+        assert (await world.delete(f"{PATH}/{proxy['id']}", token=token)).status_code == 403
+        assert (await world.delete(f"{PATH}/{proxy['id']}")).status_code == 200
+        assert (await world.get(f"{PATH}/perth")).status_code == 404
+
+
+async def test_no_licence_is_needed_or_taken() -> None:
+    async with running_coderd(first_user=True) as world:
+        _, token = await world.member("alice")
+        assert (await world.get("/api/v2/licenses")).json() == []
+        for who, status in ((token, 403), (world.token, 400)):
+            assert (await world.post("/api/v2/licenses", {"license": "x"}, token=who)).status_code == status
+        assert (await world.delete("/api/v2/licenses/1")).status_code == 404
+        assert (await world.post("/api/v2/licenses/trial", {})).status_code == 405
+        check_list("Replica", (await world.get("/api/v2/replicas")).json())
+
+
+async def test_the_configuration_is_a_tree_without_secrets() -> None:
+    async with running_coderd(first_user=True, provisioner_daemon_psk=Secret("hush")) as world:
+        answer = await world.get("/api/v2/deployment/config")
+        assert "hush" not in answer.text
+        config = answer.json()["config"]
+        assert config["provisioner"]["daemon_psk"] == config["oidc"]["client_secret"] == ""
+        assert config["session_lifetime"]["default_duration"] == 24 * 3600 * 10**9
+        assert "browser_only" not in config, "what is off and may be left out is left out"
+        assert (await world.put("/api/v2/appearance", {}, token=(await world.member("bob"))[1])).status_code == 403
+
+
+def _registration(**changes: Any) -> dict[str, Any]:
+    return {
+        "access_url": "http://127.0.0.1:1",
+        "wildcard_hostname": "*.proxy.test",
+        "derp_enabled": True,
+        "derp_only": False,
+        "replica_id": str(uuid4()),
+        "replica_hostname": "box",
+        "replica_error": "",
+        "replica_relay_address": "http://10.0.0.1:3000",
+        "version": "v2.34.0",
+        **changes,
+    }
+
+
+async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
+    async with running_coderd(first_user=True) as world:
+        made = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
+        headers = {"Coder-External-Proxy-Token": made["proxy_token"]}
+
+        async def call(method: str, path: str, **rest: Any) -> Any:
+            return await world.request(method, f"{PATH}/me/{path}", token="", headers=headers, **rest)
+
+        for name in ("register", "deregister", "app-stats", "issue-signed-app-token"):
+            assert (await world.post(f"{PATH}/me/{name}", {}, token="")).status_code == 401, name
+            assert (await world.post(f"{PATH}/me/{name}", {})).status_code == 401, "no person is a proxy"
+            assert (await call("POST", name, json=[])).status_code == 400, name
+        wrong = {"Coder-External-Proxy-Token": made["proxy_token"][:-2] + "xx"}
+        assert (await world.post(f"{PATH}/me/register", {}, token="", headers=wrong)).status_code == 401
+        assert (await world.get("/api/v2/workspaceagents/connection", token="", headers=wrong)).status_code == 401
+        body = _registration()
+        answer = await call("POST", "register", json=body)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["sibling_replicas"] == []
+        assert len(answer.json()["derp_mesh_key"]) == 64
+        assert answer.json()["derp_mesh_key"] != world.ctx.part(Relay).mesh_key
+        connection = "/api/v2/workspaceagents/connection"
+        assert (await world.get(connection, token="", headers=headers)).status_code == 200
+        assert (await world.get(connection, token="")).status_code == 401
+        assert "Regions" in answer.json()["derp_map"]
+        other = await call("POST", "register", json=_registration(replica_hostname="box2"))
+        check_list("Replica", other.json()["sibling_replicas"])
+        assert [one["id"] for one in other.json()["sibling_replicas"]] == [body["replica_id"]]
+        bad = _registration(access_url="nowhere", derp_enabled=False, derp_only=True)
+        fields = (await call("POST", "register", json=bad)).json()["validations"]
+        assert {item["field"] for item in fields} == {"access_url", "derp_only"}
+        assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 204
+        assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 404
+        await _its_sessions(world, call)
+        await _its_health(world)
+        await _its_keys(call)
+        await _its_coordination(world, headers)
+
+
+async def _its_sessions(world: World, call: Any) -> None:
+    """Signing in for a proxy leads back by the scheme it registered, whatever the address asked for says."""
+    body = _registration(access_url="https://p.test", wildcard_hostname="*.p.test")
+    assert (await call("POST", "register", json=body)).status_code == 201
+    for host in ("p.test", "app--dev--admin.p.test"):
+        back = await world.get(f"/api/v2/applications/auth-redirect?redirect_uri=http%3A%2F%2F{host}%2Fx")
+        assert back.status_code == 307, back.text
+        assert back.headers["location"].startswith(f"https://{host}/x?")
+    foreign = await world.get("/api/v2/applications/auth-redirect?redirect_uri=https%3A%2F%2Fq.test%2Fx")
+    assert foreign.status_code == 400
+    assert (await call("POST", "register", json=_registration())).status_code == 201
+
+
+async def _its_health(world: World) -> None:
+    app: list[bytes] = []
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+
+    async def answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            app.append(bytes(await stream.receive_some(4096)))
+            body = b'{"errors":[],"warnings":["slow disk"]}'
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    await look_at_proxies(world.ctx)
+    gone = (await world.get(f"{PATH}/sydney")).json()
+    check("WorkspaceProxy", gone)
+    assert (gone["healthy"], gone["status"]["status"]) == (False, "unreachable")
+    report = (await world.get("/api/v2/debug/health?force=true")).json()["workspace_proxy"]
+    assert report["warnings"][0]["code"] == "EWP02"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, answer, listeners)
+        row = await world.ctx.db.read(store.find_proxy, "sydney")
+        assert row is not None
+        await world.ctx.db.run(store.update_proxy, row.id, {"url": f"http://127.0.0.1:{port}"})
+        await look_at_proxies(world.ctx)
+        nursery.cancel_scope.cancel()
+    assert app[0].startswith(b"GET /healthz-report ")
+    found = (await world.get(f"{PATH}/sydney")).json()
+    assert (found["healthy"], found["version"]) == (True, "v2.34.0")
+    assert found["status"]["report"]["warnings"] == ["slow disk"]
+    regions = (await world.get("/api/v2/regions")).json()["regions"]
+    assert regions[1]["wildcard_hostname"] == "*.proxy.test"
+    relay = next(region for number, region in current_map(world.ctx).regions.items() if number > 10_000)
+    assert (relay.nodes[0].host_name, relay.nodes[0].derp_port, relay.embedded_relay) == ("127.0.0.1", port, False)
+
+
+async def _its_keys(call: Any) -> None:
+    assert (await call("GET", "crypto-keys")).status_code == 400
+    assert (await call("GET", "crypto-keys?feature=oidc_convert")).status_code == 400
+    for feature, size in (("workspace_apps_token", 64), ("workspace_apps_api_key", 32)):
+        keys = (await call("GET", f"crypto-keys?feature={feature}")).json()["crypto_keys"]
+        check_list("CryptoKey", keys)
+        assert len(bytes.fromhex(keys[0]["secret"])) == size
+    asked = {"access_method": "path", "base_path": "/@x/y/apps/z/", "username_or_id": "x", "workspace_name_or_id": "y"}
+    spec = {"app_request": {**asked, "app_slug_or_port": "z"}, "session_token": ""}
+    assert (await call("POST", "issue-signed-app-token", json=spec)).status_code == 401
+    assert (await call("POST", "app-stats", json={"stats": []})).status_code == 204
+
+
+async def _its_coordination(world: World, headers: dict[str, str]) -> None:
+    path = f"{PATH}/me/coordinate?version=2.0"
+    with pytest.raises(HttpError):
+        await connect_websocket(DialPolicy(world.url), path)
+    websocket = await connect_websocket(DialPolicy(world.url), path, headers=list(headers.items()))
+    pb = tailnet_pb2
+    async with (
+        open_session(websocket, role="client") as session,
+        session.open_stream("/coder.tailnet.v2.Tailnet/StreamDERPMaps", pb.StreamDERPMapsRequest, pb.DERPMap) as stream,
+    ):
+        await stream.send(pb.StreamDERPMapsRequest())
+        assert (await stream.receive()).regions
+        # a new token ends what the old one opened
+        proxy = (await world.get(f"{PATH}/sydney")).json()
+        change = {"id": proxy["id"], "name": "sydney", "display_name": "", "icon": "", "regenerate_token": True}
+        changed = await world.patch(f"{PATH}/sydney", change)
+        assert changed.status_code == 200, changed.text
+        with trio.fail_after(10), pytest.raises((RpcClosed, RpcError)):
+            while True:
+                await stream.receive()
+
+
+@pytest.mark.parametrize("said", [b"[" * 200_000, b"[]", b"1", b'{"errors": 5}', b"\xff"])
+async def test_a_proxy_that_talks_nonsense_harms_only_itself(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fetch(_method: str, _url: str) -> OutgoingReply:
+        return OutgoingReply(200, said)
+
+    monkeypatch.setattr(outgoing, "fetch", fetch)
+    health = ProxyHealth(cast("Any", SimpleNamespace(clock=SystemClock())))
+    row = cast("Any", SimpleNamespace(id=uuid4(), url="http://p.test", version=""))
+    await health.look_at(row)
+    assert health.of(row).status == "unreachable"

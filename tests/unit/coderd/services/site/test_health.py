@@ -1,0 +1,170 @@
+"""The health report, the debug doors and the metrics."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import httpx
+import trio
+
+from coder.base.secret import Secret
+from coder.coderd.services.events.metric_families import Family, exposition
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.events.metrics_endpoint import MetricsEndpoint
+from coder.coderd.services.foundation.context import Context
+from coder.net.dial import DialPolicy
+from coder.net.websocket import connect_websocket
+from tests.kit.coderd import running_coderd
+from tests.kit.paths import DATA, ROOT
+from tests.kit.schema import check
+from tests.kit.workspaces import new_workspace, workspace_world
+
+SHAPES = {
+    "access_url": "AccessURLReport",
+    "websocket": "WebsocketReport",
+    "database": "DatabaseReport",
+    "workspace_proxy": "WorkspaceProxyReport",
+    "provisioner_daemons": "ProvisionerDaemonsReport",
+}
+RECORDED = DATA / "api" / "recorded" / "metrics.tsv"
+
+
+async def test_every_section_looks_and_may_be_dismissed() -> None:
+    async with running_coderd(first_user=True, health_check_threshold_database=timedelta(minutes=1)) as world:
+        report = (await world.get("/api/v2/debug/health")).json()
+        # not the whole: the schema takes the map of regions for a list
+        for name, kind in SHAPES.items():
+            check(kind, report[name])
+        check("DERPRegionReport", report["derp"]["regions"]["999"])
+        sections = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
+        assert {name: report[name]["severity"] for name in sections} == {
+            **dict.fromkeys(sections, "ok"),
+            "provisioner_daemons": "error",
+        }
+        assert report["provisioner_daemons"]["error"].startswith("EPD01") and not report["healthy"]
+        assert report["derp"]["regions"]["999"]["node_reports"][0]["can_exchange_messages"]
+        settings = "/api/v2/debug/health/settings"
+        wanted = {"dismissed_healthchecks": ["ProvisionerDaemons"]}
+        assert (await world.put(settings, wanted)).status_code == 200
+        assert (await world.put(settings, wanted)).status_code == 204
+        assert (await world.put(settings, {"dismissed_healthchecks": ["Moon"]})).status_code == 500
+        report = (await world.get("/api/v2/debug/health", params={"force": "true"})).json()
+        assert report["healthy"] and report["provisioner_daemons"]["dismissed"]
+        simple = (await world.get("/api/v2/debug/health", params={"format": "simple"})).json()
+        assert simple["healthy"] and simple["derp"] and not simple["provisioner_daemons"]
+        _, token = await world.member()
+        for path in ("health", "metrics", "pprof/cmdline", "expvar", "coordinator", "ws"):
+            assert (await world.get(f"/api/v2/debug/{path}", token=token)).status_code == 403
+            assert (await world.get(f"/api/v2/debug/{path}", token="")).status_code == 401
+
+
+async def test_a_server_that_cannot_reach_itself() -> None:
+    async with running_coderd(first_user=True, access_url="http://127.0.0.1:9") as world:
+        report = (await world.get("/api/v2/debug/health")).json()
+        assert not report["access_url"]["healthy"] and report["access_url"]["error"].startswith("EACS03")
+        assert not report["websocket"]["healthy"] and not report["derp"]["healthy"]
+
+
+UPSTREAMS_NAME = 'coderd_api_total_user_count non-histogram and non-summary metrics should not have "_count" suffix'
+"""The one complaint of Prometheus' linter: dashboards and alerts ask for the metric by this name."""
+
+
+def check_with_promtool(text: str) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        return
+    checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    said = [line for line in (checked.stdout + checked.stderr).splitlines() if line.strip()]
+    assert set(said) <= {UPSTREAMS_NAME}, said
+    assert checked.returncode in {0, 3}  # 3: the linter said something
+
+
+async def test_metrics_are_upstreams() -> None:
+    rows = [line.split("\t") for line in RECORDED.read_text().splitlines()[1:]]
+    recorded = {row[0]: (row[1], tuple(filter(None, row[2].split(",")))) for row in rows}
+    async with workspace_world(prometheus_enable=True, prometheus_address="127.0.0.1:0") as (world, _):
+        await new_workspace(world)
+        async with httpx.AsyncClient() as client:
+            url = f"http://127.0.0.1:{world.ctx.part(MetricsEndpoint).port}"
+            answer = await client.get(url)
+            assert (await client.get(f"{url}/other")).status_code == 404
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        for family in world.ctx.part(Metrics).families.values():
+            assert (family.kind, tuple(sorted(family.labels))) == recorded[family.name], family.name
+    text = answer.text
+    found = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
+    assert len(found) > 40
+    check_with_promtool(text)
+    template = 'template_name="full"'
+    assert re.search(rf'coderd_workspace_builds_total\{{status="success",{template},.*START"\}} 1', text)
+    assert 'coderd_api_total_user_count{status="active"} 1' in text
+    assert 'method="POST",path="/api/v2/users/login"} 1' in text
+    assert 'path="/api/v2/workspaces/{workspace}"' in text and "/api/v2/workspaces/0" not in text
+
+
+def test_every_recorded_family_is_served_or_left_out_with_a_reason() -> None:
+    recorded = {line.split("\t")[0] for line in RECORDED.read_text().splitlines()[1:]}
+    page = (ROOT / "docs" / "guides" / "metrics.md").read_text()
+    left_out = re.findall(r"^- `(\w+)`$", page, re.MULTILINE)
+    config = SimpleNamespace(prometheus_collect_agent_stats=True)
+    served = set(Metrics(cast("Context", SimpleNamespace(config=config))).families)
+    assert len(left_out) == len(set(left_out)) and served & set(left_out) == set()
+    assert recorded == (served & recorded) | set(left_out)
+
+
+async def test_what_is_open_is_counted() -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world)
+        metrics: Metrics = world.ctx.part(Metrics)
+        policy = DialPolicy(world.url, token=Secret(world.token))
+        watching, coordinating = "/api/v2/workspaces/{workspace}/watch-ws", "/api/v2/tailnet"
+        async with (
+            await connect_websocket(policy, f"/api/v2/workspaces/{workspace['id']}/watch-ws") as watch,
+            await connect_websocket(policy, "/api/v2/tailnet?version=2.0"),
+        ):
+            await watch.receive_message()
+            text = await metrics.exposition()
+            for path in (watching, coordinating):
+                assert f'coderd_api_concurrent_websockets{{path="{path}"}} 1' in text
+                assert f'coderd_api_websocket_durations_seconds_count{{path="{path}"}}' not in text
+            shown = (await world.get("/api/v2/debug/metrics")).text
+            assert 'coderd_api_concurrent_requests{method="GET",path="/api/v2/debug/metrics"} 1' in shown
+            assert "promhttp_metric_handler_requests_in_flight 1" in shown
+        with trio.fail_after(10):
+            while {watching, coordinating} & set(metrics_open(text)):
+                await trio.sleep(0.02)
+                text = await metrics.exposition()
+        for path in (watching, coordinating):
+            assert f'coderd_api_websocket_durations_seconds_count{{path="{path}"}} 1' in text
+        assert (
+            'coderd_workspace_creation_total{organization_name="coder",preset_name="",template_name="full"} 1' in text
+        )
+        waited = 'build_reason="initiator",job_type="workspace_build",provisioner_type="echo",transition="start"'
+        assert f"coderd_provisioner_job_queue_wait_seconds_count{{{waited}}} 1" in text
+        for name in ("receive", "transmit"):
+            assert f"process_network_{name}_bytes_total" in text
+        assert "coder_pubsub_connected 1" in text and "coder_pubsub_current_subscribers 0" not in text
+
+
+def metrics_open(text: str) -> list[str]:
+    return re.findall(r'^coderd_api_concurrent_websockets\{path="([^"]+)"\}', text, re.MULTILINE)
+
+
+def test_the_text_form() -> None:
+    counter = Family("a_total", "counter", "Words.", ("label",))
+    counter.add('say "hi"\n\\')
+    times = Family("b_seconds", "histogram", "Times.", (), (0.1, 1.0))
+    for value in (0.05, 0.1, 0.5, 7):
+        times.observe(value)
+    assert exposition([times, counter]) == (
+        "# HELP a_total Words.\n# TYPE a_total counter\n"
+        'a_total{label="say \\"hi\\"\\n\\\\"} 1\n'
+        "# HELP b_seconds Times.\n# TYPE b_seconds histogram\n"
+        'b_seconds_bucket{le="0.1"} 2\nb_seconds_bucket{le="1"} 3\nb_seconds_bucket{le="+Inf"} 4\n'
+        "b_seconds_sum 7.65\nb_seconds_count 4\n"
+    )

@@ -1,0 +1,78 @@
+"""Archives from strangers: bombs, traversal, links, garbage."""
+
+from __future__ import annotations
+
+import io
+import stat
+import tarfile
+import zipfile
+
+import pytest
+
+from coder.coderd.services.templates import archives
+from coder.coderd.services.templates.archives import ArchiveError, safe_name_untrusted, tar_to_zip, zip_to_tar
+
+
+def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return output.getvalue()
+
+
+def test_there_and_back() -> None:
+    tar = zip_to_tar(zipped({"main.tf": b"x", "dir/": b"", "dir/a.txt": b"hello"}))
+    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        assert sorted(archive.getnames()) == ["dir", "dir/a.txt", "main.tf"]
+    back = zipfile.ZipFile(io.BytesIO(tar_to_zip(tar)))
+    assert back.read("dir/a.txt") == b"hello"
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "a/../../b", "..\\evil", "C:\\evil", "c:evil"])
+def test_names_that_leave_the_archive(name: str) -> None:
+    with pytest.raises(ArchiveError):
+        safe_name_untrusted(name)
+
+
+def test_a_bomb_is_stopped_while_it_unpacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_UNPACKED", 1 << 20)
+    bomb = zipped({f"{n}.bin": bytes(400_000) for n in range(10)})
+    assert len(bomb) < 20_000
+    with pytest.raises(ArchiveError, match="unpacks to more"):
+        zip_to_tar(bomb)
+
+
+def test_too_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
+    with pytest.raises(ArchiveError, match="members"):
+        zip_to_tar(zipped({str(n): b"" for n in range(5)}))
+
+
+def test_links_and_garbage() -> None:
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w") as archive:
+        info = zipfile.ZipInfo("link")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, "/etc/passwd")
+    with pytest.raises(ArchiveError, match="symbolic link"):
+        zip_to_tar(output.getvalue())
+    with pytest.raises(ArchiveError):
+        zip_to_tar(b"garbage")
+    with pytest.raises(ArchiveError):
+        tar_to_zip(b"garbage" * 200)
+
+
+def test_names_that_are_not_utf8_or_too_long() -> None:
+    broken = zipped({"\u00e4.tf": b"x"}).replace("\u00e4".encode(), b"\xff\xff")
+    with pytest.raises(ArchiveError):
+        zip_to_tar(broken)
+    with pytest.raises(ArchiveError):
+        tar_to_zip(_tar_with_name("n" * 70_000))
+
+
+def _tar_with_name(name: str) -> bytes:
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    return output.getvalue()

@@ -1,0 +1,296 @@
+"""The form of a template version: recorded conversations, who may ask, versions that cannot be rendered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.base.secret import Secret
+from coder.coderd.services.foundation import sandbox
+from coder.coderd.services.templates import sandbox_worker
+from coder.coderd.services.templates.template_sources import unpack_untrusted
+from coder.net.dial import DialPolicy
+from coder.net.websocket import WebSocketStream, connect_websocket
+from coder.rpc.proto import provisioner_pb2
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import connected_daemon, ended, new_version, tar, upload
+from tests.kit.paths import DATA
+from tests.kit.schema import check
+
+CASES = DATA / "terraform" / "parameters"
+_RECORDINGS = {"inputs.json", "expected.json", "websocket.json"}
+RECORDED = sorted(path.parent.name for path in CASES.glob("*/websocket.json"))
+CITY = 'data "coder_parameter" "city" {\n  name = "city"\n  default = "%s"\n}\n'
+
+
+def files_of(case: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(case)): path.read_bytes()
+        for path in case.rglob("*")
+        if path.is_file() and path.name not in _RECORDINGS
+    }
+
+
+async def imported(
+    world: World, files: dict[str, bytes], variables: Sequence[Any] = (), given: Sequence[Any] = (), **result: Any
+) -> str:
+    """A version of these files whose import ended; its id."""
+    version = await new_version(world, file_id=await upload(world, files), user_variable_values=list(given))
+    async with connected_daemon(world) as daemon:
+        job = await daemon.acquire()
+        await daemon.update(job, template_variables=variables)
+        await daemon.complete_import(job, **{"plan": b"{}", **result})
+    await ended(world, f"/api/v2/templateversions/{version['id']}")
+    return str(version["id"])
+
+
+@asynccontextmanager
+async def open_form(world: World, version: str, token: str = "", query: str = "") -> AsyncIterator[WebSocketStream]:
+    policy = DialPolicy(world.url, token=Secret(token or world.token))
+    socket = await connect_websocket(policy, f"/api/v2/templateversions/{version}/dynamic-parameters{query}")
+    try:
+        yield socket
+    finally:
+        await socket.aclose()
+
+
+async def receive(socket: WebSocketStream) -> Any:
+    message = await socket.receive_message()
+    return None if message is None else json.loads(message)
+
+
+_VARIABLES = [
+    provisioner_pb2.TemplateVariable(name=name, type=kind, default_value=default, required=not default)
+    for name, kind, default in (
+        ("city", "string", "from-default"),
+        ("country", "string", "from-default"),
+        ("count_of", "number", "2"),
+        ("unset", "string", ""),
+    )
+]
+
+
+async def test_recorded_conversations():
+    async with running_coderd(first_user=True) as world:
+        for name in RECORDED:
+            case = CASES / name
+            variables = _VARIABLES if name == "variables" else ()
+            version = await imported(world, files_of(case), variables, [{"name": "unset", "value": "now-set"}])
+            async with open_form(world, version) as socket:
+                for step in json.loads((case / "websocket.json").read_text())["messages"]:
+                    if "send" in step:
+                        await socket.send_message(json.dumps(step["send"]))
+                    else:
+                        assert await receive(socket) == step["receive"], name
+
+
+async def test_a_form_for_other_owners():
+    files = {
+        "main.tf": b'data "coder_workspace_owner" "me" {}\n' + (CITY % "${data.coder_workspace_owner.me.name}").encode()
+    }
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, files)
+        body = {"name": "tpl", "template_version_id": version}
+        made = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)
+        assert made.status_code == 201
+        alice, token = await world.member("alice")
+        async with open_form(world, version, token) as socket:
+            assert (await receive(socket))["parameters"][0]["value"]["value"] == "alice"
+            await socket.send_message(json.dumps({"id": 1, "inputs": {}, "owner_id": world.user_id}))
+            assert (await receive(socket))["parameters"][0]["value"]["value"] == "admin"
+            await socket.send_message(json.dumps({"id": 2, "inputs": {"city": "x"}}))
+            answer = await receive(socket)
+            assert (answer["id"], answer["parameters"][0]["default_value"]["value"]) == (2, "admin")
+        async with open_form(world, version, query=f"?user_id={alice}") as socket:
+            assert (await receive(socket))["parameters"][0]["value"]["value"] == "alice"
+
+
+async def test_evaluating_once():
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": (CITY % "graz").encode()})
+        path = f"/api/v2/templateversions/{version}/dynamic-parameters/evaluate"
+        answer = (await world.post(path, {"id": 7, "inputs": {"city": "x"}, "owner_id": world.user_id})).json()
+        check("DynamicParametersResponse", answer)
+        assert (answer["id"], answer["parameters"][0]["value"]["value"]) == (0, "x")
+        nobody = (await world.post(path, {"id": 7, "inputs": {}})).json()
+        assert (nobody["parameters"], nobody["diagnostics"][0]["extra"]["code"]) == (None, "owner_not_found")
+        assert (await world.post(path, {"inputs": {"a": 1}})).status_code == 400
+        assert (await world.post(path, {"inputs": {}}, token="")).status_code == 401
+        unknown = path.replace(version, "11111111-1111-4111-8111-111111111111")
+        assert (await world.post(unknown, {"inputs": {}})).status_code == 404
+        assert (await world.get(path.removesuffix("/evaluate"))).status_code == 426
+
+
+@pytest.mark.parametrize("message", ['"nonsense"', "{", '{"id": 1, "inputs": {"a": 1}}'])
+async def test_what_is_no_request_ends_the_conversation(message: str):
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": (CITY % "graz").encode()})
+        async with open_form(world, version) as socket:
+            assert (await receive(socket))["id"] == -1
+            await socket.send_message(message)
+            assert await receive(socket) is None
+            assert socket.close_code == 1001
+
+
+async def test_versions_that_cannot_be_rendered():
+    async with running_coderd(first_user=True) as world:
+        row = provisioner_pb2.RichParameter(name="cpu", type="number", default_value="2", validation_max=4)
+        version = await imported(world, {"main.tf": b""}, plan=b"", rich_parameters=[row])
+        async with open_form(world, version) as socket:
+            first = await receive(socket)
+            check("DynamicParametersResponse", first)
+            assert first["diagnostics"][0]["summary"].startswith("This template version is missing required metadata")
+            assert first["parameters"][0]["value"] == {"value": "2", "valid": True}
+            await socket.send_message(json.dumps({"id": 1, "inputs": {"cpu": "9"}}))
+            assert (await receive(socket))["parameters"][0]["diagnostics"][0]["severity"] == "error"
+        waiting = await new_version(world)
+        path = f"/api/v2/templateversions/{waiting['id']}/dynamic-parameters/evaluate"
+        assert (await world.post(path, {"inputs": {}})).status_code == 425
+
+
+async def test_modules_kept_by_the_import_are_rendered():
+    source = b'module "city" {\n  source = "registry.example.com/city"\n}\n'
+    index = json.dumps({"Modules": [{"Key": "city", "Dir": ".terraform/modules/city"}]})
+    modules = {".terraform/modules/modules.json": index, ".terraform/modules/city/main.tf": CITY % "linz"}
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": source}, module_files=tar(modules))
+        async with open_form(world, version) as socket:
+            answer = await receive(socket)
+            assert [one["value"]["value"] for one in answer["parameters"]] == ["linz"]
+            assert answer["diagnostics"] == []
+
+
+def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sandbox_worker, "MAX_REMEMBERED", 5000)
+    worker = sandbox_worker.Worker()
+    values = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
+    for number in range(5):
+        call = {"call": "form", "documents": f"city{number}", "values": values}
+        assert worker.answer(call, b"") == {"missing": True}
+        archive = tar({"main.tf": CITY % f"city{number}"})
+        assert worker.answer({"load": f"city{number}", "sizes": [len(archive)]}, archive) == {"value": None}
+        shown = worker.answer(call, b"")["value"]
+        assert [one["value"]["value"] for one in shown["parameters"]] == [f"city{number}"]
+    assert 0 < len(worker._kept) < 5
+    assert worker._size == sum(cost for _, cost in worker._kept.values()) <= 5000
+
+
+async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    """A form shows a diagnostic, a new version a failed import, a build a refusal; the server serves on."""
+    monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
+    greedy = CITY.replace('"%s"', 'tostring(length(yamldecode(file("large.yaml"))))')
+    large = "\n".join(f"key{number}: [1, two, {{three: 4}}]" for number in range(25_000))
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world, file_id=await upload(world, {"main.tf": greedy, "large.yaml": large}))
+        assert version["job"]["status"] == "failed"
+        assert "more computing time or memory than is allowed" in version["job"]["error"]
+        good = await imported(world, {"main.tf": (CITY % "graz").encode()})
+        async with open_form(world, good) as socket:
+            assert (await receive(socket))["parameters"][0]["value"]["value"] == "graz"
+
+
+def test_archives_that_lie_give_what_came_before():
+    assert unpack_untrusted(b"") == {}
+    good = tar({"main.tf": "x", "../evil.tf": "y"})
+    assert unpack_untrusted(good) == {"main.tf": b"x"}
+    assert unpack_untrusted(tar({"main.tf": "x" * 5000})[:2000]) == {}
+
+
+# ---- what versions and builds make of it
+
+
+TAGS = 'data "coder_workspace_tags" "t" {\n  tags = {\n    zone = %s\n  }\n}\n'
+SWAP = (
+    'data "coder_parameter" "more" {\n  name = "more"\n  type = "bool"\n  default = "false"\n  mutable = true\n}\n'
+    'data "coder_parameter" "swap" {\n  count = data.coder_parameter.more.value == "true" ? 1 : 0\n'
+    '  name = "swap"\n  type = "number"\n  default = "1"\n  mutable = true\n  validation {\n    max = 4\n  }\n}\n'
+)
+
+
+async def test_a_template_with_tags_names_its_daemons():
+    async with running_coderd(first_user=True) as world:
+        file_id = await upload(world, {"main.tf": CITY % "linz" + TAGS % "data.coder_parameter.city.value"})
+        version = await new_version(world, file_id=file_id)
+        assert version["job"]["tags"] == {"owner": "", "scope": "organization", "zone": "linz"}
+        asked = await new_version(world, file_id=file_id, tags={"zone": "mine"})
+        assert asked["job"]["tags"]["zone"] == "mine"
+        unclear = await upload(world, {"main.tf": 'variable "z" {}\n' + TAGS % "var.z"})
+        body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": unclear}
+        answer = await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body)
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["message"] == "Unable to parse workspace tags"
+        body["user_variable_values"] = [{"name": "z", "value": "seven"}]
+        answer = await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body)
+        assert answer.json()["job"]["tags"]["zone"] == "seven"
+
+
+async def test_a_preset_with_prebuilds_must_fit():
+    preset = 'data "coder_workspace_preset" "p" {\n  name = "p"\n  parameters = { nope = "1" }\n%s}\n'
+    async with running_coderd(first_user=True) as world:
+        path = f"/api/v2/organizations/{world.organization_id}/templateversions"
+        body = {"storage_method": "file", "provisioner": "echo", "tags": {}}
+        for blocks, status in (("", 201), ("  prebuilds {\n    instances = 1\n  }\n", 400)):
+            file_id = await upload(world, {"main.tf": preset % blocks})
+            answer = await world.post(path, {**body, "file_id": file_id})
+            assert answer.status_code == status, answer.text
+        assert answer.json()["validations"][0]["field"] == "p"
+
+
+async def test_builds_take_what_the_form_shows():
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": SWAP.encode()})
+        body = {"name": "tpl", "template_version_id": version}
+        template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
+
+        async def values(build: Any) -> dict[str, str]:
+            rows = (await world.get(f"/api/v2/workspacebuilds/{build['id']}/parameters")).json()
+            return {row["name"]: row["value"] for row in rows}
+
+        async def finish() -> Any:
+            async with connected_daemon(world) as daemon:
+                job = await daemon.acquire()
+                await daemon.complete_build(job, state=b"{}")
+                return job
+
+        def given(**wanted: str) -> list[dict[str, str]]:
+            return [{"name": name, "value": value} for name, value in wanted.items()]
+
+        wanted = {"name": "ws", "template_id": template["id"], "rich_parameter_values": given(more="true", swap="9")}
+        answer = await world.post("/api/v2/users/me/workspaces", wanted)
+        assert answer.status_code == 400
+        assert answer.json()["message"] == "Unable to validate parameters"
+        assert answer.json()["validations"][0]["field"] == "swap"
+        wanted["rich_parameter_values"] = given(more="true", swap="3", ghost="1")
+        made = (await world.post("/api/v2/users/me/workspaces", wanted)).json()
+        assert await values(made["latest_build"]) == {"more": "true", "swap": "3"}
+        job = await finish()
+        assert {one.name: one.value for one in job.workspace_build.rich_parameter_values}["swap"] == "3"
+        builds = f"/api/v2/workspaces/{made['id']}/builds"
+        stopped = (await world.post(builds, {"transition": "stop"})).json()
+        assert await values(stopped) == {"more": "true", "swap": "3"}
+        await finish()
+        started = (await world.post(builds, {"transition": "start"})).json()
+        assert await values(started) == {"more": "true", "swap": "3"}
+        await finish()
+        off = (await world.post(builds, {"transition": "start", "rich_parameter_values": given(more="false")})).json()
+        assert await values(off) == {"more": "false"}
+
+
+async def test_a_stop_goes_where_the_start_went():
+    expression = '"${data.coder_parameter.city.value}-x"'
+    async with running_coderd(first_user=True) as world, connected_daemon(world, tags={"zone": "linz-x"}) as daemon:
+        version = await new_version(world, file_id=await upload(world, {"main.tf": CITY % "linz" + TAGS % expression}))
+        job = await daemon.acquire()
+        await daemon.update(job, workspace_tags={"zone": expression})
+        await daemon.complete_import(job, plan=b"{}")
+        body = {"name": "tpl", "template_version_id": version["id"]}
+        template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
+        made = (await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]})).json()
+        await daemon.complete_build(await daemon.acquire(), state=b"{}")
+        stopped = await world.post(f"/api/v2/workspaces/{made['id']}/builds", {"transition": "stop"})
+        assert stopped.json()["job"]["tags"]["zone"] == "linz-x", stopped.text

@@ -1,0 +1,196 @@
+"""Plain WireGuard clients through the API, and what the gateway lets them reach as permissions change."""
+
+from __future__ import annotations
+
+import base64
+import os
+from datetime import timedelta
+from ipaddress import IPv6Address
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from coder.base.errors import CoderError
+from coder.coderd.services.wireguard.wireguard_gateway import WireguardService, gateway_of
+from coder.domain.network.overlay import agent_address, workspace_address
+from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.drivers.wireguard_gateway import GatewayClient
+from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.coderd import World, running_coderd
+
+PATH = "/api/v2/users/{}/wireguard-clients"
+
+
+def gateway(world: World) -> WireguardService:
+    found = gateway_of(world.ctx)
+    assert found is not None
+    return found
+
+
+def admitted(world: World, key: bytes) -> GatewayClient | None:
+    """What the gateway's table says at this moment."""
+    client = gateway(world).gateway._clients.get(key)
+    return client.config if client else None
+
+
+async def reaches(world: World, key: bytes, *addresses: IPv6Address) -> None:
+    """Waits until the gateway lets the client reach exactly these stable addresses."""
+
+    async def look() -> bool:
+        found = admitted(world, key)
+        return found is not None and set(found.stable) == {address.packed for address in addresses}
+
+    await eventually(look)
+
+
+async def is_cut_off(world: World, key: bytes) -> None:
+    async def look() -> bool:
+        return admitted(world, key) is None
+
+    await eventually(look)
+
+
+def new_key() -> tuple[bytes, str]:
+    key = PrivateKey.generate(os.urandom).public
+    return bytes(key), base64.b64encode(key).decode()
+
+
+async def add(world: World, user: str = "me", *, token: str | None = None, **fields: Any) -> tuple[bytes, Any]:
+    key, text = new_key()
+    answer = await world.post(PATH.format(user), {"name": "phone", "public_key": text, **fields}, token=token)
+    assert answer.status_code == 201, answer.text
+    return key, answer.json()
+
+
+def stable(view_context: AgentWorld) -> IPv6Address:
+    return workspace_address(UUID(view_context.workspace["id"]), "main")
+
+
+async def test_a_client_is_added_listed_limited_and_removed() -> None:
+    async with workspace_world(
+        wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com:51820"
+    ) as view_context:
+        world = view_context.world
+        key, made = await add(world)
+        client, server = made["client"], made["server"]
+        assert server["enabled"] and server["endpoint"] == "vpn.example.com:51820" and server["mtu"] == 1280
+        assert base64.b64decode(server["public_key"]) == gateway(world).gateway.public_key
+        assert client["expires_at"] is None and client["workspace_ids"] is None and client["status"] == "active"
+        assert [target["address"] for target in client["targets"]] == [str(stable(view_context))]
+        await reaches(world, key, stable(view_context))
+        config = admitted(world, key)
+        assert config is not None and config.address == IPv6Address(client["address"]).packed
+        assert agent_address(view_context.agent_id).packed in config.peers
+        other, _ = await add(world, name="limited", workspace_ids=[view_context.workspace["id"]], lifetime_seconds=3600)
+        nothing, _ = await add(world, name="nothing", workspace_ids=[])
+        await reaches(world, other, stable(view_context))
+        await reaches(world, nothing)
+        listed = (await world.get(PATH.format("me"))).json()
+        assert [item["name"] for item in listed] == ["limited", "nothing", "phone"]
+        # expiry needs no notice: the table is made for a moment
+        now = world.ctx.clock.now()
+        gateway(world).apply(now + timedelta(hours=2))
+        assert admitted(world, other) is None and admitted(world, key) is not None
+        assert gateway(world).apply(now) == gateway(world)._entries[1].row.expires_at
+        assert (await world.delete(PATH.format("me") + "/phone")).status_code == 204
+        await is_cut_off(world, key)
+        assert (await world.get(PATH.format("me") + "/phone")).status_code == 404
+        entries = (await world.get("/api/v2/audit?limit=50")).json()["audit_logs"]
+        found = [entry for entry in entries if "wireguard_client" in (entry["additional_fields"] or {})]
+        assert [(entry["action"], entry["resource_target"]) for entry in found] == [
+            ("delete", "phone"), ("create", "nothing"), ("create", "limited"), ("create", "phone"),
+        ]  # fmt: skip
+        assert found[-1]["diff"]["public_key"]["new"] == client["public_key"]
+        assert (await world.get(PATH.format("me") + "/limited")).json()["name"] == "limited"
+
+
+async def test_losing_a_permission_cuts_off() -> None:
+    async with workspace_world(wireguard_address="127.0.0.1:0") as view_context:
+        world = view_context.world
+        bob_id, bob = await world.member("bob")
+        key, made = await add(world, token=bob)
+        assert made["client"]["targets"] == []
+        await reaches(world, key)
+        acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
+        assert (await world.patch(acl, {"user_roles": {bob_id: "use"}})).status_code == 204
+        await reaches(world, key, stable(view_context))
+        assert (await world.patch(acl, {"user_roles": {bob_id: ""}})).status_code == 204
+        await reaches(world, key)
+        assert (await world.put(f"/api/v2/users/{bob_id}/status/suspend")).status_code == 200
+        await is_cut_off(world, key)
+        assert (await world.put(f"/api/v2/users/{bob_id}/status/activate")).status_code == 200
+        await reaches(world, key)
+        mine, _ = await add(world)
+        await reaches(world, mine, stable(view_context))
+        builds = f"/api/v2/workspaces/{view_context.workspace['id']}/builds"
+        assert (await world.post(builds, {"transition": "delete"})).status_code == 201
+        await reaches(world, mine)
+
+
+async def test_what_is_refused_and_how() -> None:
+    async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
+        _, text = new_key()
+        _, bob = await world.member("bob")
+        path = PATH.format("me")
+
+        async def status(body: dict[str, Any], where: str = path, token: str | None = None) -> int:
+            return (await world.post(where, {"name": "phone", "public_key": text, **body}, token=token)).status_code
+
+        refused = await world.post(path, {"name": "no spaces!", "public_key": "AAAA", "lifetime_seconds": -1})
+        assert refused.status_code == 400
+        fields = {item["field"] for item in refused.json()["validations"]}
+        assert fields == {"name", "public_key", "lifetime_seconds"}
+        assert await status({"workspace_ids": [str(uuid4())]}) == 404
+        assert await status({}) == 201
+        assert await status({"name": "PHONE", "public_key": new_key()[1]}) == 409
+        assert await status({"name": "same-key"}) == 409
+        assert await status({}, PATH.format("admin"), bob) in {403, 404}
+        for answer in (
+            await world.get(PATH.format("admin"), token=bob),
+            await world.get(PATH.format("admin") + "/phone", token=bob),
+            await world.delete(PATH.format("admin") + "/phone", token=bob),
+        ):
+            assert answer.status_code == 404
+        assert (await world.get(path, token="")).status_code == 401
+        assert [item["name"] for item in (await world.get(PATH.format("admin"))).json()] == ["phone"]
+
+
+async def test_a_limited_key_makes_no_client_that_reaches_further() -> None:
+    day = timedelta(days=1)
+    async with workspace_world(wireguard_address="127.0.0.1:0", max_token_lifetime=day) as view_context:
+        world, path = view_context.world, PATH.format("me")
+
+        async def limited(*names: str) -> str:
+            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": list(names), "lifetime": 3600 * 10**9})
+            assert made.status_code == 201, made.text
+            return str(made.json()["key"])
+
+        async def status(token: str | None, **fields: Any) -> int:
+            body = {"name": f"c{uuid4().hex[:8]}", "public_key": new_key()[1], **fields}
+            return (await world.post(path, body, token=token)).status_code
+
+        mine = [view_context.workspace["id"]]
+        keys_only = await limited("api_key:create", "user:read", "workspace:read")
+        assert await status(keys_only) == 403
+        assert await status(keys_only, workspace_ids=mine) == 403
+        entering = await limited("api_key:create", "user:read", "workspace:read", "workspace:ssh")
+        assert await status(entering) == 403
+        assert await status(entering, workspace_ids=mine) == 201
+        assert await status(None, lifetime_seconds=int(day.total_seconds()) + 1) == 400
+        _, made = await add(world)
+        assert made["client"]["expires_at"] is not None
+
+
+async def test_without_an_address_there_is_no_hub() -> None:
+    async with running_coderd(first_user=True) as world:
+        assert (await world.get("/api/v2/wireguard")).json()["enabled"] is False
+        answer = await world.post(PATH.format("me"), {"name": "phone", "public_key": new_key()[1]})
+        assert answer.status_code == 400 and "--wireguard-address" in answer.json()["detail"]
+        assert (await world.get(PATH.format("me"))).json() == []
+
+
+async def test_a_server_does_not_start_with_an_endpoint_no_client_could_use() -> None:
+    with pytest.raises(CoderError, match="it has no port"):
+        async with running_coderd(wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com"):
+            pass

@@ -1,0 +1,217 @@
+"""Workspaces that start, stop, sleep and go by themselves; the clock is the test's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import trio
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.workspaces.autobuilds import take_due_steps
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents import connected_agent
+from tests.kit.agents import workspace_world as agent_world
+from tests.kit.coderd import World
+from tests.kit.workspaces import build, create, new_workspace, settled, workspace_world
+
+TUESDAY = datetime(2026, 1, 6, 8, 0, 30, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+HOUR_MS = 3_600_000
+
+
+async def change_template(world: World, **body: Any) -> Any:
+    answer = await world.patch(f"/api/v2/templates/{world.extra['template']['id']}", body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def reasons(world: World) -> list[str]:
+    return [taken.step.reason for taken in await take_due_steps(world.ctx)]
+
+
+async def test_a_day_of_a_workspace() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        schedule = "CRON_TZ=Europe/Berlin 30 9 * * 1-5"
+        workspace = await new_workspace(world, ttl_ms=2 * HOUR_MS, autostart_schedule=schedule)
+        deadline = datetime.fromisoformat(workspace["latest_build"]["deadline"])
+        assert deadline == TUESDAY + 2 * HOUR
+        clock.advance(
+            (2 * HOUR - timedelta(seconds=29)).total_seconds()
+        )  # 10:00:01: the turn's minute is 10:00:00, before the deadline
+        assert await reasons(world) == []
+        clock.advance((timedelta(minutes=1)).total_seconds())
+        assert await reasons(world) == ["autostop"]
+        assert await reasons(world) == [], "a build is under way"
+        stopped = await settled(world, workspace["id"])
+        assert (stopped["latest_build"]["transition"], stopped["latest_build"]["reason"]) == ("stop", "autostop")
+        assert stopped["latest_build"]["initiator_name"] == "admin"
+        assert stopped["next_start_at"] == "2026-01-07T08:30:00Z"
+        clock.advance((22 * HOUR + timedelta(minutes=29)).total_seconds())  # 08:30:01 the next morning
+        assert await reasons(world) == ["autostart"]
+        started = await settled(world, workspace["id"])
+        assert (started["latest_build"]["transition"], started["latest_build"]["reason"]) == ("start", "autostart")
+
+
+async def test_two_replicas_take_a_step_once() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        await new_workspace(world, ttl_ms=HOUR_MS)
+        clock.advance((2 * HOUR).total_seconds())
+        found: list[str] = []
+
+        async def replica() -> None:
+            found.extend(await reasons(world))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(replica)
+        assert found == ["autostop"]
+
+
+async def test_dormancy_deletion_and_waking() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        changed = await change_template(
+            world, time_til_dormant_ms=24 * HOUR_MS, time_til_dormant_autodelete_ms=48 * HOUR_MS
+        )
+        assert (changed["time_til_dormant_ms"], changed["time_til_dormant_autodelete_ms"]) == (
+            24 * HOUR_MS,
+            48 * HOUR_MS,
+        )
+        workspace = await new_workspace(world)
+        path = f"/api/v2/workspaces/{workspace['id']}"
+        clock.advance((25 * HOUR).total_seconds())
+        assert await reasons(world) == ["dormancy"]
+        asleep = await settled(world, workspace["id"])
+        assert asleep["latest_build"]["reason"] == "dormancy"
+        assert asleep["dormant_at"] and asleep["deleting_at"] == "2026-01-09T09:00:30Z"
+        # a shorter wait for deletion counts from when it fell asleep
+        await change_template(world, time_til_dormant_autodelete_ms=24 * HOUR_MS)
+        assert (await world.get(path)).json()["deleting_at"] == "2026-01-08T09:00:30Z"
+        assert (await world.put(f"{path}/dormant", {"dormant": False})).status_code == 200
+        assert (await world.get(path)).json()["deleting_at"] is None
+        clock.advance((25 * HOUR).total_seconds())
+        assert await reasons(world) == ["dormancy"], "asleep again; it is stopped already"
+        clock.advance((25 * HOUR).total_seconds())
+        assert await reasons(world) == ["autodelete"]
+        gone = await settled(world, workspace["id"])
+        assert gone["latest_build"]["status"] == "deleted"
+
+
+async def test_a_failed_start_is_stopped_after_a_while() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, answers):
+        await change_template(world, failure_ttl_ms=HOUR_MS)
+        workspace = await new_workspace(world)
+        await build(world, workspace["id"], "stop")
+        working = answers.build
+        answers.build = lambda job: {"error": "no"}
+        await build(world, workspace["id"], "start")
+        answers.build = working
+        clock.advance((HOUR).total_seconds())
+        assert await reasons(world) == []
+        clock.advance((timedelta(minutes=1)).total_seconds())
+        assert await reasons(world) == ["autostop"]
+
+
+async def test_quiet_hours_and_a_required_stop() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        mine = "/api/v2/users/me/quiet-hours"
+        assert (await world.get(mine)).json() == {
+            "raw_schedule": "CRON_TZ=UTC 0 0 * * *",
+            "user_set": False,
+            "user_can_set": True,
+            "time": "00:00",
+            "timezone": "UTC",
+            "next": "2026-01-07T00:00:00Z",
+        }
+        chosen = await world.put(mine, {"schedule": "CRON_TZ=Asia/Kolkata 30 3 * * *"})
+        assert (chosen.status_code, chosen.json()["next"]) == (200, "2026-01-06T22:00:00Z")
+        assert (await world.put(mine, {"schedule": "CRON_TZ=UTC 0 0 * * 1"})).status_code == 400
+        template = await change_template(world, autostop_requirement={"days_of_week": ["wednesday"], "weeks": 1})
+        assert template["autostop_requirement"] == {"days_of_week": ["wednesday"], "weeks": 1}
+        workspace = await new_workspace(world, ttl_ms=72 * HOUR_MS)
+        latest = workspace["latest_build"]
+        assert latest["deadline"] == latest["max_deadline"] == "2026-01-06T22:00:00Z"
+        late = await world.put(f"/api/v2/workspaces/{workspace['id']}/extend", {"deadline": "2026-01-06T23:00:00Z"})
+        assert late.status_code == 400
+        # the requirement goes: so does the latest stop of what runs
+        await change_template(world, autostop_requirement={"days_of_week": [], "weeks": 1})
+        latest = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
+        assert latest.get("max_deadline") is None
+
+
+async def test_quiet_hours_of_others_and_where_they_are_fixed() -> None:
+    from tests.kit.coderd import running_coderd
+
+    async with running_coderd(first_user=True, allow_custom_quiet_hours=False) as world:
+        _, token = await world.member()
+        assert (await world.get(f"/api/v2/users/{world.user_id}/quiet-hours", token=token)).status_code == 404
+        answer = await world.put("/api/v2/users/me/quiet-hours", {"schedule": "CRON_TZ=UTC 0 1 * * *"}, token=token)
+        assert answer.status_code == 403
+
+
+async def test_a_suspended_owner_is_stopped_and_not_started() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        user_id, token = await world.member()
+        made = await create(world, "theirs", token=token, autostart_schedule="CRON_TZ=UTC 0 9 * * *")
+        assert made.status_code == 201
+        workspace = await settled(world, made.json()["id"])
+        assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
+        assert await reasons(world) == ["autostop"]
+        await settled(world, workspace["id"])
+        clock.advance((25 * HOUR).total_seconds())
+        assert await reasons(world) == []
+
+
+@pytest.mark.parametrize("updates", ["always", "never"])
+async def test_automatic_updates(updates: str) -> None:
+    from tests.kit.daemon import ended, new_version
+
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        template = world.extra["template"]
+        workspace = await new_workspace(world, autostart_schedule="CRON_TZ=UTC 0 9 * * *", automatic_updates=updates)
+        await build(world, workspace["id"], "stop")
+        version = await new_version(world, template_id=template["id"])
+        await ended(world, f"/api/v2/templateversions/{version['id']}")
+        promoted = await world.patch(f"/api/v2/templates/{template['id']}/versions", {"id": version["id"]})
+        assert promoted.status_code == 200
+        clock.advance((2 * HOUR).total_seconds())
+        assert await reasons(world) == ["autostart"]
+        started = await settled(world, workspace["id"])
+        wanted = version["id"] if updates == "always" else template["active_version_id"]
+        assert started["latest_build"]["template_version_id"] == wanted
+
+
+async def test_activity_moves_the_deadline() -> None:
+    clock = FakeClock(TUESDAY)
+    async with agent_world(clock=clock) as view_context:
+        world, path = view_context.world, f"/api/v2/workspaces/{view_context.workspace['id']}"
+        template = f"/api/v2/templates/{view_context.workspace['template_id']}"
+        assert (await world.patch(template, {"activity_bump_ms": HOUR_MS})).status_code == 200
+        now = clock.now()
+        row = await world.ctx.db.read(workspace_store.get_view, _uuid(view_context.workspace["id"]))
+        assert row is not None
+        from coder.coderd.store.workspaces import builds as build_store
+
+        await world.ctx.db.run(build_store.update_build, row.latest.build.id, deadline=now + timedelta(minutes=35))
+        async with connected_agent(view_context) as agent:
+            clock.advance((timedelta(seconds=30)).total_seconds())
+            stats = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(connection_count=1, session_count_ssh=1))
+            await agent.call("UpdateStats", stats, agent_pb2.UpdateStatsResponse)
+        found = (await world.get(path)).json()
+        assert datetime.fromisoformat(found["latest_build"]["deadline"]) == clock.now() + HOUR
+        assert datetime.fromisoformat(found["last_used_at"]) == clock.now()
+
+
+def _uuid(text: str) -> Any:
+    from uuid import UUID
+
+    return UUID(text)

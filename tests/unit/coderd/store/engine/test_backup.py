@@ -1,0 +1,139 @@
+"""Backups: made while the database is in use, checked, restored; and everything that must be refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from coder.base.config import Inputs
+from coder.base.errors import CoderError
+from coder.coderd.config.reading import server_config
+from coder.coderd.store.engine import backup
+from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.migrate import known_revisions, migrate
+from coder.coderd.store.engine.postgres import run_postgres
+from tests.kit.cli import run_cli
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for part in (tmp_path, *tmp_path.parents[:3]):
+        part.chmod(0o755)  # Postgres runs as somebody else when we are root
+    return tmp_path
+
+
+async def run(url: str, *statements: str) -> list[str]:
+    async with open_database(url) as database:
+
+        async def work(tx: object) -> list[str]:
+            for statement in statements:
+                result = await tx.execute(text(statement))  # type: ignore[attr-defined]
+            return [str(row[0]) for row in result] if result.returns_rows else []
+
+        return await database.run(work)
+
+
+async def coder(home: Path, *words: str, code: int = 0) -> str:
+    done = await run_cli(list(words), home=home, env={"CODER_CONFIG_DIR": str(home / "config")})
+    assert done.code == code, (words, done.stdout, done.stderr)
+    return done.stderr if code else done.stdout
+
+
+async def test_there_and_back(home: Path) -> None:
+    where, file = home / "data", home / "one.backup"
+    async with run_postgres(where, durable=False) as url:
+        async with open_database(url) as database:
+            await migrate(database)
+        await run(url, 'CREATE TABLE "it\'s" (a int)', 'INSERT INTO "it\'s" SELECT generate_series(1, 5000)')
+        programs = backup.Programs(where)
+        manifest = await backup.write_backup(url, file, programs, "2026-01-01T00:00:00+00:00")
+        assert manifest.rows["it's"] == 5000 and manifest.revision == known_revisions()[-1]
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert sorted(path.name for path in home.iterdir() if path.is_file()) == [file.name]
+        dump = home / "dump"
+        assert backup.read_backup(file, dump) == manifest
+        with pytest.raises(CoderError, match="has tables already"):
+            await backup.load_backup(url, dump, manifest, programs)
+    async with run_postgres(home / "elsewhere", durable=False) as url:
+        lying = dataclasses.replace(manifest, rows={**manifest.rows, "it's": 5001})
+        with pytest.raises(CoderError, match="not everything arrived: it's"):
+            await backup.load_backup(url, dump, lying, programs)
+    with pytest.raises(CoderError, match="cannot write"):
+        await backup.write_backup("postgresql://nobody@localhost:1/none", home / "no/such/file", programs, "")
+
+
+def every_damage(file: Path) -> list[bytes]:
+    whole = file.read_bytes()
+    found = [b"", b"no tar", whole[: len(whole) // 2], whole[:600]]
+    at = len(whole) // 2
+    found.append(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    for manifest in ({}, [], {"format": 1}):
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            for name, data in (("manifest.json", json.dumps(manifest).encode()), ("database.dump", b"x")):
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+        found.append(buffer.getvalue())
+    return found
+
+
+def test_damaged_and_newer_backups_are_refused(tmp_path: Path) -> None:
+    dump, file = tmp_path / "dump", tmp_path / "backup"
+    dump.write_bytes(b"d" * 100_000)
+    good = backup.Manifest(1, "v1", known_revisions()[0], "", backup._sha256(dump), {})
+
+    def write(manifest: backup.Manifest) -> None:
+        with tarfile.open(file, "w") as tar:
+            backup._add_manifest(tar, manifest)
+            tar.add(dump, "database.dump")
+
+    write(good)
+    assert backup.read_backup(file, tmp_path / "out") == good
+    for data in every_damage(file):
+        (tmp_path / "bad").write_bytes(data)
+        with pytest.raises(CoderError) as refused:
+            backup.read_backup(tmp_path / "bad", tmp_path / "out")
+        assert refused.value.code == "bad_backup"
+    write(dataclasses.replace(good, revision="9999", version="v99"))
+    with pytest.raises(CoderError, match=r"newer release \(v99, schema 9999\)"):
+        backup.read_backup(file, tmp_path / "out")
+
+
+async def test_the_commands(home: Path) -> None:
+    place = server_config(Inputs(env={}), home / "config").data_path
+    async with run_postgres(place, durable=False) as url:
+        async with open_database(url) as database:
+            await migrate(database)
+        await run(url, "CREATE TABLE kept (a int)", "INSERT INTO kept VALUES (1), (2)")
+        said = await coder(home, "server", "backup", "--output", str(home / "b"))  # while it is in use
+        assert "restored once to check it" in said
+        assert "is there already" in await coder(home, "server", "backup", "-o", str(home / "b"), code=1)
+        refused = await coder(home, "server", "restore", str(home / "b"), "-y", code=1)
+        assert "another server is using" in refused
+        await run(url, "DELETE FROM kept")
+    said = await coder(home, "server", "restore", str(home / "b"), "-y")
+    assert "What was there before is in" in said
+    async with run_postgres(place, durable=False) as url:
+        assert await run(url, "SELECT count(*) FROM kept") == ["2"]
+    whole = (home / "b").read_bytes()
+    with tarfile.open(home / "b") as tar:
+        head = json.loads(tar.extractfile("manifest.json").read())  # type: ignore[union-attr]
+        dump = tar.extractfile("database.dump").read()  # type: ignore[union-attr]
+    head["rows"]["kept"] = 3
+    with tarfile.open(home / "c", "w") as tar:
+        for name, data in (("manifest.json", json.dumps(head).encode()), ("database.dump", dump)):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    assert len(whole) > 1000 and "not everything arrived: kept" in await coder(
+        home, "server", "restore", str(home / "c"), "-y", code=1
+    )
+    async with run_postgres(place, durable=False) as url:  # a restore that fails puts back what was there
+        assert await run(url, "SELECT count(*) FROM kept") == ["2"]

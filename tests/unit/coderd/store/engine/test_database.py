@@ -1,0 +1,163 @@
+"""The bridge to Postgres: transactions, cancellation, notices, reconnects, migrations."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from sqlalchemy import MetaData, text
+
+from coder.base.errors import CoderError
+from coder.coderd.store import tables
+from coder.coderd.store.engine.database import RESYNC, Tx, open_database
+from coder.coderd.store.engine.metadata import metadata
+from coder.coderd.store.engine.migrate import known_revisions, migrate
+from coder.coderd.store.engine.pubsub import notify
+from tests.kit.coderd import fresh_database, shared_postgres
+
+
+async def _insert(tx: Tx, key: str) -> None:
+    await tx.execute(text("INSERT INTO site_configs (key, value) VALUES (:key, '')"), {"key": key})
+
+
+async def _count(tx: Tx) -> int:
+    return int((await tx.execute(text("SELECT count(*) FROM site_configs"))).scalar_one())
+
+
+async def test_a_unit_commits_or_rolls_back_as_a_whole() -> None:
+    async with fresh_database() as url, open_database(url) as db:
+        before = await db.read(_count)
+
+        async def fails(tx: Tx) -> None:
+            await _insert(tx, "half")
+            raise LookupError("no")
+
+        with pytest.raises(LookupError):
+            await db.run(fails)
+        assert await db.read(_count) == before
+        await db.run(_insert, "whole")
+        assert await db.read(_count) == before + 1
+
+
+async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
+    async with fresh_database() as url, open_database(url, pool_size=2) as db:
+        before = await db.read(_count)
+        started = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+
+        async def slow(tx: Tx) -> None:
+            await _insert(tx, "cancelled")
+            token.run_sync_soon(started.set)
+            await tx.execute(text("SELECT pg_sleep(60)"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(db.run, slow)
+            await started.wait()
+            nursery.cancel_scope.cancel()
+        assert await db.read(_count) == before
+        for _ in range(8):  # more than the pool holds: the connection came back
+            await db.run(_count)
+
+
+async def test_notices_reach_listeners_after_commit_only() -> None:
+    async with fresh_database() as url, open_database(url) as db, db.listen("a", "b") as notices:
+
+        async def tell(tx: Tx, fail: bool) -> None:
+            await notify(tx, "a", "1")
+            if fail:
+                raise LookupError("no")
+
+        with pytest.raises(LookupError):
+            await db.run(tell, True)
+        await db.run(tell, False)
+        await db.run(notify, "b", "2")
+        with trio.fail_after(10):
+            assert [await notices.receive(), await notices.receive()] == [("a", "1"), ("b", "2")]
+
+
+async def test_a_lost_listening_connection_comes_back_with_a_resync() -> None:
+    async with fresh_database() as url, open_database(url) as db, db.listen("a") as notices:
+        kill = text(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+        async def kill_others(tx: Tx) -> None:
+            await tx.execute(kill)
+
+        await db.read(kill_others)
+        with trio.fail_after(10):
+            assert await notices.receive() == ("a", RESYNC)
+        await db.run(notify, "a", "again")  # the pool's dead connections are replaced, too
+        with trio.fail_after(10):
+            assert await notices.receive() == ("a", "again")
+
+
+async def test_a_killed_connection_costs_one_retry_only() -> None:
+    async with fresh_database() as url, open_database(url) as db:
+        await db.run(_count)
+        async with open_database(url) as other:
+
+            async def kill_others(tx: Tx) -> None:
+                await tx.execute(
+                    text(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    )
+                )
+
+            await other.read(kill_others)
+        assert await db.run(_count) >= 0
+
+
+async def test_migrations_build_what_the_tables_say() -> None:
+    tables.load_all()
+    async with fresh_database() as url, open_database(url) as db:
+
+        def reflect(connection: object) -> MetaData:
+            found = MetaData()
+            found.reflect(bind=connection)  # type: ignore[arg-type]
+            return found
+
+        async def reflected(tx: Tx) -> MetaData:
+            return await tx.run_sync(reflect)
+
+        found = await db.read(reflected)
+    names = set(found.tables) - {"alembic_version"}
+    assert names == set(metadata.tables)
+    for name, table in metadata.tables.items():
+        built = found.tables[name]
+        assert {c.name: c.nullable for c in built.columns} == {c.name: c.nullable for c in table.columns}, name
+        assert {i.name for i in built.indexes if i.name} >= {i.name for i in table.indexes}, name
+
+
+async def test_migrating_twice_changes_nothing_and_two_at_once_agree() -> None:
+    async with (
+        fresh_database(migrated=False) as url,
+        open_database(url) as one,
+        open_database(url) as two,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(migrate, one)
+        nursery.start_soon(migrate, two)
+    assert known_revisions() == sorted(known_revisions())
+
+
+async def test_a_newer_schema_is_refused() -> None:
+    async with fresh_database() as url, open_database(url) as db:
+
+        async def pretend(tx: Tx) -> None:
+            await tx.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+        await db.run(pretend)
+        with pytest.raises(CoderError) as caught:
+            await migrate(db)
+        assert caught.value.code == "schema_newer"
+
+
+async def test_a_server_that_cannot_be_used_is_one_clear_line() -> None:
+    session = await shared_postgres()
+    for url in ("postgres://nobody@127.0.0.1:1/x", session.url("no_such_database")):
+        async with open_database(url) as db:
+            with pytest.raises(CoderError) as caught:
+                await migrate(db)
+            assert caught.value.code == "database_unreachable"

@@ -1,0 +1,150 @@
+"""The built-in PostgreSQL: made, reused, refused, recovered, adopted, stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from sqlalchemy import text
+
+from coder.base.errors import CoderError
+from coder.coderd.store.engine import postgres
+from coder.coderd.store.engine.database import Tx, open_database
+from coder.coderd.store.engine.postgres import run_postgres
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    # not pytest's tmp_path: its parents are closed to the user Postgres runs as
+    with tempfile.TemporaryDirectory(prefix="coder-pg-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+async def _execute(url: str, *statements: str) -> object:
+    async def work(tx: Tx) -> object:
+        result: object = None
+        for statement in statements:
+            answer = await tx.execute(text(statement))
+            result = answer.scalar() if answer.returns_rows else None
+        return result
+
+    async with open_database(url) as database:
+        return await database.run(work)
+
+
+def _pid(folder: Path) -> int:
+    return int((folder / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def _running(pid: int) -> bool:
+    return postgres._alive(pid)
+
+
+async def test_data_survives_a_clean_stop_and_nobody_is_left(data: Path) -> None:
+    async with run_postgres(data, durable=False) as url:
+        await _execute(url, "CREATE TABLE t (x int)", "INSERT INTO t VALUES (7)")
+        pid = _pid(data)
+    assert not _running(pid)
+    async with run_postgres(data, durable=False) as url:
+        assert await _execute(url, "SELECT x FROM t") == 7
+
+
+async def test_a_second_server_is_refused(data: Path) -> None:
+    async with run_postgres(data, durable=False):
+        with pytest.raises(CoderError) as caught:
+            async with run_postgres(data, durable=False):
+                pass
+        assert caught.value.code == "data_dir_in_use"
+
+
+async def test_kill_minus_nine_of_everything_loses_nothing_committed(data: Path) -> None:
+    account = postgres._account()
+    cluster = postgres._cluster(data, account)
+    programs = postgres._programs(cluster, "")
+    await postgres._initialise(cluster, programs, durable=True)
+    running = await postgres._start(cluster, programs, durable=True)
+    await _execute(cluster.url, "CREATE TABLE t (x int)", "INSERT INTO t SELECT generate_series(1, 5000)")
+    assert running.process is not None
+    os.kill(running.pid, signal.SIGKILL)
+    running.process.wait()
+    async with run_postgres(data, durable=False) as url:
+        assert await _execute(url, "SELECT count(*) FROM t") == 5000
+
+
+async def test_postgres_ends_with_its_server(data: Path) -> None:
+    script = (
+        "import sys, trio\n"
+        "from pathlib import Path\n"
+        "from coder.coderd.store.engine.postgres import run_postgres\n"
+        "async def main():\n"
+        "    async with run_postgres(Path(sys.argv[1]), durable=False):\n"
+        "        print('up', flush=True)\n"
+        "        await trio.sleep_forever()\n"
+        "trio.run(main)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(data)], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"up\n"
+        pid = _pid(data)
+        server.kill()
+        server.wait()
+    # started again at once: it waits for the old one to leave, or takes it over
+    async with run_postgres(data, durable=False) as url:
+        assert await _execute(url, "SELECT 1") == 1
+        assert not _running(pid) or _pid(data) == pid
+    assert not _running(pid)
+
+
+async def test_a_half_made_cluster_is_made_anew(data: Path) -> None:
+    async with run_postgres(data, durable=False):
+        pass
+    (data / "postgres" / "initialising").touch()
+    (data / "postgres" / "data" / "PG_VERSION").write_text("18\n")
+    async with run_postgres(data, durable=False) as url:
+        assert await _execute(url, "SELECT 1") == 1
+
+
+async def test_an_old_cluster_needs_programs_of_its_major(data: Path) -> None:
+    async with run_postgres(data, durable=False):
+        pass
+    (data / "postgres" / "data" / "PG_VERSION").write_text("9\n")
+    with pytest.raises(CoderError) as caught:
+        async with run_postgres(data, durable=False):
+            pass
+    assert caught.value.code == "postgres_missing"
+
+
+async def test_ephemeral_leaves_no_folder() -> None:
+    async with run_postgres(Path("/nonexistent"), ephemeral=True, durable=False) as url:
+        assert await _execute(url, "SELECT 1") == 1
+        folder = Path(url.partition("host=")[2]).parent.parent
+    assert not Path("/nonexistent").exists()
+    if folder.name.startswith("coder-ephemeral-"):
+        assert not folder.exists()
+
+
+async def test_cancelling_stops_it(data: Path) -> None:
+    pid = 0
+    with trio.CancelScope() as scope:
+        async with run_postgres(data, durable=False):
+            pid = _pid(data)
+            scope.cancel()
+            await trio.sleep_forever()
+    assert pid
+    assert not _running(pid)
+
+
+def test_a_closed_parent_is_noticed(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "inside").mkdir(parents=True)
+    closed.chmod(0o700)
+    other = postgres.Account(os.getuid() + 12345, 0, "other", True)
+    assert not postgres._reachable(closed / "inside", other)

@@ -1,0 +1,118 @@
+"""The laws of jobs exist twice, as pure functions and as SQL; random jobs and daemons must not tell them apart."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from coder.base.clock import FakeClock
+from coder.base.ids import new_uuid
+from coder.coderd.store.provisioning.jobs import STATUS, JobRow, acquire_job, insert_job, list_waiting
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.templates import files
+from coder.coderd.store.templates.files import FileRow
+from coder.domain.provisioning.jobs import derive_status
+from coder.domain.provisioning.queue import Offer, pick
+from coder.domain.provisioning.tags import normalize_tags
+from tests.kit.coderd import World, running_coderd
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OWNERS = ("", "ada", "bob")
+
+
+class UndoneError(Exception):
+    pass
+
+
+def some_tags(choose: random.Random) -> dict[str, str]:
+    given = {key: choose.choice(["a", "b"]) for key in ("place", "gpu") if choose.random() < 0.4}
+    scope = {"scope": "user"} if choose.random() < 0.3 else {}
+    return normalize_tags(choose.choice(OWNERS[1:]), given, scope)
+
+
+async def new_job(world: World, choose: random.Random, file_id: UUID) -> JobRow:
+    job = JobRow(
+        id=new_uuid(),
+        created_at=NOW + timedelta(seconds=choose.randrange(5)),
+        updated_at=NOW,
+        started_at=choose.choice([None, None, NOW]),
+        completed_at=choose.choice([None, None, None, NOW]),
+        canceled_at=choose.choice([None, None, None, NOW]),
+        error=choose.choice(["", "", "", "broken"]),
+        error_code="",
+        organization_id=UUID(world.organization_id),
+        initiator_id=UUID(world.user_id),
+        provisioner=choose.choice(["terraform", "echo"]),
+        file_id=file_id,
+        type="template_version_import",
+        input={"template_version_id": str(new_uuid())},
+        worker_id=None,
+        tags=some_tags(choose),
+        priority=choose.choice([0, 0, 1]),
+        logs_length=0,
+        logs_overflowed=False,
+    )
+    await world.ctx.db.run(insert_job, job)
+    return job
+
+
+async def filled(world: World, choose: random.Random) -> list[JobRow]:
+    file = FileRow(new_uuid(), "0" * 64, UUID(world.user_id), NOW, "application/x-tar", b"")
+    await world.ctx.db.run(files.insert_file, file)
+    return [await new_job(world, choose, file.id) for _ in range(60)]
+
+
+async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
+    """What the dispatcher would hand out; the transaction is undone, so every daemon meets the same queue."""
+    found: list[UUID | None] = []
+
+    async def take(tx):
+        row = await acquire_job(
+            tx,
+            organization_id=offer.organization_id,
+            provisioners=offer.provisioners,
+            tags=offer.tags,
+            worker_id=new_uuid(),
+            now=NOW,
+            strict=strict,
+        )
+        found.append(row.id if row else None)
+        raise UndoneError
+
+    with pytest.raises(UndoneError):
+        await world.ctx.db.run(take)
+    return found[0]
+
+
+async def test_the_dispatcher_hands_out_what_the_law_picks() -> None:
+    choose = random.Random(1)
+    async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
+        await filled(world, choose)
+        waiting = await world.ctx.db.read(list_waiting, [UUID(world.organization_id)])
+        assert len(waiting) > 10
+        for _ in range(80):
+            kinds = frozenset(choose.sample(["terraform", "echo"], choose.choice([1, 2])))
+            offer = Offer(choose.choice([UUID(world.organization_id), new_uuid()]), kinds, some_tags(choose))
+            strict = choose.random() < 0.5
+            chosen = pick(waiting, offer, strict=strict)
+            assert await acquired(world, offer, strict=strict) == (chosen.job_id if chosen else None), (offer, strict)
+
+
+async def test_the_status_in_sql_is_the_derived_one() -> None:
+    async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
+        rows = {row.id: row for row in await filled(world, random.Random(2))}
+
+        async def statuses(tx):
+            return {row.id: row[1] for row in await tx.execute(select(provisioner_jobs.c.id, STATUS))}
+
+        told = await world.ctx.db.read(statuses)
+    assert told == {
+        row.id: derive_status(
+            started_at=row.started_at, completed_at=row.completed_at, canceled_at=row.canceled_at, error=row.error
+        )
+        for row in rows.values()
+    }

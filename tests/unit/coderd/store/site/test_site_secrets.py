@@ -1,0 +1,126 @@
+"""Secrets the site makes for itself: one for all replicas, whoever starts first."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from coder.coderd.services.events import web_push
+from coder.coderd.services.foundation import signing_keys
+from coder.coderd.services.foundation.encryption_at_rest import Sealer
+from coder.coderd.services.network import relay
+from coder.coderd.services.wireguard import wireguard_gateway
+from coder.coderd.store.engine.database import Database, Tx, open_database
+from coder.coderd.store.site import site
+from tests.kit.coderd import fresh_database, running_coderd
+
+SEALER = Sealer.of_keys({})
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+async def _signing(tx: Tx) -> object:
+    return await signing_keys._ensure_keys(tx, "signing_key:x", NOW, SEALER)
+
+
+async def _push_keys(tx: Tx) -> object:
+    return await web_push._stored_pair(tx, SEALER)
+
+
+@pytest.mark.parametrize("make", [relay._ensure_keys, _push_keys, _signing])
+async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have looked before either has written."""
+    found: list[object] = []
+    meet = _Meeting(2)
+    really_ensure = site.ensure_config
+
+    async def ensure(tx: Tx, key: str, value: str) -> str:
+        await meet.arrive()
+        return await really_ensure(tx, key, value)
+
+    async def replica(database: Database) -> None:
+        found.append(await database.run(make))
+
+    monkeypatch.setattr(site, "ensure_config", ensure)
+    async with fresh_database() as url, open_database(url) as one, open_database(url) as other:
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(replica, one)
+                nursery.start_soon(replica, other)
+    assert len(found) == 2 and found[0] == found[1]
+
+
+class _Meeting:
+    """Waits until so many have come; they run on event loops of their own."""
+
+    def __init__(self, count: int) -> None:
+        self._missing = count
+
+    async def arrive(self) -> None:
+        import asyncio
+
+        self._missing -= 1
+        while self._missing > 0:
+            await asyncio.sleep(0.001)
+
+
+async def test_the_hubs_key_is_sealed_and_an_older_one_still_opens() -> None:
+    keys = (base64.b64encode(b"k" * 32).decode(),)
+    async with running_coderd(external_token_encryption_keys=keys) as world:
+        ctx = world.ctx
+        first = await wireguard_gateway.public_key(ctx)
+        stored = await ctx.db.read(site.get_config, wireguard_gateway._KEY_NAME)
+        assert stored and stored.startswith("sealed:1:")
+        assert await wireguard_gateway.public_key(ctx) == first
+        plain = ctx.part(Sealer).open(stored).reveal()
+        await ctx.db.run(site.put_config, wireguard_gateway._KEY_NAME, plain)
+        assert await wireguard_gateway.public_key(ctx) == first
+        stored = await ctx.db.read(site.get_config, wireguard_gateway._KEY_NAME)
+        assert stored and stored.startswith("sealed:1:")
+
+
+async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both look, both make one, one is kept."""
+    meet, really_ensure = _Meeting(2), site.ensure_config
+
+    async def ensure(tx: Tx, key: str, value: str) -> str:
+        await meet.arrive()
+        return await really_ensure(tx, key, value)
+
+    found: list[bytes] = []
+
+    async def replica(url: str) -> None:
+        async with open_database(url) as database:
+            ctx: Any = SimpleNamespace(db=database, part=lambda _kind: SEALER)
+            found.append(await wireguard_gateway.public_key(ctx))
+
+    monkeypatch.setattr(site, "ensure_config", ensure)
+    async with fresh_database() as url:
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(replica, url)
+                nursery.start_soon(replica, url)
+    assert len(found) == 2 and found[0] == found[1]
+
+
+async def test_signing_keys_are_sealed_and_older_ones_become_so() -> None:
+    keys = (base64.b64encode(b"k" * 32).decode(),)
+    async with running_coderd(external_token_encryption_keys=keys) as world:
+        ctx, name = world.ctx, "signing_key:x"
+        secrets = {"secret": "61" * 64, "previous": {"id": "1", "secret": "62" * 64, "until": "2099-01-01T00:00:00Z"}}
+        plain = {"id": "2", "made_at": ctx.clock.now().isoformat(), **secrets}
+        await ctx.db.run(site.put_config, name, json.dumps(plain))
+        signing: signing_keys.SigningKeys = ctx.part(signing_keys.SigningKeys)
+        assert (await signing.get("x")).secret == b"a" * 64
+        assert (await signing.find("x", "1")).secret == b"b" * 64
+        stored = await ctx.db.read(site.get_config, name)
+        assert stored and "6161" not in stored and "6262" not in stored
+        assert [one.key.secret for one in await signing.describe("x")] == [b"a" * 64, b"b" * 64]
+        later = ctx.clock.now() + signing_keys.LIFETIME * 2
+        assert await ctx.db.run(signing_keys.rotate, later, ctx.part(Sealer)) == ["x"]
+        assert (await ctx.db.read(site.list_configs, name))[name].count("sealed:1:") == 2

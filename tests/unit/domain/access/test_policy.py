@@ -1,0 +1,125 @@
+"""Who may do what, by role and level."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from coder.domain.access import scopes
+from coder.domain.access.policy import OTHERS_WORKSPACES, SYSTEM, Resource, Subject, allowed_organizations, decide
+from coder.domain.access.roles import SITE_ROLES
+
+ORG, OTHER_ORG = UUID(int=1), UUID(int=2)
+BANNED = ("organization-workspace-access", "organization-workspace-creation-ban")
+ME, THEM = UUID(int=11), UUID(int=12)
+
+
+def person(*site: str, org: tuple[str, ...] = ("organization-workspace-access",), **rest: object) -> Subject:
+    return Subject(
+        "user",
+        ME,
+        "me",
+        frozenset(site),
+        {ORG: frozenset(org)},
+        **rest,  # type: ignore[arg-type]
+    )
+
+
+def workspace(owner: UUID, organization: UUID = ORG, **rest: object) -> Resource:
+    return Resource("workspace", "w", owner, organization, **rest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("subject", "action", "resource", "expected"),
+    [
+        (person(), "create", workspace(ME), True),
+        (person(), "ssh", workspace(ME), True),
+        (person(), "read", workspace(THEM), False),
+        (person(), "create", workspace(ME, OTHER_ORG), False),
+        (person(org=()), "create", workspace(ME), False),
+        (person(org=BANNED), "create", workspace(ME), False),
+        (person(org=BANNED), "read", workspace(ME), True),
+        (person("owner"), "delete", workspace(THEM, OTHER_ORG), True),
+        (person("owner"), "update", Resource("prebuilt_workspace"), True),
+        (person("template-admin"), "read", workspace(THEM), True),
+        (person("template-admin"), "update", workspace(THEM), False),
+        (person("template-admin"), "create", Resource("template", organization_id=ORG), True),
+        (person("user-admin"), "create", Resource("user"), True),
+        (person("user-admin"), "read", Resource("audit_log"), False),
+        (person("auditor"), "read", Resource("audit_log"), True),
+        (person("auditor"), "update", Resource("user", owner_id=THEM), False),
+        (person(), "read", Resource("user", owner_id=ME), True),
+        (person(), "read", Resource("user", owner_id=THEM), False),
+        (person(), "update", Resource("user", owner_id=ME), False),
+        (person(), "update_personal", Resource("user", owner_id=ME), True),
+        (person(), "create", Resource("api_key", owner_id=ME), True),
+        (person(), "create", Resource("api_key", owner_id=THEM), False),
+        (person(), "read", Resource("organization", organization_id=ORG), True),
+        (person(), "read", Resource("organization", organization_id=OTHER_ORG), False),
+        (person(org=("organization-admin",)), "delete", workspace(THEM), True),
+        (person(org=("organization-admin",)), "ssh", workspace(THEM), False),
+        (person(org=("organization-admin",)), "delete", workspace(THEM, OTHER_ORG), False),
+        (person(), "create", Resource("file", owner_id=ME, any_organization=True), True),
+        (person(), "read", Resource("file", owner_id=THEM, any_organization=True), False),
+        (SYSTEM, "delete", workspace(THEM), True),
+    ],
+)  # fmt: skip
+def test_decide(subject: Subject, action: str, resource: Resource, expected: bool) -> None:
+    assert decide(subject, action, resource) is expected
+
+
+def test_access_lists_give_what_roles_do_not() -> None:
+    shared = workspace(THEM, user_acl={str(ME): frozenset({"read", "ssh"})})
+    assert decide(person(), "ssh", shared)
+    assert not decide(person(), "delete", shared)
+    everyone = Resource("template", "t", organization_id=ORG, group_acl={str(ORG): frozenset({"use", "read"})})
+    assert decide(person(), "use", everyone)
+    outsider = Subject("user", THEM, "them", frozenset(), {OTHER_ORG: frozenset()})
+    assert not decide(outsider, "use", everyone)
+
+
+def test_a_deployment_without_sharing_ignores_the_lists_of_workspaces() -> None:
+    mine = {str(ME): frozenset({"read", "ssh"})}
+    alone = person(shares_workspaces=False)
+    for kind in ("workspace", "workspace_dormant"):
+        shared = Resource(kind, "w", THEM, ORG, user_acl=mine, group_acl={str(ORG): frozenset({"*"})})
+        assert decide(person(), "ssh", shared)
+        assert not decide(alone, "ssh", shared) and not decide(alone, "read", shared)
+    assert decide(alone, "read", Resource("template", "t", organization_id=ORG, user_acl=mine))
+
+
+def test_owners_can_be_kept_out_of_the_workspaces_of_others() -> None:
+    owner = person("owner", site_denied=OTHERS_WORKSPACES)
+    for action in ("ssh", "application_connect"):
+        assert decide(person("owner"), action, workspace(THEM))
+        assert not decide(owner, action, workspace(THEM))
+        assert decide(owner, action, workspace(ME))
+        assert decide(owner, action, workspace(THEM, user_acl={str(ME): frozenset({action})}))
+    assert decide(owner, "delete", workspace(THEM))
+
+
+def test_a_scope_only_narrows() -> None:
+    reader = person("owner", scope=scopes.combined(["workspace:read"]))
+    assert decide(reader, "read", workspace(THEM))
+    assert not decide(reader, "delete", workspace(ME))
+    assert not decide(reader, "read", Resource("user", owner_id=ME))
+    applications = person(scope=scopes.combined(["application_connect"]))
+    assert decide(applications, "application_connect", workspace(ME))
+    assert not decide(applications, "ssh", workspace(ME))
+    listed = person(scope=scopes.combined(["workspace:read"], ["workspace:w"]))
+    assert decide(listed, "read", workspace(ME))
+    assert not decide(listed, "read", Resource("workspace", "other", ME, ORG))
+    assert scopes.combined(["coder:all"]) is scopes.ALL
+    assert decide(person("owner", scope=scopes.combined(["no_such:thing"])), "read", workspace(ME)) is False
+
+
+def test_lists_know_where_they_may_look() -> None:
+    assert allowed_organizations(person("template-admin"), "read", "workspace") is None
+    assert allowed_organizations(person(org=("organization-template-admin",)), "read", "workspace") == {ORG}
+    assert allowed_organizations(person(), "read", "workspace") == frozenset()
+
+
+def test_every_site_role_is_a_user_first() -> None:
+    for role in SITE_ROLES:
+        assert decide(person(role), "read", Resource("user", owner_id=ME))

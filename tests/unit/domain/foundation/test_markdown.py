@@ -1,0 +1,22 @@
+"""Descriptions without their marks."""
+
+import pytest
+
+from coder.domain.foundation.markdown import plain_text
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        ("Where *it* runs", "Where it runs"),
+        ("**Bold**, _slanted_ and `code`", "Bold, slanted and code"),
+        ("see [the docs](https://example.com/a_b) ![icon](x.svg)", "see the docs (https://example.com/a_b) icon"),
+        ('[a](<b> "title") and [d](e "f")', "a (b) and d (e)"),
+        ("# Title\n\nText", "Title\n\nText"),
+        ("snake_case_name * 2 * 3", "snake_case_name * 2 * 3"),
+        ("a <b>tag</b> and 1 < 2", "a tag and 1 < 2"),
+        ("", ""),
+    ],
+)
+def test_marks_are_taken_away(markdown, text):
+    assert plain_text(markdown) == text

@@ -1,0 +1,82 @@
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis.strategies import text
+
+from coder.domain.foundation.search import FieldRefusal, parse_query, parse_rfc3339, split_outside_quotes
+
+
+def test_pairs_and_bare_words() -> None:
+    terms = parse_query("owner:ME three words status:Running", "name")
+    assert (terms.one("owner"), terms.one("name"), terms.one("status")) == ("me", "three words", "running")
+    assert terms.refusals() == []
+
+
+def test_quotes_hold_blanks_and_colons_together() -> None:
+    terms = parse_query('before:"2020-01-01T00:00:00Z" name:"a b"', "name")
+    assert terms.time("before") == datetime(2020, 1, 1, tzinfo=UTC)
+    assert terms.one("name") == "a b"
+    assert parse_query('"one"', "name").one("name") == "one"
+    assert parse_query('search:"bob', "x").one("search") == "bob"
+
+
+def test_unknown_keys_are_named() -> None:
+    terms = parse_query("colour:red name:x", "name")
+    terms.one("name")
+    assert terms.refusals() == [FieldRefusal("colour", '"colour" is not a valid query param')]
+
+
+def test_a_key_given_twice() -> None:
+    terms = parse_query("status:running status:stopped", "name")
+    terms.one("status")
+    assert [refusal.detail for refusal in terms.refusals()] == [
+        'Query param "status" provided more than once, found 2 times. Only provide 1 instance of this query param.'
+    ]
+
+
+def test_values_of_the_wrong_kind_say_so_in_recorded_words() -> None:
+    terms = parse_query("dormant:maybe since:yesterday id:abc", "name")
+    assert terms.boolean("dormant") is None
+    assert terms.time("since") is None
+    assert terms.uuid("id") is None
+    details = {refusal.field: refusal.detail for refusal in terms.refusals()}
+    assert details["dormant"] == (
+        'Query param "dormant" must be a valid boolean: strconv.ParseBool: parsing "maybe": invalid syntax'
+    )
+    assert details["since"].endswith('parsing time "YESTERDAY" as "2006-01-02T15:04:05.999999999Z07:00": '
+                                     'cannot parse "YESTERDAY" as "2006"')  # fmt: skip
+    assert "invalid UUID length: 3" in details["id"]
+
+
+@pytest.mark.parametrize("query", [":x", "x:", "a:b:c"])
+def test_malformed_elements(query: str) -> None:
+    (refusal,) = parse_query(query, "name").refusals()
+    assert refusal.field == "q"
+
+
+def test_choice_and_uuid_lists() -> None:
+    one, two = "6f1d5b0a-0000-4000-8000-000000000001", "6f1d5b0a-0000-4000-8000-000000000002"
+    terms = parse_query(f"id:{one},{two} status:zzz", "name")
+    assert [str(value) for value in terms.uuids("id")] == [one, two]
+    assert terms.choice("status", ("running",)) == ""
+    assert len(terms.refusals()) == 1
+
+
+def test_rfc3339() -> None:
+    assert parse_rfc3339("2020-02-29T01:02:03.123456789+02:00") == datetime(2020, 2, 28, 23, 2, 3, 123456, UTC)
+    assert parse_rfc3339("2020-02-30T01:02:03Z") is None
+    assert parse_rfc3339("2020-02-28") is None
+    assert parse_rfc3339("0001-01-01T00:00:00+14:00") is None
+
+
+def test_split_drops_empty_pieces() -> None:
+    assert split_outside_quotes('  a "b c" ', " ") == ["a", "b c"]
+
+
+@given(text())
+def test_any_text_is_a_query_or_refused(query: str) -> None:
+    terms = parse_query(query, "name")
+    terms.many("name")
+    for refusal in terms.refusals():
+        assert refusal.detail

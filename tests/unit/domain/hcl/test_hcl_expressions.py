@@ -1,0 +1,58 @@
+"""Expressions mean what they mean to Terraform: tests/data/terraform/expressions.json holds what 1.11 makes of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coder.domain.hcl.evaluate import evaluate
+from coder.domain.hcl.functions import function_table
+from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.parser import parse_expression_untrusted
+from coder.domain.hcl.scope import EvaluationScope
+from coder.domain.hcl.values import EvaluationError
+from tests.kit.paths import DATA
+
+RECORDED = DATA / "terraform" / "expressions.json"
+FILES = {
+    "data.txt": b"hello\n",
+    "t.tftpl": b"",
+    "sub/a.txt": b"a",
+    "sub/b.txt": b"b",
+    "sub/c.txt": b"c",
+    "sub/x/d.txt": b"d",
+}
+SCOPE = EvaluationScope({}, function_table(FILES))
+
+
+def value_of(text: str) -> list[object]:
+    """The value as JSON in a list, or an empty list for an expression that has none."""
+    try:
+        written = evaluate(parse_expression_untrusted(f"jsonencode(\n{text}\n)"), SCOPE)
+    except (EvaluationError, HclError):
+        return []
+    return [json.loads(written)]
+
+
+def test_recorded_expressions() -> None:
+    recorded = json.loads(RECORDED.read_text())
+    wrong = {text: (value_of(text), expected) for text, *expected in recorded if value_of(text) != expected}
+    assert not wrong
+    assert len(recorded) > 400
+
+
+@pytest.mark.parametrize("text", ["1 / 3 * 3 == 1", '"v${10 / 3}" == "v3.33333333333333"'])
+def test_divisions_are_cut_off_late_enough(text: str) -> None:
+    assert value_of(text) == [True]
+
+
+def test_numbers_do_not_grow_without_end() -> None:
+    assert value_of("pow(10, 300)") != []
+    assert value_of("1e400 * 1e400 * 1e400 * 1e400 * 1e400 * 1e400 * 1e400 * 1e400") == []
+
+
+def test_documents_that_refer_to_themselves_end() -> None:
+    assert value_of('yamldecode("a: &a [*a]")') == []
+    bomb = "\\n".join(["a0: &a0 [x]", *(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9))])
+    assert value_of(f'yamldecode("{bomb}")') == []

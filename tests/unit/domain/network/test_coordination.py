@@ -1,0 +1,292 @@
+"""Conversations with the coordinator: who hears of whom, and what is refused."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from coder.domain.network.coordination import (
+    KEY_TAKEN,
+    MAX_REVOKED,
+    AgentAccess,
+    ClientAccess,
+    CoordinatedNode,
+    Coordination,
+    CoordinationRequest,
+    Delivery,
+    FullAccess,
+    NodeKind,
+    Update,
+)
+from coder.domain.network.overlay import LEGACY_AGENT_ADDRESS, agent_address, service_address
+
+AGENT, CLIENT, OTHER = UUID(int=0xA), UUID(int=0xC), UUID(int=0xE)
+
+
+def node(text: str, *addresses: str) -> CoordinatedNode:
+    return CoordinatedNode(text.encode(), addresses, addresses)
+
+
+class Overlay:
+    """A coordinator with one agent and one client."""
+
+    def __init__(self) -> None:
+        self.coordinator = Coordination()
+        self.agent, _ = self.coordinator.connect(AGENT, AgentAccess(AGENT))
+        self.client, _ = self.coordinator.connect(CLIENT, ClientAccess(AGENT))
+
+    def agent_says(self, **what) -> list[Delivery]:
+        return self.coordinator.handle(self.agent, CoordinationRequest(**what))
+
+    def client_says(self, **what) -> list[Delivery]:
+        return self.coordinator.handle(self.client, CoordinationRequest(**what))
+
+    def joined(self) -> Overlay:
+        self.agent_says(node=node("a1"))
+        self.client_says(add_tunnel=AGENT)
+        self.client_says(node=node("c1"))
+        return self
+
+
+def told(connection: int, peer: UUID, kind: NodeKind, reason: str, body: CoordinatedNode | None = None) -> Delivery:
+    return Delivery(connection, (Update(peer, kind, reason, body),))
+
+
+def test_a_tunnel_introduces_both_ends():
+    o = Overlay()
+    assert o.agent_says(node=node("a1")) == []
+    assert o.client_says(add_tunnel=AGENT) == [told(o.client, AGENT, NodeKind.NODE, "add tunnel", node("a1"))]
+    assert o.client_says(node=node("c1")) == [told(o.agent, CLIENT, NodeKind.NODE, "node update", node("c1"))]
+    assert o.agent_says(node=node("a2")) == [told(o.client, AGENT, NodeKind.NODE, "node update", node("a2"))]
+
+
+def test_a_tunnel_may_come_before_the_agent():
+    coordinator = Coordination()
+    client, _ = coordinator.connect(CLIENT, ClientAccess(AGENT))
+    assert coordinator.handle(client, CoordinationRequest(node=node("c1"), add_tunnel=AGENT)) == []
+    agent, out = coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [told(agent, CLIENT, NodeKind.NODE, "init", node("c1"))]
+    assert coordinator.handle(agent, CoordinationRequest(node=node("a1"))) == [
+        told(client, AGENT, NodeKind.NODE, "node update", node("a1"))
+    ]
+
+
+def test_equal_nodes_are_not_sent_twice():
+    o = Overlay().joined()
+    assert o.agent_says(node=node("a1")) == []
+    assert o.client_says(add_tunnel=AGENT) == []
+
+
+def test_ready_for_handshake_goes_to_the_other_end():
+    o = Overlay().joined()
+    assert o.agent_says(ready_for_handshake=(CLIENT,)) == [
+        told(o.client, AGENT, NodeKind.READY_FOR_HANDSHAKE, "ready for handshake")
+    ]
+    assert o.agent_says(ready_for_handshake=(OTHER,)) == [
+        Delivery(o.agent, error=f'ready for handshake error: you do not share a tunnel with "{OTHER}"')
+    ]
+
+
+def test_a_lost_agent_returns_to_its_clients():
+    o = Overlay().joined()
+    assert o.coordinator.lose(o.agent) == [told(o.client, AGENT, NodeKind.LOST, "lost")]
+    assert o.coordinator.lose(o.agent) == []
+    agent, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [told(agent, CLIENT, NodeKind.NODE, "init", node("c1"))]
+    again = o.coordinator.handle(agent, CoordinationRequest(node=node("a1")))
+    assert again == [told(o.client, AGENT, NodeKind.NODE, "node update", node("a1"))]
+
+
+def test_a_lost_client_takes_its_tunnels_along():
+    o = Overlay().joined()
+    assert o.coordinator.lose(o.client) == [told(o.agent, CLIENT, NodeKind.LOST, "lost")]
+    client, out = o.coordinator.connect(CLIENT, ClientAccess(AGENT))
+    assert out == []
+    assert o.coordinator.handle(client, CoordinationRequest(node=node("c1"))) == []
+
+
+def test_a_lost_client_can_be_shut_out_of_what_it_left_behind():
+    o = Overlay().joined()
+    o.coordinator.lose(o.client)
+    assert o.coordinator.take_left_behind(CLIENT) == [AGENT]
+    assert o.coordinator.take_left_behind(CLIENT) == []
+    out = o.coordinator.revoke(CLIENT, [AGENT])
+    assert out == [told(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
+
+
+def test_an_agent_that_is_away_hears_of_it_when_it_is_back():
+    o = Overlay().joined()
+    o.coordinator.lose(o.client)
+    o.coordinator.lose(o.agent)
+    assert o.coordinator.revoke(CLIENT, [AGENT]) == []
+    agent, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [told(agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
+    o.coordinator.lose(agent)
+    assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == [], "once"
+
+
+def test_a_client_that_is_back_is_not_shut_out():
+    o = Overlay().joined()
+    o.coordinator.lose(o.client)
+    o.coordinator.lose(o.agent)
+    o.coordinator.revoke(CLIENT, [AGENT])
+    back, _ = o.coordinator.connect(CLIENT, ClientAccess(AGENT))
+    o.coordinator.handle(back, CoordinationRequest(add_tunnel=AGENT))
+    assert o.coordinator.revoke(CLIENT, [AGENT]) == []
+    assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == []
+
+
+def test_a_client_that_is_back_is_shut_out_of_what_it_did_not_ask_for_anew():
+    o = Overlay().joined()
+    o.coordinator.lose(o.client)
+    o.coordinator.connect(CLIENT, ClientAccess())
+    out = o.coordinator.revoke(CLIENT, [AGENT])
+    assert out == [told(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
+
+
+def test_a_second_stream_inherits_no_tunnel():
+    """Whoever holds a peer's id gets its destinations by asking, and not by the first stream's having asked."""
+    o = Overlay().joined()
+    second, out = o.coordinator.connect(CLIENT, ClientAccess())
+    assert out == [
+        Delivery(o.client, error="peer ID overwritten by new connection", end=True),
+        told(o.agent, CLIENT, NodeKind.LOST, "lost"),
+    ]
+    assert o.coordinator.take_left_behind(CLIENT) == [AGENT]
+    assert o.coordinator.handle(second, CoordinationRequest(node=node("other key"))) == []
+    assert o.agent_says(node=node("a2")) == []
+    assert o.coordinator.handle(second, CoordinationRequest(add_tunnel=AGENT)) != []
+
+
+@pytest.mark.parametrize("kind", ["node", "disco"])
+@pytest.mark.parametrize("who", [AgentAccess(OTHER), ClientAccess(), FullAccess()], ids=lambda one: type(one).__name__)
+def test_a_key_that_a_present_peer_holds_is_refused(who, kind):
+    coordinator = Coordination()
+    first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))
+    second, _ = coordinator.connect(OTHER, who)
+    keys = (b"nKEY", b"dKEY")
+    assert coordinator.handle(first, CoordinationRequest(node=CoordinatedNode(b"1", keys=keys))) == []
+    taken = (b"nKEY", b"dOTHER") if kind == "node" else (b"nOTHER", b"dKEY")
+    out = coordinator.handle(second, CoordinationRequest(node=CoordinatedNode(b"2", keys=taken)))
+    assert out == [Delivery(second, error=KEY_TAKEN, end=True)]
+    assert not coordinator.is_present(OTHER)
+    coordinator.lose(first)
+    third, _ = coordinator.connect(OTHER, who)
+    assert coordinator.handle(third, CoordinationRequest(node=CoordinatedNode(b"2", keys=taken))) == [], "it is free"
+
+
+def test_a_peer_may_change_its_key_and_the_old_one_is_free():
+    coordinator = Coordination()
+    first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))
+    second, _ = coordinator.connect(OTHER, ClientAccess())
+    for keys in [(b"n1",), (b"n2",)]:
+        assert coordinator.handle(first, CoordinationRequest(node=CoordinatedNode(keys[0], keys=keys))) == []
+    assert coordinator.handle(second, CoordinationRequest(node=CoordinatedNode(b"", keys=(b"n1",)))) == []
+    assert coordinator.holder_of([b"n2"], OTHER) == AGENT
+
+
+def test_who_says_goodbye_leaves_nothing_behind():
+    o = Overlay().joined()
+    o.client_says(disconnect=True)
+    assert o.coordinator.take_left_behind(CLIENT) == []
+
+
+def test_words_for_agents_that_never_come_back_are_forgotten():
+    coordinator = Coordination()
+    coordinator.revoke(CLIENT, [UUID(int=number) for number in range(100, 100 + MAX_REVOKED + 1)])
+    assert coordinator.connect(UUID(int=100), FullAccess())[1] == []
+    assert coordinator.connect(UUID(int=101), FullAccess())[1] != []
+
+
+def test_graceful_disconnect_ends_the_stream():
+    o = Overlay().joined()
+    assert o.client_says(disconnect=True) == [
+        told(o.agent, CLIENT, NodeKind.DISCONNECTED, "graceful disconnect"),
+        Delivery(o.client, end=True),
+    ]
+    assert o.client_says(node=node("late")) == []
+
+
+def test_removing_a_tunnel_tells_both():
+    o = Overlay().joined()
+    assert o.client_says(remove_tunnel=AGENT) == [
+        told(o.client, AGENT, NodeKind.DISCONNECTED, "remove tunnel"),
+        told(o.agent, CLIENT, NodeKind.DISCONNECTED, "remove tunnel"),
+    ]
+    assert o.client_says(remove_tunnel=AGENT) == []
+
+
+def test_a_second_stream_overwrites_the_first():
+    o = Overlay().joined()
+    second, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert out == [
+        Delivery(o.agent, error="peer ID overwritten by new connection", end=True),
+        told(second, CLIENT, NodeKind.NODE, "init", node("c1")),
+    ]
+    assert o.agent_says(node=node("old")) == []
+    assert o.coordinator.lose(o.agent) == []
+
+
+def test_closing_tells_everybody():
+    o = Overlay().joined()
+    assert o.coordinator.close() == [
+        Delivery(o.agent, error="coordinator closed", end=True),
+        Delivery(o.client, error="coordinator closed", end=True),
+    ]
+
+
+def test_a_peer_that_does_not_read_is_dropped():
+    o = Overlay().joined()
+    assert o.coordinator.overflow(o.client) == [
+        Delivery(o.client, error="failed to update tunnel peer mapping", end=True),
+        told(o.agent, CLIENT, NodeKind.DISCONNECTED, "failed to update tunnel peer mapping"),
+    ]
+
+
+def test_batches_are_split():
+    coordinator = Coordination()
+    for number in range(1500):
+        client, _ = coordinator.connect(UUID(int=number + 100), FullAccess())
+        coordinator.handle(client, CoordinationRequest(node=node(f"{number}"), add_tunnel=AGENT))
+    _, out = coordinator.connect(AGENT, AgentAccess(AGENT))
+    assert [len(delivery.updates) for delivery in out] == [1024, 476]
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (CoordinationRequest(add_tunnel=CLIENT), "agents cannot open tunnels"),
+        (CoordinationRequest(node=node("a", "fd7a::1/128")), "Addresses: invalid node address, got fd7a::1"),
+        (
+            CoordinationRequest(node=node("a", f"{agent_address(AGENT)}/64")),
+            "Addresses: invalid address bits, expected 128, got 64",
+        ),
+        (CoordinationRequest(node=CoordinatedNode(b"", (), ("x/128",))), "AllowedIPs: invalid node address, got x"),
+    ],
+)
+def test_agents_are_refused(request_, text):
+    o = Overlay().joined()
+    assert o.coordinator.handle(o.agent, request_) == [
+        Delivery(o.agent, error=f"authorization: {text}", end=True),
+        told(o.client, AGENT, NodeKind.LOST, "lost"),
+    ]
+
+
+def test_agents_may_claim_their_three_addresses():
+    o = Overlay()
+    for address in (agent_address(AGENT), service_address(AGENT), LEGACY_AGENT_ADDRESS):
+        assert o.agent_says(node=node("a", f"{address}/128")) == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (CoordinationRequest(add_tunnel=OTHER), f"invalid agent id, expected {AGENT}, got {OTHER}"),
+        (CoordinationRequest(ready_for_handshake=(AGENT,)), "clients may not send ready_for_handshake"),
+        (CoordinationRequest(node=node("c", "fd7a::1/64")), "Addresses: invalid address bits, expected 128, got 64"),
+    ],
+)
+def test_clients_are_refused(request_, text):
+    o = Overlay()
+    assert o.coordinator.handle(o.client, request_) == [Delivery(o.client, error=f"authorization: {text}", end=True)]

@@ -1,0 +1,76 @@
+"""The laws of a job's life."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from coder.domain.provisioning.jobs import (
+    MAX_LOG_BYTES,
+    OVERFLOW_LINE,
+    JobLogLine,
+    cap_logs,
+    derive_status,
+    error_code,
+    reap_error,
+    reap_kind,
+    reap_log_outputs,
+)
+
+T = datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("started", "completed", "canceled", "error", "status"),
+    [
+        (None, None, None, "", "pending"),
+        (T, None, None, "", "running"),
+        (T, T, None, "", "succeeded"),
+        (T, T, None, "boom", "failed"),
+        (T, None, T, "", "canceling"),
+        (T, T, T, "", "canceled"),
+        (None, T, T, "", "canceled"),
+        (T, T, T, "terraform apply: exit status 1", "failed"),  # as recorded from upstream
+    ],
+)
+def test_status_follows_from_times_and_error(started, completed, canceled, error, status):
+    assert derive_status(started_at=started, completed_at=completed, canceled_at=canceled, error=error) == status
+
+
+def test_error_codes():
+    assert error_code("update job: required template variables need values: a") == "REQUIRED_TEMPLATE_VARIABLES"
+    assert error_code("missing parameter: cpu") == "MISSING_TEMPLATE_PARAMETER"
+    assert error_code("exit status 1") == ""
+
+
+def line(output: str) -> JobLogLine:
+    return JobLogLine(T, "provisioner", "info", "Planning", output)
+
+
+def test_log_is_capped_once():
+    full = cap_logs([line("x" * (MAX_LOG_BYTES - 1)), line("é"), line("late")], 0, overflowed=False)
+    assert [kept.output for kept in full.lines][1:] == [OVERFLOW_LINE]
+    assert full.lines[-1].level == "warn"
+    assert full.overflowed
+    assert cap_logs([line("more")], full.length, overflowed=True).lines == []
+
+
+def test_log_of_exactly_the_limit_fits():
+    assert not cap_logs([line("x" * MAX_LOG_BYTES)], 0, overflowed=False).overflowed
+
+
+def test_silent_jobs_are_given_up():
+    def kind(minutes: float, *, started: bool, completed: bool = False):
+        return reap_kind(
+            started_at=T if started else None,
+            completed_at=T if completed else None,
+            updated_at=T,
+            now=T + timedelta(minutes=minutes),
+        )
+
+    assert kind(4.9, started=True) is None
+    assert kind(5, started=True) == "hung"
+    assert kind(29.9, started=False) is None
+    assert kind(30, started=False) == "pending"
+    assert kind(60, started=True, completed=True) is None
+    assert "hung for 5 minutes" in reap_error("hung")
+    assert "pending for 30 minutes" in reap_log_outputs("pending")[2]

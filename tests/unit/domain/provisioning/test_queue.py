@@ -1,0 +1,63 @@
+"""Who takes which job, and why others do not."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from coder.domain.provisioning.queue import (
+    NO_PLACE,
+    Offer,
+    OtherOrganization,
+    OtherProvisioner,
+    QueuePlace,
+    Wanted,
+    explain_unfit,
+    fits,
+    order,
+    pick,
+    places,
+)
+from coder.domain.provisioning.tags import MissingTag, normalize_tags
+
+ORG, ELSEWHERE = UUID(int=1), UUID(int=2)
+T = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def job(number: int, *, priority: int = 0, minute: int = 0, tags: dict[str, str] | None = None) -> Wanted:
+    return Wanted(UUID(int=number), ORG, "terraform", normalize_tags("", tags), priority, T + timedelta(minutes=minute))
+
+
+def daemon(*types: str, organization: UUID = ORG, tags: dict[str, str] | None = None) -> Offer:
+    return Offer(organization, frozenset(types or ("terraform",)), normalize_tags("", tags))
+
+
+def test_every_reason_is_named():
+    reasons = explain_unfit(job(1, tags={"gpu": "yes"}), daemon("echo", organization=ELSEWHERE))
+    assert reasons == [OtherOrganization(), OtherProvisioner("terraform", ("echo",)), MissingTag("gpu", "yes")]
+    assert fits(job(1), daemon("echo", "terraform"))
+
+
+def test_people_go_first_then_the_oldest():
+    jobs = [job(1, priority=1), job(2, minute=2), job(3, minute=1)]
+    assert [wanted.job_id.int for wanted in order(jobs)] == [3, 2, 1]
+
+
+def test_the_next_job_is_the_first_that_fits():
+    jobs = [job(1, tags={"gpu": "yes"}), job(2, minute=1)]
+    assert pick(jobs, daemon()) == jobs[1]
+    assert pick(jobs, daemon(tags={"gpu": "yes"})) == jobs[0]
+    assert pick(jobs, daemon(tags={"gpu": "yes"}), strict=True) == jobs[0]
+    assert pick(jobs[1:], daemon(tags={"gpu": "yes"}), strict=True) is None
+
+
+def test_places_count_only_rivals_for_a_daemon():
+    gpu = {"gpu": "yes"}
+    jobs = [job(1, tags=gpu), job(2, minute=1), job(3, minute=2), job(4, minute=3, tags={"moon": "yes"})]
+    found = places(jobs, [daemon(), daemon(), daemon("echo")])
+    assert found == {
+        UUID(int=1): NO_PLACE,
+        UUID(int=2): QueuePlace(1, 2),
+        UUID(int=3): QueuePlace(2, 2),
+        UUID(int=4): NO_PLACE,
+    }
+    assert places(jobs, [daemon(tags=gpu)])[UUID(int=3)] == QueuePlace(3, 3)
+    assert places(jobs, [daemon(), daemon(tags=gpu)], strict=True)[UUID(int=1)] == QueuePlace(1, 1)

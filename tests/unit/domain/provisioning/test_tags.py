@@ -1,0 +1,95 @@
+"""Tags: what no tags mean, who may run what."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coder.domain.provisioning.tags import (
+    UNTAGGED,
+    ExtraTags,
+    MissingTag,
+    WrongTag,
+    explain_mismatch,
+    find_tag_fault,
+    normalize_tags,
+    parse_tag,
+    tags_match,
+)
+
+ME = "8a0c1d7e-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("given_tags", "whole"),
+    [
+        (None, {"scope": "organization", "owner": ""}),
+        ({}, {"scope": "organization", "owner": ""}),
+        ({"scope": "galaxy"}, {"scope": "organization", "owner": ""}),
+        ({"scope": "organization", "owner": "somebody"}, {"scope": "organization", "owner": ""}),
+        ({"scope": "user"}, {"scope": "user", "owner": ME}),
+        ({"scope": "user", "owner": "somebody"}, {"scope": "user", "owner": ME}),
+        ({"a": "b"}, {"scope": "organization", "owner": "", "a": "b"}),
+        ({"a": ""}, {"scope": "organization", "owner": ""}),
+    ],
+)
+def test_tags_are_made_whole(given_tags, whole):
+    assert normalize_tags(ME, given_tags) == whole
+
+
+def test_later_layers_win_but_not_with_empty_values():
+    merged = normalize_tags(ME, {"a": "1", "b": "1"}, {"a": "2", "b": ""})
+    assert merged == {**UNTAGGED, "a": "2", "b": "1"}
+
+
+def whole(**tags: str) -> dict[str, str]:
+    return normalize_tags(ME, tags)
+
+
+@pytest.mark.parametrize(
+    ("job", "daemon", "lenient", "strict"),
+    [
+        (whole(), whole(), True, True),
+        (whole(), whole(a="1"), True, False),
+        (whole(a="1"), whole(a="1"), True, True),
+        (whole(a="1"), whole(a="1", b="2"), True, True),
+        (whole(a="1", b="2"), whole(a="1"), False, False),
+        (whole(a="1"), whole(a="2"), False, False),
+        (whole(a="1"), whole(), False, False),
+        (whole(scope="user"), whole(scope="user"), True, True),
+        (whole(scope="user"), whole(scope="user", a="1"), True, True),
+        (whole(scope="user"), whole(), False, False),
+        (whole(), whole(scope="user"), False, False),
+        (normalize_tags("other", {"scope": "user"}), whole(scope="user"), False, False),
+    ],
+)
+def test_both_rules(job, daemon, lenient, strict):
+    assert tags_match(job, daemon) is lenient
+    assert tags_match(job, daemon, strict=True) is strict
+
+
+def test_reasons_name_key_and_values():
+    assert explain_mismatch(whole(a="1", b="2"), whole(b="3")) == [MissingTag("a", "1"), WrongTag("b", "2", "3")]
+    assert explain_mismatch(whole(), whole(a="1"), strict=True) == [ExtraTags(("a",))]
+
+
+_tags = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=3)
+
+
+@given(_tags, _tags)
+def test_lenient_is_inclusion_and_strict_is_narrower(job, daemon):
+    job, daemon = normalize_tags(ME, job), normalize_tags(ME, daemon)
+    assert tags_match(job, daemon) == (job.items() <= daemon.items())
+    if tags_match(job, daemon, strict=True):
+        assert tags_match(job, daemon)
+
+
+def test_tags_as_text():
+    assert parse_tag("a=b=c") == ("a", "b=c")
+    assert parse_tag("a=") == ("a", "")
+    assert parse_tag("a") is None
+
+
+def test_tags_no_database_could_hold():
+    assert find_tag_fault([("a", "b")]) is None
+    assert find_tag_fault([("", "b")]) == ("", "empty key")
+    assert find_tag_fault([("a", "b\x00")]) == ("a", "NUL byte")

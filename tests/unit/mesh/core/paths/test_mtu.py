@@ -1,0 +1,255 @@
+"""What a path carries: the search itself, and two endpoints over paths of every width."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from coder.mesh.core.paths import mtu
+from coder.mesh.core.paths.mtu import ETHERNET, FLOOR, JUMBO, RAISE_AFTER, STANDARD, MtuEvent, MtuSearch, MtuState
+from coder.mesh.core.paths.probing import PeerPaths, SendPing
+from coder.mesh.core.paths.selector import Measured, PathState, Selector, is_better
+from tests.kit.endpoints import Machine, World, acquainted, state
+
+
+def search_until_quiet(search: MtuSearch, width: int, now: float) -> tuple[float, int]:
+    """Probe over a path of `width` bytes; -> (when it fell silent, probes sent)."""
+    probes = 0
+    while (size := search.due(now, 0.1)) is not None:
+        probes += 1
+        if size <= width:
+            now += 0.02
+            search.answered(size, now)
+        else:
+            now += 0.1
+        assert probes < 60
+    return now, probes
+
+
+# -- the search -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [FLOOR, STANDARD])
+@pytest.mark.parametrize("width", [548, 600, 1199, 1200, 1232, 1309, 1310, 1312, 1400, 1451, 1452, 1472, 8952, 65_000])
+def test_the_search_finds_what_a_path_carries(first: int, width: int) -> None:
+    if first > width:
+        return
+    search = MtuSearch(first, 0.0)
+    silent, probes = search_until_quiet(search, width, 0.0)
+    assert search.state is MtuState.COMPLETE
+    assert search.carried <= width
+    if width < ETHERNET:
+        assert width - search.carried <= 32 + 16
+    else:
+        assert search.carried == (JUMBO if width >= JUMBO else ETHERNET)
+    assert silent < 3.0
+    assert probes <= 20
+    assert search.at == silent + RAISE_AFTER
+
+
+def test_larger_sizes_are_tried_again_after_ten_minutes() -> None:
+    search = MtuSearch(STANDARD, 0.0)
+    now, _ = search_until_quiet(search, STANDARD, 0.0)
+    assert search.due(now + RAISE_AFTER - 1, 0.1) is None
+    search_until_quiet(search, JUMBO, now + RAISE_AFTER)
+    assert search.carried == JUMBO
+
+
+def test_a_size_is_given_up_after_three_probes_and_at_once_when_refused() -> None:
+    search = MtuSearch(STANDARD, 0.0)
+    assert [search.due(float(n), 1.0) for n in range(3)] == [ETHERNET] * 3
+    assert (search.due(3.0, 1.0) or ETHERNET) < ETHERNET
+    search = MtuSearch(STANDARD, 0.0)
+    assert search.due(0.0, 0.1) == ETHERNET
+    assert search.due(0.05, 0.1) is None, "an answer may still come"
+    search.refused(ETHERNET, 0.05)
+    assert (search.due(0.05, 0.1) or ETHERNET) < ETHERNET
+
+
+def test_bad_luck_does_not_narrow_a_path_for_long() -> None:
+    """Random loss of all large pings looks like a black hole; the size lost is tried again."""
+    search = MtuSearch(STANDARD, 0.0)
+    now, _ = search_until_quiet(search, JUMBO, 0.0)
+    search.on_black_hole(now)
+    assert search.carried == FLOOR
+    now, _ = search_until_quiet(search, JUMBO, now)
+    assert search.carried == JUMBO
+
+
+def test_genuine_peers_are_asked_for_no_more_than_the_standard() -> None:
+    search = MtuSearch(STANDARD, 0.0)
+    assert search.due(0.0, 0.1) == ETHERNET
+    search.answered(ETHERNET, 0.02, mirrored=False)
+    assert search.carried == STANDARD
+    assert search.due(0.02, 0.1) is None
+    assert search.state is MtuState.COMPLETE
+
+
+def test_the_table_is_closed() -> None:
+    assert {before for before, _ in mtu.TABLE} == set(MtuState)
+    assert {event for _, event in mtu.TABLE} == set(MtuEvent)
+
+
+def test_a_path_of_full_width_beats_a_narrow_one() -> None:
+    narrow, wide = Measured(("192.168.1.1", 1), 0.001, FLOOR), Measured(("203.0.113.1", 1), 0.2)
+    assert is_better(wide, narrow)
+    assert not is_better(narrow, wide)
+    selector = Selector()
+    selector.on_pong(narrow, 0.0)
+    selector.on_pong(wide, 0.1)
+    assert selector.best == wide
+
+
+# -- two endpoints --------------------------------------------------------------------------------------------------
+
+
+def inner(machine: Machine, peer: Machine) -> int | None:
+    """The largest inner packet its stack was told."""
+    return machine.stack.mtus[peer.overlay]
+
+
+@pytest.mark.parametrize(
+    ("width", "packets"),
+    [(548, 512), (1200, 1168), (1232, 1184), (1312, None), (1400, 1344), (1452, 1420), (9000, 8920)],
+)
+def test_every_width_is_used(width: int, packets: int | None) -> None:
+    world = World()
+    world.largest = width
+    one, two = acquainted(world)
+    one.say(two, b"hello")
+    world.run(3.0)
+    two.say(one, b"hello")
+    world.run(6.0)
+    for machine, other in ((one, two), (two, one)):
+        assert state(machine, other) is PathState.DIRECT
+        assert inner(machine, other) == packets
+    relayed = one.sent_relay
+    largest = (packets or 1280) - 40
+    one.say(two, bytes(largest))
+    world.run(6.2)
+    assert one.sent_relay == relayed, "the largest packet takes the direct path"
+    assert two.heard()[-1] == bytes(largest)
+
+
+def test_a_standard_path_is_used_at_once_and_costs_no_small_pings() -> None:
+    world = World()
+    one, two = acquainted(world)
+    sizes: list[int] = []
+    world.passes = lambda source, to, datagram: bool(sizes.append(len(datagram)) or True)
+    one.say(two, b"hello")
+    world.run(0.13)
+    assert state(one, two) is PathState.DIRECT
+    assert min(size for size in sizes if size > 200) == STANDARD
+
+
+def test_a_path_that_becomes_narrow_is_noticed_within_five_seconds() -> None:
+    """A black hole: small datagrams pass, so the path looks alive to everybody but the data."""
+    world = World()
+    world.largest = 9000
+    one, two = acquainted(world)
+    for second in range(5):
+        one.say(two, b"hello")
+        world.run(second + 1.0)
+    assert inner(one, two) == 8920
+    world.largest = 1250
+    began = world.now
+    while inner(one, two) == 8920:
+        one.say(two, b"hello")
+        world.run(world.now + 0.5)
+        assert world.now - began < 5.0
+    assert one.stack.changes[-1] == two.overlay, "what the hole swallowed is sent again"
+    world.run(world.now + 2.0)
+    assert inner(one, two) == 1216
+    assert state(one, two) is PathState.DIRECT
+
+
+def test_datagrams_our_own_system_refuses_narrow_the_path_at_once() -> None:
+    """The kernel has learnt of a smaller MTU by ICMP: it refuses instead of losing."""
+    world = World()
+    world.largest = 1452
+    one, two = acquainted(world)
+    for second in range(2):
+        one.say(two, b"hello")
+        world.run(second + 1.0)
+    assert inner(one, two) == 1420
+    world.largest = one.refuses_beyond = 1300
+    one.say(two, bytes(1360))
+    world.run(world.now + 0.3)
+    assert two.heard()[-1] == bytes(1360), "that one takes the relay"
+    assert state(one, two) is PathState.DIRECT
+    world.run(world.now + 1.0)
+    assert inner(one, two) in (1232, 1248, 1264)
+
+
+def test_a_genuine_peer_is_sent_standard_packets_however_wide_the_path() -> None:
+    """It answers every ping with 1310 bytes."""
+    address = ("203.0.113.9", 1)
+    paths = PeerPaths(random.Random(1).randbytes)
+    paths.set_endpoints([address], 0.0)
+    (ping, _) = paths.on_send(0.0)
+    assert isinstance(ping, SendPing)
+    assert paths.on_pong(ping.tx, address, 0.01, STANDARD)
+    (probe,) = paths.on_timer(0.01)
+    assert isinstance(probe, SendPing) and probe.size == ETHERNET
+    assert paths.on_pong(probe.tx, address, 0.02, STANDARD)
+    assert paths.carries == STANDARD
+    assert paths.on_timer(0.02) == [], "and is asked for no more"
+
+
+def test_a_path_found_while_we_had_nothing_to_send_is_measured_when_we_have() -> None:
+    address = ("203.0.113.9", 1)
+    paths = PeerPaths(random.Random(1).randbytes)
+    paths.set_endpoints([address], 0.0)
+    (ping,) = paths.on_call_me_maybe([address], 0.0)
+    assert isinstance(ping, SendPing)
+    assert paths.on_pong(ping.tx, address, 0.01, STANDARD)
+    assert [a for a in paths.on_timer(0.7) if isinstance(a, SendPing)] == [], "nobody is using it"
+    assert paths.on_send(1.0) == []
+    assert paths.next_wake() is not None
+    assert [a.size for a in paths.on_timer(1.0) if isinstance(a, SendPing)] == [ETHERNET]
+
+
+def test_probes_stop_when_a_session_falls_silent() -> None:
+    world = World()
+    one, two = acquainted(world)
+    one.say(two, b"hello")
+    world.run(120.0)
+    sent = one.sent_udp
+    world.run(3000.0)
+    assert one.sent_udp - sent < 40, "nothing but WireGuard's own"
+    assert one.endpoint.peers[two.key].paths.next_wake() is None
+
+
+@pytest.mark.parametrize("width", [600, 1232, 1312, 1452, 9000])
+def test_a_transfer_uses_what_the_path_carries_and_survives_its_narrowing(width: int) -> None:
+    """Real TCP above it, so that what the endpoint tells the stack is what travels."""
+    world = World()
+    world.largest = width
+    one, two = acquainted(world, real=True)
+    sizes: list[int] = []
+    world.passes = lambda source, to, datagram: bool(sizes.append(len(datagram)) or True)
+    listener = two.tcp.tcp_listen(80)
+    socket = one.tcp.tcp_connect(two.overlay, 80, world.now)
+    one.endpoint.flush(world.now)
+    data = random.Random(width).randbytes(600_000)
+    written = 0
+    read = b""
+    accepted = None
+    narrowed = False
+    while len(read) < len(data):
+        world.run(world.now + 0.05)
+        assert world.now < 60
+        accepted = accepted or listener.accept_nowait()
+        if accepted is not None:
+            read += accepted.read_nowait(1 << 20)
+        if socket.connected and world.now > 2.0:
+            written += socket.write_nowait(data[written : written + 100_000])
+        if len(read) > 200_000 and not narrowed:
+            narrowed = True
+            assert max(sizes[-200:]) > width - 64 if width < 1500 else max(sizes) > 8000
+            world.largest = 580
+        for machine in (one, two):
+            machine.endpoint.flush(world.now)
+    assert read == data
+    assert state(one, two) is PathState.DIRECT

@@ -1,0 +1,166 @@
+"""Asking routers for a port: the messages, the conversation with routers of several kinds, and when nobody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.paths import portmapping
+from coder.mesh.core.paths.netcheck import own_endpoints
+from coder.mesh.core.paths.portmapping import ASK_AGAIN, LIFETIME, TABLE, MappingEvent, MappingState, PortMapping
+from coder.mesh.core.wire import portmap
+from coder.mesh.core.wire.portmap import PcpMap, PcpMapped, PmpAddress, PmpAskAddress, PmpMap, PmpMapped, Refused
+from tests.kit.router import Router
+
+OURS, OUTSIDE = "192.168.1.7", "203.0.113.5"
+NONCE = bytes(range(12))
+
+
+def test_requests_have_the_bytes_of_the_standards() -> None:
+    mapped = "00000000000000000000ffff"
+    assert PcpMap(NONCE, OURS, 41000, 7200, 41000).encode().hex() == (
+        "02010000" + "00001c20" + mapped + "c0a80107"  # version 2, MAP, two hours, us
+        + NONCE.hex() + "11000000" + "a028" + "a028" + mapped + "00000000"
+    )  # fmt: skip
+    assert PmpAskAddress().encode().hex() == "0000"
+    assert PmpMap(41000, 7200, 41001).encode().hex() == "00010000" + "a028a029" + "00001c20"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [PcpMap(NONCE, OURS, 41000, 7200, 5, OUTSIDE), PmpMap(41000, 7200, 5), PmpAskAddress()],
+    ids=lambda message: type(message).__name__,
+)
+def test_requests_are_read_as_they_were_written(message: portmap.Request) -> None:
+    assert portmap.parse_request_untrusted(message.encode()) == message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        PcpMapped(0, 7200, 77, NONCE, 41000, (OUTSIDE, 41001)),
+        PmpAddress(0, 77, OUTSIDE),
+        PmpMapped(0, 77, 41000, 41001, 7200),
+        Refused(portmap.PCP, 1),
+        Refused(portmap.NAT_PMP, 1),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_answers_are_read_as_they_were_written(message: portmap.Answer) -> None:
+    assert portmap.parse_answer_untrusted(message.encode()) == message
+
+
+def converse(mapping: PortMapping, asked: list[bytes], router: Router, now: float) -> None:
+    """Until both are silent."""
+    while asked:
+        answers = [answer for datagram in asked for answer in router.answer_untrusted(datagram)]
+        asked = [more for answer in answers for more in mapping.on_answer_untrusted(answer, now)]
+
+
+def wait(mapping: PortMapping, router: Router, until: float) -> None:
+    while (at := mapping.next_wake()) is not None and at <= until:
+        converse(mapping, mapping.on_timer(at), router, at)
+
+
+def wanting(router: Router) -> PortMapping:
+    mapping = PortMapping(bytes)
+    converse(mapping, mapping.want(OURS, 41000, 0.0), router, 0.0)
+    return mapping
+
+
+@pytest.mark.parametrize("speaks", ["PCP", "NAT-PMP"])
+def test_a_port_is_granted_renewed_and_given_back(speaks: str) -> None:
+    router = Router(OUTSIDE, speaks=speaks)
+    mapping = wanting(router)
+    assert (mapping.state, mapping.speaks, mapping.external) == (MappingState.MAPPED, speaks, (OUTSIDE, 41000))
+    assert router.mappings == {41000: (41000, LIFETIME)}
+    router.asked.clear()
+    wait(mapping, router, LIFETIME / 2)
+    assert router.asked, "renewed at half its life"
+    assert mapping.next_wake() == LIFETIME
+    converse(mapping, mapping.release(LIFETIME), router, LIFETIME)
+    assert (router.mappings, mapping.external, mapping.next_wake()) == ({}, None, None)
+
+
+def test_another_port_than_ours_may_be_granted_and_is_asked_for_again() -> None:
+    router = Router(OUTSIDE, taken={41000})
+    mapping = wanting(router)
+    assert mapping.external == (OUTSIDE, 41001)
+    router.mappings.clear()  # it was restarted and has forgotten everything
+    wait(mapping, router, LIFETIME / 2)
+    assert mapping.external == (OUTSIDE, 41001)
+
+
+def test_silence_is_no_service_and_is_asked_again_much_later() -> None:
+    router = Router(OUTSIDE, speaks="")
+    mapping = wanting(router)
+    wait(mapping, router, 60.0)
+    assert (mapping.state, mapping.external, mapping.speaks) == (MappingState.SILENT, None, "")
+    assert len(router.asked) == len(portmapping.WAITS) * 3, "PCP, then both questions of NAT-PMP"
+    at = mapping.next_wake()
+    assert at is not None
+    assert 7 < at - ASK_AGAIN < 8
+    router.speaks = "PCP"
+    wait(mapping, router, at)
+    assert mapping.external == (OUTSIDE, 41000)
+
+
+def test_a_lost_answer_costs_a_moment() -> None:
+    router = Router(OUTSIDE, speaks="")
+    mapping = wanting(router)
+    router.speaks = "PCP"
+    wait(mapping, router, portmapping.WAITS[0])
+    assert mapping.external == (OUTSIDE, 41000)
+
+
+def test_a_refusal_holds_for_half_an_hour() -> None:
+    router = Router(OUTSIDE, result=portmap.NOT_AUTHORIZED)
+    mapping = wanting(router)
+    assert (mapping.state, mapping.external) == (MappingState.REFUSED, None)
+    assert mapping.next_wake() == ASK_AGAIN
+    router.result = portmap.SUCCESS
+    wait(mapping, router, ASK_AGAIN)
+    assert mapping.external == (OUTSIDE, 41000)
+
+
+def test_a_mapping_that_is_not_renewed_ends() -> None:
+    router = Router(OUTSIDE)
+    mapping = wanting(router)
+    router.speaks = ""
+    wait(mapping, router, LIFETIME + 1)
+    assert mapping.external is None
+
+
+@pytest.mark.parametrize("outside", ["0.0.0.0", "127.0.0.1", "224.0.0.1"])
+def test_addresses_that_lead_nowhere_are_no_mapping(outside: str) -> None:
+    assert wanting(Router(outside)).external is None
+
+
+def test_answers_to_others_are_ignored() -> None:
+    mapping = PortMapping(bytes)
+    mapping.want(OURS, 41000, 0.0)
+    for answer in (
+        PcpMapped(0, 7200, 1, NONCE, 41000, (OUTSIDE, 41000)),  # another nonce
+        PcpMapped(0, 7200, 1, bytes(12), 9, (OUTSIDE, 41000)),  # another port
+        PmpMapped(0, 1, 9, 9, 7200),
+    ):
+        assert mapping.on_answer_untrusted(answer.encode(), 0.0) == []
+    assert mapping.state is MappingState.ASKING_PCP
+    with pytest.raises(WireError):
+        mapping.on_answer_untrusted(b"hello", 0.0)
+
+
+def test_every_state_can_be_left_and_reached() -> None:
+    for state, event in product(MappingState, (MappingEvent.WANTED, MappingEvent.UNWANTED)):
+        assert (state, event) in TABLE
+    assert set(TABLE.values()) == set(MappingState)
+
+
+def test_the_mapped_port_comes_first_among_our_addresses() -> None:
+    published: Callable[..., list[tuple[str, int]]] = own_endpoints
+    seen, mapped = (OUTSIDE, 5), (OUTSIDE, 41000)
+    assert published([seen], [OURS], 41000, 0, mapped=mapped)[:2] == [mapped, seen]
+    assert published([mapped], [OURS], 41000, 0, mapped=mapped) == [mapped, (OURS, 41000)]

@@ -1,0 +1,83 @@
+"""The blocking client's reading of answers, whole and broken."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from coder.net.blocking import BlockingClient
+from coder.net.errors import NetError
+from coder.net.policy import DialPolicy
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+GOOD = {
+    "length": (HEAD + b"Content-Length: 5\r\n\r\nhello", 200, b"hello"),
+    "chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nT: 1\r\n\r\n", 200, b"hello"),
+    "until the end": (HEAD + b"Connection: close\r\n\r\nhello", 200, b"hello"),
+    "after early hints": (b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + HEAD + b"Content-Length: 0\r\n\r\n", 200, b""),
+    "nothing": (b"HTTP/1.1 204 \r\nX: 1\r\n\r\n", 204, b""),
+}
+BAD = {
+    "silence": b"",
+    "no HTTP": b"SSH-2.0-something\r\n",
+    "no number": b"HTTP/1.1 OK\r\n\r\n",
+    "a header without a colon": HEAD + b"oops\r\n\r\n",
+    "a length that is none": HEAD + b"Content-Length: -1\r\n\r\n",
+    "too short": HEAD + b"Content-Length: 50\r\n\r\nhello",
+    "a chunk that is none": HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "an endless line": HEAD + b"X: " + b"a" * (1 << 17),
+}
+
+
+class Peer:
+    """Gives the next answer to each connection, after it has read a request."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.policy = DialPolicy(f"http://127.0.0.1:{self._listening.getsockname()[1]}", proxies={})
+        self._thread = threading.Thread(target=self._serve, args=(answers,), daemon=True)
+        self._thread.start()
+
+    def _serve(self, answers: tuple[bytes, ...]) -> None:
+        for answer in answers:
+            connection, _ = self._listening.accept()
+            with connection:
+                connection.recv(1 << 16)
+                try:
+                    connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
+                    connection.recv(1 << 16)
+                except OSError:
+                    pass  # it has read enough
+        self._listening.close()
+
+    def ask(self, client: BlockingClient) -> tuple[int, bytes]:
+        answer = client.request("GET", "/")
+        return answer.status, answer.body
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_answers(name: str) -> None:
+    raw, status, body = GOOD[name]
+    peer = Peer(raw)
+    client = BlockingClient(peer.policy)
+    assert peer.ask(client) == (status, body)
+    client.close()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_answer(name: str) -> None:
+    client = BlockingClient(Peer(BAD[name]).policy)
+    with pytest.raises(NetError) as failed:
+        client.request("GET", "/")
+    assert failed.value.code in {"protocol", "unreachable"}
+    assert client._connection is None
+
+
+def test_a_kept_connection_that_was_closed_is_opened_again() -> None:
+    peer = Peer(GOOD["length"][0], GOOD["chunks"][0])
+    client = BlockingClient(peer.policy)
+    assert peer.ask(client) == peer.ask(client) == (200, b"hello")
+    client.close()
