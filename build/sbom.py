@@ -145,7 +145,9 @@ def of_packages(dashboard: Path) -> list[Component]:
 
 
 def imported_packages(sources: Path, declared: set[str]) -> set[str]:
-    files = [path for path in sources.rglob("*") if path.suffix in {".ts", ".tsx", ".css"} and ".test." not in path.name]
+    files = [
+        path for path in sources.rglob("*") if path.suffix in {".ts", ".tsx", ".css"} and ".test." not in path.name
+    ]
     words = {word for path in files for word in _IMPORT.findall(path.read_text())}
     return {name for name in declared if any(word == name or word.startswith(f"{name}/") for word in words)}
 

@@ -131,7 +131,9 @@ def test_the_cases() -> None:
 def test_nothing_runs_as_root_or_writes_its_root(name: str) -> None:
     context = container(name)["securityContext"]
     assert context["runAsNonRoot"] and context["readOnlyRootFilesystem"] and not context["allowPrivilegeEscalation"]
-    assert {"/tmp", "/home/coder/.cache", "/home/coder/.config"} <= {m["mountPath"] for m in container(name)["volumeMounts"]}
+    assert {"/tmp", "/home/coder/.cache", "/home/coder/.config"} <= {
+        m["mountPath"] for m in container(name)["volumeMounts"]
+    }
 
 
 def test_the_chart_is_of_this_release() -> None:
@@ -159,4 +161,6 @@ def test_compose_names_settings_and_health() -> None:
     found = yaml.safe_load((ROOT / "build/docker/compose.yaml").read_text())["services"]
     known = {option.env for option in OPTIONS}
     assert found["coder"]["environment"].keys() <= known
-    assert found["coder"]["depends_on"]["database"]["condition"] == "service_healthy" and found["database"]["healthcheck"]
+    assert (
+        found["coder"]["depends_on"]["database"]["condition"] == "service_healthy" and found["database"]["healthcheck"]
+    )

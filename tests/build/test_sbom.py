@@ -65,7 +65,8 @@ def test_the_document_is_what_cyclonedx_says(collected: Path) -> None:
     pytest.importorskip("cyclonedx")
     place = resources.files("cyclonedx.schema") / "_res"
     schemas = {
-        name: json.loads((place / f"{name}.SNAPSHOT.schema.json").read_text()) for name in ("bom-1.5", "spdx", "jsf-0.82")
+        name: json.loads((place / f"{name}.SNAPSHOT.schema.json").read_text())
+        for name in ("bom-1.5", "spdx", "jsf-0.82")
     }
     registry: Registry[Any] = Registry().with_resources(
         (f"http://cyclonedx.org/schema/{name}.SNAPSHOT.schema.json", Resource.from_contents(schema))

@@ -51,7 +51,9 @@ class Kind:
 
 
 def _nginx(text: str, folder: Path, port: int) -> str:
-    places = "".join(f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    places = "".join(
+        f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
     text = text.replace("listen 443", f"listen 127.0.0.1:{port}")
     return f"daemon off; pid {folder}/pid; error_log stderr; events {{}} http {{ access_log off; {places}\n{text}}}"
 
