@@ -1,4 +1,6 @@
-"""Is an agent there? Times written while a connection lives, and its end (rpc-framing 2.1, product map 3.4).
+"""Is an agent there? Times written while a connection lives, and its end.
+
+Source: docs/protocol/rpc.md#agents, docs/protocol/agents.md#presence.
 
 A connection that closes is over at once. A machine that only falls silent (frozen, cable pulled) is asked every five
 seconds and given twelve to answer, so that people learn of it within 17 s.
