@@ -7,7 +7,8 @@ The mesh's hot modules are compiled (compiled.py) unless --pure says otherwise o
 beside PyInstaller's work, and what was compiled is kept by the hash of its sources. The result is
 `coder-<os>-<arch>`, the name under which a server offers it at /bin, and `coder-slim-<os>-<arch>`, the part of it that
 is agent and command line (editions.py); beside them lie bills of materials (`.cdx.json`) and SHA256SUMS (sbom.py). A
-stamp of the sources lets a second run return at once. Needs gcc, zstd and its static library (Debian: gcc binutils zstd libzstd-dev).
+stamp of the sources lets a second run return at once. Needs gcc, zstd and its static library (Debian: gcc binutils zstd
+libzstd-dev).
 """
 
 from __future__ import annotations

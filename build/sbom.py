@@ -78,10 +78,13 @@ def is_inside(found: Distribution, names: set[str], folder: Path) -> bool:
         if path.suffix in {".py", ".so"}:
             if module_of(path.as_posix()) in names:
                 return True
-        elif len(path.parts) > 2 and not path.parts[0].endswith(".dist-info") and ".." not in path.parts:
-            if (folder / "_internal" / path).is_file():
-                return True
+        elif is_data(path) and (folder / "_internal" / path).is_file():
+            return True
     return False
+
+
+def is_data(path: PurePosixPath) -> bool:
+    return len(path.parts) > 2 and not path.parts[0].endswith(".dist-info") and ".." not in path.parts
 
 
 def of_distribution(found: Distribution) -> Component:
@@ -153,7 +156,7 @@ def imported_packages(sources: Path, declared: set[str]) -> set[str]:
 
 
 def resolved(place: str, name: str, entries: dict[str, Any]) -> str:
-    """As Node looks for a package: beside the one that asks, then outwards. Empty: an optional one that is not there."""
+    """As Node looks for a package: beside the one that asks, then outwards. Empty: optional, and not there."""
     while True:
         candidate = f"{place}/node_modules/{name}" if place else f"node_modules/{name}"
         if candidate in entries:

@@ -1,4 +1,4 @@
-"""For MkDocs: links that leave the documentation (a source, the README) become plain names; the site has no such pages."""
+"""For MkDocs: links that leave the documentation (a source, the README) become plain names."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def collected(tmp_path: Path) -> Path:
     """A folder as build.py leaves it: trio and cryptography are in, pytest is not."""
     internal = tmp_path / "coder/_internal"
     (internal / "cryptography/hazmat/bindings").mkdir(parents=True)
-    found = {name: (modules.MODULE, b"") for name in ("coder.base", "trio._core._run", "json.decoder")}
+    found = dict.fromkeys(("coder.base", "trio._core._run", "json.decoder"), (modules.MODULE, b""))
     (internal / "modules.bin").write_bytes(modules.packed(found))
     (internal / "cryptography/hazmat/bindings/_rust.abi3.so").write_bytes(b"\x7fELF")
     (internal / "libssl.so.3").write_bytes(b"tls")

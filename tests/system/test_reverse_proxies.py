@@ -44,8 +44,7 @@ class Kind:
     program: str
     whole: Callable[[str, Path, int], str]
     "The guide's part -> a configuration that can run beside others."
-    command: Callable[[str, Path, Path], list[str]]
-    "(program, configuration file, folder)"
+    args: tuple[str, ...]
     one_file: bool = False
     "Certificate and key in one file."
 
@@ -68,9 +67,9 @@ def _caddy(text: str, folder: Path, port: int) -> str:
 
 
 KINDS = {
-    "nginx": Kind("nginx", _nginx, lambda program, file, folder: [program, "-p", str(folder), "-c", str(file)]),
-    "haproxy": Kind("haproxy", _haproxy, lambda program, file, _: [program, "-q", "-db", "-f", str(file)], one_file=True),
-    "caddy": Kind("caddy", _caddy, lambda program, file, _: [program, "run", "--adapter", "caddyfile", "--config", str(file)]),
+    "nginx": Kind("nginx", _nginx, ("-p", "{folder}", "-c", "{file}")),
+    "haproxy": Kind("haproxy", _haproxy, ("-q", "-db", "-f", "{file}"), one_file=True),
+    "caddy": Kind("caddy", _caddy, ("run", "--adapter", "caddyfile", "--config", "{file}")),
 }  # fmt: skip
 
 
@@ -114,7 +113,7 @@ def configured(name: str, folder: Path, authority: Authority, port: int, upstrea
 def running_proxy(name: str, folder: Path, authority: Authority, port: int, upstream: str) -> Iterator[None]:
     program = program_of(KINDS[name])
     file = configured(name, folder, authority, port, upstream)
-    command = KINDS[name].command(program, file, folder)
+    command = [program, *(arg.format(file=file, folder=folder) for arg in KINDS[name].args)]
     env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)}
     log = folder / f"{name}.log"
     with log.open("wb") as out:

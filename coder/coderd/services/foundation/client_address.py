@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.domain.apps.app_headers import Headers, joined
