@@ -285,6 +285,7 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
 
 
 AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
+PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
 OWN = f"/@ana-admin/{MACHINE}"
 TEMPLATE = "/templates/local-process"
 PAGES = (
@@ -294,6 +295,12 @@ PAGES = (
     f"{TEMPLATE}/prebuilds", f"{TEMPLATE}/settings", f"{TEMPLATE}/settings/permissions",
     f"{TEMPLATE}/settings/variables", f"{TEMPLATE}/settings/schedule", f"{TEMPLATE}/workspace", "/cli-auth",
 )  # fmt: skip
+
+
+def listed_pages() -> list[str]:
+    """Those of every area's list."""
+    lines = [line.strip() for path in sorted(PAGE_LISTS.glob("*.txt")) for line in path.read_text().splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def is_error(said: ConsoleMessage) -> bool:
@@ -318,7 +325,7 @@ def test_pages_can_be_used_by_everybody(page: Page) -> None:
     page.on("console", lambda said: errors.append(f"{page.url}: {said}") if is_error(said) else None)
     page.emulate_media(reduced_motion="reduce")  # a colour on its way to another would be measured between them
     found = []
-    for path in PAGES:
+    for path in (*PAGES, *listed_pages()):
         page.goto(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator("[aria-label=Loading]")).to_have_count(0)
