@@ -59,7 +59,7 @@ def _probe(invocation: Invocation) -> int:
             _say(repr(sorted(kept.items())))
         case "read":
             count = 0
-            while data := sys.stdin.buffer.read1(1 << 20):  # type: ignore[union-attr]
+            while data := sys.stdin.buffer.read1(1 << 20):
                 count += len(data)
             _say(str(count))
         case "descriptor":

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -88,9 +88,7 @@ def test_directory_umask_signals_arguments_and_environment(
     for way in WAYS:
         if way == "cold":
             env["CODER_NO_COMMAND_SERVER"] = "1"
-        done = _run(
-            launcher, way, *cast("Any", words), cwd=tmp_path, preexec_fn=prepare, env=env, stdin=subprocess.DEVNULL
-        )
+        done = _run(launcher, way, *words, cwd=tmp_path, preexec_fn=prepare, env=env, stdin=subprocess.DEVNULL)
         shown.append(done.stdout.replace(b"b'CODER_NO_COMMAND_SERVER', b'1'", b"b'CODER_NO_COMMAND_SERVER', b''"))
         env["CODER_NO_COMMAND_SERVER"] = ""
     assert launcher.ways() == list(WAYS)
@@ -102,7 +100,7 @@ def test_directory_umask_signals_arguments_and_environment(
 def test_signals_are_forwarded(launcher: Launcher, number: signal.Signals) -> None:
     codes = []
     for way in WAYS:
-        argv: list[Any] = [launcher.path, "probe", "wait"]
+        argv = [launcher.path, "probe", "wait"]
         with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE, preexec_fn=_listen_again) as it:  # noqa: PLW1509
             assert it.stdout is not None
             assert it.stdout.readline() == b"waiting\n"
@@ -121,7 +119,7 @@ def _listen_again() -> None:
 def test_a_reader_that_leaves_early(launcher: Launcher) -> None:
     codes = []
     for way in WAYS:
-        argv: list[Any] = [launcher.path, "probe", "flood"]
+        argv = [launcher.path, "probe", "flood"]
         with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE) as it:
             assert it.stdout is not None
             it.stdout.read(100)
@@ -237,7 +235,7 @@ def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
 
 
 def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -> None:
-    argv: list[Any] = [launcher.path, "probe", "line"]
+    argv = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None and it.stdin is not None
         assert it.stdout.readline() == b"ready\n"
@@ -254,7 +252,7 @@ def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -
 
 
 def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -> None:
-    argv: list[Any] = [launcher.path, "probe", "wait"]
+    argv = [launcher.path, "probe", "wait"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE) as it:
         assert it.stdout is not None
         it.stdout.readline()
@@ -265,7 +263,7 @@ def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -
 
 def test_another_version_has_another_server(launcher: Launcher) -> None:
     """An upgrade while a command runs: it goes on, the new program does not meet the old server."""
-    argv: list[Any] = [launcher.path, "probe", "line"]
+    argv = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None
         it.stdout.readline()
@@ -287,7 +285,7 @@ def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_p
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
 
-    more: Any = {
+    more: dict[str, Any] = {
         "configuration": {"env": {"CODER_CONFIG_DIR": str(tmp_path)}},
         "locale": {"env": {"LC_ALL": "C"}},
         "limits": {"preexec_fn": limit},
