@@ -20,6 +20,7 @@ FLAGS = (
 )  # fmt: skip
 SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
 AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
+PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 
@@ -44,6 +45,12 @@ def launched() -> Iterator[Browser]:
         found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         yield found
         found.close()
+
+
+def listed_pages() -> list[str]:
+    """Those of every area's list."""
+    lines = [line.strip() for path in sorted(PAGE_LISTS.glob("*.txt")) for line in path.read_text().splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def is_error(said: ConsoleMessage) -> bool:

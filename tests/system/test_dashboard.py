@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import AXE, SOON, faults, launched, missing
+from tests.kit.browser import AXE, SOON, faults, launched, listed_pages, missing
 from tests.kit.loopback import Loopback, end, open_loopback
 
 EMAIL = "ana.admin@example.com"
@@ -276,7 +276,7 @@ PAGES = (
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: scripts/dashboard --check")
 def test_pages_can_be_used_by_everybody(page: Page) -> None:
     """Every page has a heading, says no error, fits a phone, and axe-core finds nothing serious in either theme."""
-    found = faults(page, PAGES, loaded)
+    found = faults(page, (*PAGES, *listed_pages()), loaded)
     assert found == [], "\n".join(found)
 
 

@@ -13,7 +13,7 @@ from tests.kit.paths import ROOT
 COMMITTED = ROOT / "coder" / "rpc" / "proto"
 
 
-def test_generated_files_are_current(tmp_path):
+def test_generated_files_are_current(tmp_path) -> None:
     pytest.importorskip("grpc_tools")
     env = {**os.environ, "PYTHON": sys.executable}
     subprocess.run([ROOT / "scripts" / "generate-proto", tmp_path], check=True, env=env, capture_output=True)

@@ -110,7 +110,7 @@ async def quiet() -> None:
     await trio.testing.wait_all_tasks_blocked(0.01)
 
 
-async def test_both_sides_meet(autojump_clock):
+async def test_both_sides_meet(autojump_clock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     async with (
@@ -146,7 +146,7 @@ async def test_both_sides_meet(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
-async def test_without_direct_paths_no_endpoints_travel(autojump_clock):
+async def test_without_direct_paths_no_endpoints_travel(autojump_clock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -165,7 +165,7 @@ async def test_without_direct_paths_no_endpoints_travel(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
-async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock):
+async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -190,7 +190,7 @@ async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock):
         assert not client_node.installed
 
 
-async def test_a_new_coordinator_is_told_everything_again(autojump_clock):
+async def test_a_new_coordinator_is_told_everything_again(autojump_clock) -> None:
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
     client_node.change(preferred_derp=999)
@@ -217,13 +217,13 @@ async def test_a_new_coordinator_is_told_everything_again(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
-async def test_refused_requests_end_the_stream(autojump_clock):
+async def test_refused_requests_end_the_stream(autojump_clock) -> None:
     ctx = fake_context()
     node = FakeNode(b"c", (random_address(),))
     async with open_controller(node, "source", number=2) as client, trio.open_nursery() as nursery:
         client.add_tunnel(UUID(int=1))
 
-        async def run():
+        async def run() -> None:
             async with session_of(ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT))) as session:
                 with pytest.raises(RpcClosed, match="coordinator: authorization: invalid agent id"):
                     await client.run(session)

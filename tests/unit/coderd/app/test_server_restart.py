@@ -94,7 +94,7 @@ async def say(stream, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("direct", [False, True])
-async def test_streams_survive_and_agents_return(direct):
+async def test_streams_survive_and_agents_return(direct) -> None:
     port = free_port()
     async with fresh_database() as database, trio.open_nursery() as nursery:
         async with server_at(port, database) as world:

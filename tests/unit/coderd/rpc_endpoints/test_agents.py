@@ -15,7 +15,7 @@ from tests.kit.agents import connected_agent, dial_link, eventually, workspace_w
 RPC = "/api/v2/workspaceagents/me/rpc"
 
 
-async def test_refusals_are_the_recorded_ones():
+async def test_refusals_are_the_recorded_ones() -> None:
     async with workspace_world() as view_context:
         for token, query, status, message, detail in [
             ("", "2.10", 401, 'Cookie "coder_session_token" must be provided.', ""),
@@ -44,7 +44,7 @@ async def test_refusals_are_the_recorded_ones():
             assert caught.value.validations == [{"field": "version", "detail": detail}]
 
 
-async def test_connection_times_follow_the_connection():
+async def test_connection_times_follow_the_connection() -> None:
     async with workspace_world() as view_context:
         assert (await view_context.agent())["status"] == "connecting"
         async with connected_agent(view_context):
@@ -65,7 +65,7 @@ async def test_connection_times_follow_the_connection():
             await eventually(connected)
 
 
-async def test_a_second_connection_outlives_the_first():
+async def test_a_second_connection_outlives_the_first() -> None:
     async with workspace_world() as view_context, trio.open_nursery() as nursery:
 
         async def connected():
@@ -82,7 +82,7 @@ async def test_a_second_connection_outlives_the_first():
         nursery.cancel_scope.cancel()
 
 
-async def test_manifest():
+async def test_manifest() -> None:
     fields = {
         "env": {"A": "1"},
         "directory": "~/work",
@@ -116,7 +116,7 @@ async def test_manifest():
         assert config.memory.enabled
 
 
-async def test_reports_are_stored_and_shown():
+async def test_reports_are_stored_and_shown() -> None:
     fields = {
         "apps": [
             provisioner_pb2.App(
@@ -165,7 +165,7 @@ async def test_reports_are_stored_and_shown():
         assert (await view_context.agent())["logs_overflowed"]
 
 
-async def test_stats_and_what_is_not_offered():
+async def test_stats_and_what_is_not_offered() -> None:
     pb = agent_pb2
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         answer = await agent.call("UpdateStats", pb.UpdateStatsRequest(), pb.UpdateStatsResponse)
@@ -194,7 +194,7 @@ async def test_stats_and_what_is_not_offered():
                 await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
 
 
-async def test_metadata_limits():
+async def test_metadata_limits() -> None:
     pb = agent_pb2
     fields = {"metadata": [provisioner_pb2.Agent.Metadata(key="load", script="uptime", interval=10)]}
     async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:

@@ -39,7 +39,7 @@ async def as_agent(world: World, method: str, path: str, json: Any = None, token
     return await world.request(method, f"/api/v2/workspaceagents/me/{path}", json=json, token=token)
 
 
-async def test_tokens_are_good_for_the_newest_build_only():
+async def test_tokens_are_good_for_the_newest_build_only() -> None:
     async with workspace_world() as (world, _):
         missing = await as_agent(world, "GET", "gitsshkey", token="")
         assert missing.status_code == 401
@@ -57,7 +57,7 @@ async def test_tokens_are_good_for_the_newest_build_only():
         assert (await as_agent(world, "GET", "gitsshkey")).status_code == 401
 
 
-async def test_logs_sources_and_the_limit():
+async def test_logs_sources_and_the_limit() -> None:
     async with workspace_world() as (world, _):
         found = agent_of(await new_workspace(world, "w"))
         source = {"id": "22222222-2222-4222-8222-222222222222", "display_name": "Extra", "icon": "/icon/x.svg"}
@@ -89,7 +89,7 @@ async def test_logs_sources_and_the_limit():
         assert (await world.get(path, params={"follow": ""})).status_code == 426
 
 
-async def test_following_logs_until_a_newer_build():
+async def test_following_logs_until_a_newer_build() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaceagents/{agent_of(workspace)['id']}/logs?follow"
@@ -110,7 +110,7 @@ async def test_following_logs_until_a_newer_build():
         await stream.aclose()
 
 
-async def test_app_status():
+async def test_app_status() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         report = {"app_slug": "web", "state": "working", "message": "busy", "uri": ""}
@@ -173,7 +173,7 @@ async def _lines(stream: trio.SocketStream, path: str, token: str) -> AsyncItera
                 return
 
 
-async def test_watching_a_workspace():
+async def test_watching_a_workspace() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaces/{workspace['id']}"
@@ -194,7 +194,7 @@ async def test_watching_a_workspace():
         assert (await world.get(f"{path}/watch-ws")).status_code == 426
 
 
-async def test_watching_metadata():
+async def test_watching_metadata() -> None:
     async with workspace_world() as (world, _):
         found = agent_of(await new_workspace(world, "w"))
         place = await authenticate_agent(world.ctx, Credentials(TOKEN))
@@ -216,7 +216,7 @@ async def test_watching_metadata():
         check_list("WorkspaceAgentMetadata", events[1][1])
 
 
-async def test_answers_have_the_public_shapes():
+async def test_answers_have_the_public_shapes() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w", ttl_ms=3_600_000, autostart_schedule="0 9 * * 1-5")
         check("Workspace", workspace)
@@ -246,7 +246,7 @@ async def test_answers_have_the_public_shapes():
         assert pty.status_code == 426
 
 
-async def test_external_agents():
+async def test_external_agents() -> None:
     answers = Answers(
         import_=lambda job: {
             "start_resources": [resource("main", "coder_external_agent", agents=[agent()])],
@@ -279,7 +279,7 @@ async def test_external_agents():
         assert (await world.get(f"/api/v2/workspaces/{plain['id']}/external-agent/main/credentials")).status_code == 404
 
 
-async def test_init_scripts_and_programs(tmp_path):
+async def test_init_scripts_and_programs(tmp_path) -> None:
     shelf = tmp_path / "bin"
     shelf.mkdir()
     (shelf / "coder-linux-amd64").write_bytes(b"program")

@@ -24,7 +24,7 @@ def _seen(told):
     return codec.decode(bytes(told), Workspace)
 
 
-async def test_many_watchers_cost_one_reading_per_change(monkeypatch):
+async def test_many_watchers_cost_one_reading_per_change(monkeypatch) -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         workspace_id = UUID(workspace["id"])
@@ -40,7 +40,7 @@ async def test_many_watchers_cost_one_reading_per_change(monkeypatch):
         monkeypatch.setattr(Snapshots, "_read", counted)
         seen = []
 
-        async def follow(task_status):
+        async def follow(task_status) -> None:
             started = False
             async with aclosing(watch_workspace(world.ctx, subject, workspace_id)) as stream:
                 async for shown in stream:
@@ -64,7 +64,7 @@ async def test_many_watchers_cost_one_reading_per_change(monkeypatch):
         assert readings - before <= 2
 
 
-async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more():
+async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         user_id, _token = await world.member("bob")
@@ -94,7 +94,7 @@ async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more():
                     assert await anext(stream, None) is None
 
 
-async def test_a_timeout_nobody_writes_is_seen():
+async def test_a_timeout_nobody_writes_is_seen() -> None:
     clock = FakeClock()
     async with workspace_world(clock=clock) as (world, _):
         workspace = await new_workspace(world, "w")
@@ -108,7 +108,7 @@ async def test_a_timeout_nobody_writes_is_seen():
                 assert _seen(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"
 
 
-async def test_equal_changes_are_one_and_too_many_are_a_resync():
+async def test_equal_changes_are_one_and_too_many_are_a_resync() -> None:
     watch = Watch()
     change = Change("state", UUID(int=1), UUID(int=2))
     watch.put(change)
@@ -120,7 +120,7 @@ async def test_equal_changes_are_one_and_too_many_are_a_resync():
     assert await watch.next() == Change("resync")
 
 
-def test_notices_are_read_back():
+def test_notices_are_read_back() -> None:
     text = f"logs {UUID(int=1)} {UUID(int=2)} {UUID(int=3)}"
     assert parse_change(text) == Change("logs", UUID(int=1), UUID(int=2), UUID(int=3))
     with pytest.raises(ValueError, match="not enough values"):

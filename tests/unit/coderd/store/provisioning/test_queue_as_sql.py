@@ -70,7 +70,7 @@ async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
     """What the dispatcher would hand out; the transaction is undone, so every daemon meets the same queue."""
     found: list[UUID | None] = []
 
-    async def take(tx):
+    async def take(tx) -> None:
         row = await acquire_job(
             tx,
             organization_id=offer.organization_id,

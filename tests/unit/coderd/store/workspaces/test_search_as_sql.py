@@ -38,7 +38,7 @@ AGENTS = [
 ]  # fmt: skip
 
 
-async def test_every_kind_of_build_and_agent_is_found_under_its_own_status():
+async def test_every_kind_of_build_and_agent_is_found_under_its_own_status() -> None:
     async with workspace_world() as (world, _):
         await new_workspace(world, "w")
         builds, agents = await world.ctx.db.run(_populate)
