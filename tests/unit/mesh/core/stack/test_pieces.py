@@ -15,7 +15,7 @@ DATA = bytes(range(256)) * 40
 
 @given(st.lists(st.tuples(st.integers(0, 6000), st.integers(1, 1500), st.booleans()), max_size=60))
 @settings(max_examples=150, deadline=None)
-def test_reassembly_gives_every_byte_once_and_in_order(arrivals):
+def test_reassembly_gives_every_byte_once_and_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
     rx = Reassembly(0)
     have: set[int] = set()
     out = b""
@@ -52,7 +52,7 @@ def ranges(numbers: list[int]) -> list[tuple[int, int]]:
 
 @given(st.lists(st.integers(0, 20_000), max_size=30), st.lists(st.tuples(st.integers(0, 40_000), st.integers(0, 3000))))
 @settings(max_examples=100, deadline=None)
-def test_send_queue_is_one_long_string(sizes, slices):
+def test_send_queue_is_one_long_string(sizes: list[int], slices: list[tuple[int, int]]) -> None:
     queue = SendQueue(1000)
     whole = b""
     for number, size in enumerate(sizes):
@@ -72,7 +72,7 @@ def test_send_queue_is_one_long_string(sizes, slices):
 
 @given(st.lists(st.tuples(st.sampled_from("sakrl"), st.integers(0, 30), st.integers(1, 12)), max_size=80))
 @settings(max_examples=150, deadline=None)
-def test_flight_counts_what_a_list_of_bytes_counts(steps):
+def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, int]]) -> None:
     """Every sequence number is a state letter in the model: flying, sacked, lost."""
     flight = Scoreboard()
     model: dict[int, str] = {}
@@ -111,7 +111,7 @@ def test_flight_counts_what_a_list_of_bytes_counts(steps):
         assert covered == sorted(model)
 
 
-def test_cubic_falls_to_seventy_percent_and_comes_back():
+def test_cubic_falls_to_seventy_percent_and_comes_back() -> None:
     cubic = Cubic(1000)
     cubic.ssthresh = cubic.window = 100_000
     cubic.lost(100_000)
@@ -130,7 +130,7 @@ def test_cubic_falls_to_seventy_percent_and_comes_back():
     assert cubic.window == 70_000
 
 
-def test_slow_start_ends_when_the_queue_grows():
+def test_slow_start_ends_when_the_queue_grows() -> None:
     cubic = Cubic(1000)
     sent = acked = 0
     for round_number in range(30):
@@ -144,7 +144,7 @@ def test_slow_start_ends_when_the_queue_grows():
     assert cubic.window < 1_000_000
 
 
-def test_round_trip_follows_rfc_6298():
+def test_round_trip_follows_rfc_6298() -> None:
     rtt = RoundTrip(TcpSettings())
     assert rtt.rto == 1.0
     rtt.sample(0.1, 0.0)
