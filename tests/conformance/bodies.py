@@ -213,6 +213,7 @@ QUERIES: dict[str, str] = {
     "/api/v2/organizations/{organization}/provisionerdaemons/serve": "provisioner=terraform&version=1.10",
     "/api/v2/workspaceagents/{workspaceagent}/coordinate": "version=2.0",
     "/api/v2/tailnet": "version=2.0",
+    "/api/v2/workspaceagents/{workspaceagent}/pty": "reconnect=11111111-1111-4111-8111-111111111166&width=80&height=24",
     "/api/v2/workspaceagents/me/rpc": "version=2.0",
     "/api/v2/workspaceproxies/me/coordinate": "version=2.0",
     "/api/v2/workspaceagents/me/tasks/{task}/log-snapshot": "format=agentapi",

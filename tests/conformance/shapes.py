@@ -45,6 +45,8 @@ RECORDED_WINS = frozenset(
         "GET /api/v2/external-auth",
         "GET /api/v2/insights/user-status-counts",
         "GET /api/v2/notifications/inbox",
+        "PATCH /api/v2/workspaceagents/me/app-status",
+        "PATCH /api/v2/workspaceagents/me/logs",
         "PUT /api/v2/notifications/inbox/{id}/read-status",
         "GET /api/v2/users/{user}/roles",
         "GET /api/v2/workspacebuilds/{workspacebuild}/state",
@@ -77,6 +79,8 @@ OWN_KEYS: dict[str, frozenset[str]] = {
 }
 """Bodies that neither the document nor the recordings show: the keys their readers need, or a list when empty."""
 _KINDS = {str: "text", bool: "truth", int: "number", float: "number", type(None): "null", dict: "object", list: "list"}
+_LEFT_OUT = frozenset({"ai", "template_builder"})
+"""Options of parts that this product leaves out."""
 _PLACEHOLDER = re.compile(r"[<{].*[>}]")
 
 
@@ -89,7 +93,7 @@ def problems_of(operation: Operation, value: Any) -> list[str] | None:
     if shape is None and operation.name in OWN_KEYS:
         keys = OWN_KEYS[operation.name]
         if not keys:
-            return [] if isinstance(value, list) else [f"a list became {type(value).__name__}"]
+            return [] if value is None or isinstance(value, list) else [f"a list became {type(value).__name__}"]
         return [f"/{key}: missing" for key in sorted(keys - set(value))]
     return None if shape is None else list(_misshapen(shape, value, ""))[:5]
 
@@ -139,10 +143,10 @@ def operation_of(method: str, path: str) -> Operation | None:
 
 
 def _learn(shape: dict[str, Any], value: Any) -> None:
-    kind = _KINDS[type(value)]
-    if value == "<number>":
-        kind = "number"
-    shape.setdefault("kinds", set()).add(kind)
+    kinds = {_KINDS[type(value)]}
+    if isinstance(value, str) and _PLACEHOLDER.fullmatch(value):
+        kinds = {"number"} if value == "<number>" else {"number", "text"}
+    shape.setdefault("kinds", set()).update(kinds)
     if isinstance(value, dict):
         known = shape.get("needed")
         shape["needed"] = set(value) if known is None else known & set(value)
@@ -162,7 +166,8 @@ def _misshapen(shape: dict[str, Any], value: Any, where: str) -> Any:
             yield f"{where}: {'/'.join(sorted(shape['kinds']))} became {kind}"
         return
     if isinstance(value, dict) and shape.get("keys") and not shape.get("map"):
-        yield from (f"{where}/{key}: missing" for key in sorted(shape["needed"] - set(value)))
+        needed = shape["needed"] - set(value) - _LEFT_OUT
+        yield from (f"{where}/{key}: missing" for key in sorted(needed))
         for key, item in value.items():
             if key in shape["keys"]:
                 yield from _misshapen(shape["keys"][key], item, f"{where}/{key}")

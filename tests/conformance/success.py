@@ -16,8 +16,8 @@ from tests.kit.recorded_areas import AREAS
 from tests.kit.replay import load_area
 
 _CLOUD = "only the cloud's own key can sign it; tests/unit/coderd/services/agents/test_instance_identity.py has keys"
-_ENGINE = "needs a container engine beside the agent; tests/unit/agent plays one"
-_CHATTING = "needs a chat program in the workspace; tests/unit/coderd/http/tasks plays one"
+_ENGINE = "needs a container engine beside the agent, which the harness has not"
+_CHATTING = "needs a chat program in the workspace; tests/unit/coderd/services/tasks/test_tasks.py plays one"
 EXCUSES: dict[str, str] = {
     "GET /api/experimental/watch-all-workspacebuilds": "its experiment is not offered; the refusal is the recorded one",
     "GET /api/v2/workspaceagents/me/reinit": "says nothing until a prebuilt workspace is claimed",
@@ -28,6 +28,9 @@ EXCUSES: dict[str, str] = {
     "POST /api/v2/workspaceagents/aws-instance-identity": _CLOUD,
     "POST /api/v2/workspaceagents/azure-instance-identity": _CLOUD,
     "POST /api/v2/workspaceagents/google-instance-identity": _CLOUD,
+    "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials": (
+        "needs a template with an external agent; tests/system/test_main_job.py has one"
+    ),
     "POST /api/v2/tasks/{user}/{task}/send": _CHATTING,
     "POST /api/experimental/tasks/{user}/{task}/send": _CHATTING,
 }
