@@ -40,6 +40,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "workspaces.external_workspaces:AGENT_INSTRUCTIONS",
         "Get the instructions for an external agent",
     ),
+    "external-workspaces health": (
+        "workspaces.agent_health:HEALTH",
+        "Show how an attached machine is, and why it was away",
+    ),
     "external-workspaces rotate-token": (
         "workspaces.external_workspaces:ROTATE_TOKEN",
         "Give an external agent a new token",
