@@ -94,7 +94,11 @@ async def test_each_accident_has_its_name(tmp_path: Path) -> None:
         await proxy.start()
         async with agent_process(scene, proxy.url, tmp_path) as process:
             await connected(scene)
-            await eventually(lambda: trio.to_thread.run_sync(lambda: list(tmp_path.glob("*.flight"))))
+
+            async def recorded() -> bool:
+                return any(any(path.read_bytes()) for path in tmp_path.glob("*.flight"))
+
+            await eventually(recorded)
             process.kill()
         async with agent_process(scene, proxy.url, tmp_path) as process:
             killed = await told(scene, 1)
