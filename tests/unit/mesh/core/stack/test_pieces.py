@@ -15,7 +15,7 @@ DATA = bytes(range(256)) * 40
 
 @given(st.lists(st.tuples(st.integers(0, 6000), st.integers(1, 1500), st.booleans()), max_size=60))
 @settings(max_examples=150, deadline=None)
-def test_reassembly_gives_every_byte_once_and_in_order(arrivals) -> None:
+def test_reassembly_gives_every_byte_once_and_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
     rx = Reassembly(0)
     have: set[int] = set()
     out = b""
@@ -52,7 +52,7 @@ def ranges(numbers: list[int]) -> list[tuple[int, int]]:
 
 @given(st.lists(st.integers(0, 20_000), max_size=30), st.lists(st.tuples(st.integers(0, 40_000), st.integers(0, 3000))))
 @settings(max_examples=100, deadline=None)
-def test_send_queue_is_one_long_string(sizes, slices) -> None:
+def test_send_queue_is_one_long_string(sizes: list[int], slices: list[tuple[int, int]]) -> None:
     queue = SendQueue(1000)
     whole = b""
     for number, size in enumerate(sizes):
@@ -72,7 +72,7 @@ def test_send_queue_is_one_long_string(sizes, slices) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("sakrl"), st.integers(0, 30), st.integers(1, 12)), max_size=80))
 @settings(max_examples=150, deadline=None)
-def test_flight_counts_what_a_list_of_bytes_counts(steps) -> None:
+def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, int]]) -> None:
     """Every sequence number is a state letter in the model: flying, sacked, lost."""
     flight = Scoreboard()
     model: dict[int, str] = {}
