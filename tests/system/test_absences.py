@@ -62,7 +62,8 @@ async def agent_process(scene: AgentWorld, url: str, folder: Path) -> AsyncItera
     """The agent, as a machine runs it; killed in the end."""
     env = {**os.environ, "CODER_AGENT_TOKEN": scene.token, "CODER_AGENT_URL": url, "HOME": str(folder)}
     words = [sys.executable, "-m", "coder", "agent", "--state-dir", str(folder), "--log-dir", str(folder)]
-    process = subprocess.Popen(words, env=env, stderr=(folder / "agent.log").open("ab"))
+    with (folder / "agent.log").open("ab") as said:
+        process = subprocess.Popen(words, env=env, stderr=said)
     try:
         yield process
     finally:

@@ -48,7 +48,8 @@ def test_the_story_names_its_cause(cause: str, ended: Any, events: Any) -> None:
 def test_every_cause_has_a_story_and_every_rule_decides_something() -> None:
     assert {cause for cause, _, _ in STORIES} == set(CAUSES)
     deciding = set()
-    for ended, told, new, bye, lost, boot, cut in product(ENDINGS, *[(False, True)] * 6):
+    for ended, flags in product(ENDINGS, product((False, True), repeat=6)):
+        told, new, bye, lost, boot, cut = flags
         for oom, still, address in product((0, 1), (0.0, 20.0), ("", "a -> b")):
             evidence = Evidence(ended, told, new, bye, lost, boot, oom, still, False, address, cut)
             deciding.add(next(number for number, rule in enumerate(RULES) if rule[1](evidence)))
@@ -77,7 +78,7 @@ BASE = Look(wall=1000.0, running=50.0, awake=50.0, boot_id="b1", oom_kills=3, ad
 
 
 def _later(wall: float, running: float, awake: float, **rest: Any) -> Look:
-    values = {"boot_id": "b1", "oom_kills": 3, "addresses": ("10.0.0.1",)} | rest
+    values: dict[str, Any] = {"boot_id": "b1", "oom_kills": 3, "addresses": ("10.0.0.1",)} | rest
     return Look(1000.0 + wall, 50.0 + running, 50.0 + awake, **values)
 
 

@@ -23,7 +23,13 @@ def test_a_machine_that_is_fine_is_green() -> None:
 
 
 def _agent(**rest: Any) -> lights.Light:
-    values = {"version": "v2.34.0", "server_version": "v2.34.0+abc", "connected": True, "last_seen": NOW, "restarts": 0}
+    values: dict[str, Any] = {
+        "version": "v2.34.0",
+        "server_version": "v2.34.0+abc",
+        "connected": True,
+        "last_seen": NOW,
+        "restarts": 0,
+    }
     return lights.agent_light(**(values | {"now": NOW} | rest))
 
 
