@@ -348,7 +348,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _serve_commands()
     _hold_standard_descriptors()
     if _completes():
-        return _complete(words)
+        return _invoke(load("completion words"), ["--", *words])
     if words and words[0] == "--version":
         words = ["version", *words[1:]]
     if len(words) == 1 and words[0].startswith(("Username for '", "Password for '")):
@@ -411,13 +411,6 @@ def _completes() -> bool:
     from coder.base.config import process_environment
 
     return "COMPLETION_MODE" in process_environment()
-
-
-def _complete(words: list[str]) -> int:
-    from coder.cli.completion import complete
-
-    sys.stdout.write("".join(f"{word}\n" for word in complete(words or [""])))
-    return 0
 
 
 def _run(words: list[str]) -> int:
