@@ -1,8 +1,8 @@
 """The agent's life: dial, take the manifest, join the overlay, run scripts, serve until told to stop.
 
-The connection to the server is torn down and redialled as a whole when any of its parts fails (agent protocol
-document, section 2). What lives longer - the overlay node, SSH sessions, queues of logs and states - is opened once
-here and survives every reconnect.
+The connection to the server is torn down and redialled as a whole when any of its parts fails
+(docs/protocol/agents.md#calls). What lives longer - the overlay node, SSH sessions, queues of logs and states - is
+opened once here and survives every reconnect.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from coder.rpc.proto import agent_pb2
 log = get_logger("agent")
 
 FIRST_DELAY, LAST_DELAY = 0.1, 10.0
-"Seconds between dials (agent protocol document, section 2)."
+"Seconds between dials (docs/protocol/rpc.md#dialling-again)."
 RETURN_DELAY, RETURN_WINDOW = 2.0, 600.0
 """Ours: a server that was lost less than ten minutes ago is most likely restarting, and somebody waits for it; until
 then dials are at most two seconds apart."""

@@ -1,6 +1,6 @@
 """One connection to the server: the RPC session and everything that runs on it. Any failure ends all of it.
 
-Order and gates follow the agent protocol document, section 2: reports and logs at once, app health after the
+Order and gates follow docs/protocol/agents.md#order: reports and logs at once, app health after the
 manifest, coordination and statistics after the network.
 """
 
@@ -149,7 +149,7 @@ class ServerConnection:
         return call
 
     def _tolerant(self, session: Session, method: str, reply: type[Reply]) -> Callable[[Message], Awaitable[Reply]]:
-        """For calls whose refusal is only logged (agent protocol document, section 1)."""
+        """For calls whose refusal is only logged (docs/protocol/agents.md#calls)."""
 
         async def call(request: Message) -> Reply:
             try:

@@ -40,6 +40,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "workspaces.external_workspaces:AGENT_INSTRUCTIONS",
         "Get the instructions for an external agent",
     ),
+    "external-workspaces rotate-token": (
+        "workspaces.external_workspaces:ROTATE_TOKEN",
+        "Give an external agent a new token",
+    ),
     "favorite": ("workspaces.workspace_settings:FAVORITE", "Add a workspace to your favorites"),
     "features list": ("server.deployment:FEATURES", "List features"),
     "gitaskpass": ("login.git:GITASKPASS", "Answer git's question for a name or password"),

@@ -1,6 +1,6 @@
 """The links of clients: `{agent}/coordinate` for one agent, `/tailnet` for all agents one may use.
 
-Checks and their order are rpc-framing 2.2 and 2.3. What is served is `services/network/tailnet_rpc.py`.
+Checks and their order are docs/protocol/rpc.md#clients. What is served is `services/network/tailnet_rpc.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 PING_INTERVAL = 15.0
 PING_TIMEOUT = 15.0
-"Liveness of client links by WebSocket pings (rpc-framing section 1)."
+"Liveness of client links by WebSocket pings (docs/protocol/rpc.md#websocket)."
 LOOK_EVERY = 15.0
 "Seconds between looks at whether a client may still enter what it has tunnels to; changes of rights are told."
 

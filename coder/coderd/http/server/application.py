@@ -57,6 +57,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "provisioning.provisioners",
     "workspaces.workspaces",
     "workspaces.orphaning",
+    "workspaces.external_agents",
     "workspaces.builds",
     "agents.agents",
     "tasks.tasks",

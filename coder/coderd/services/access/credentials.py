@@ -1,7 +1,7 @@
 """What a request shows to prove who it is, before anything is believed: where a token is looked for, and its sentences.
 
-The order is upstream's (product map 1.0). No database: workspace proxies read the same. Who is behind a token is
-`authentication.py`.
+The order is upstream's (docs/protocol/rest.md#who-asks). No database: workspace proxies read the same. Who is behind a
+token is `authentication.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Is an agent there? Times written while a connection lives, and its end (rpc-framing 2.1, product map 3.4).
+"""Is an agent there? Times written while a connection lives, and its end.
+
+Source: docs/protocol/rpc.md#agents, docs/protocol/agents.md#presence.
 
 A connection that closes is over at once. A machine that only falls silent (frozen, cable pulled) is asked every five
 seconds and given twelve to answer, so that people learn of it within 17 s.
@@ -103,13 +105,13 @@ async def _keep_marked(ctx: Context, place: AgentPlace, session: Session) -> Non
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
         try:
-            current = await ctx.db.run(_touch, ctx.clock.now(), place.agent.id)
+            current = await ctx.db.run(_touch, ctx.clock.now(), place)
         except Exception as error:
             # A database that is away for a moment must not send every agent away.
             _log.warn("an agent's sign of life was not stored", agent=place.agent.id, error=repr(error))
             continue
         if current is None or current.build_id != place.build_id:
-            _log.info("an agent of an older build is sent away", agent=place.agent.id)
+            _log.info("an agent of an older build or with a replaced token is sent away", agent=place.agent.id)
             session.close(OUTDATED)
 
 
@@ -124,11 +126,12 @@ async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version:
     return template.name if template else ""
 
 
-async def _touch(tx: Tx, now: datetime, agent_id: UUID) -> AgentPlace | None:
-    place = await agent_store.get_agent_place(tx, agent_id)
-    if place is not None:
-        await agent_store.mark_connected(tx, agent_id, now)
-    return place
+async def _touch(tx: Tx, now: datetime, place: AgentPlace) -> AgentPlace | None:
+    """Where the token of this connection leads now; None when it is good no longer."""
+    current = await agent_store.get_agent_by_token(tx, place.rotated_token or place.agent.auth_token)
+    if current is not None and current.agent.id == place.agent.id:
+        await agent_store.mark_connected(tx, place.agent.id, now)
+    return current
 
 
 async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace) -> None:

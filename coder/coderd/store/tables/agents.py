@@ -70,6 +70,25 @@ workspace_agents = Table(
     Index("ix_workspace_agents_auth_instance_id", "auth_instance_id"),
 )
 
+workspace_agent_tokens = Table(
+    "workspace_agent_tokens",
+    metadata,
+    Column("token", Uuid, primary_key=True),
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id", ondelete="CASCADE"), nullable=False),
+    Column("agent_name", Text, nullable=False),
+    Column("template_token", Uuid, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("used_at", Timestamp),
+    UniqueConstraint(
+        "workspace_id", "agent_name", "template_token", "generation", name="uq_workspace_agent_tokens_generation"
+    ),
+)
+"""What somebody rotated an agent's token to.
+
+`template_token` is the one it stands in for (`workspace_agents.auth_token`, generation 0): it outlives builds that keep
+that one, and goes with a build that brings another."""
+
 workspace_apps = Table(
     "workspace_apps",
     metadata,

@@ -1996,6 +1996,13 @@ export interface RoleSyncSettings {
   mapping: unknown;
 }
 
+export interface RotatedAgentToken {
+  command: string;
+  agent_token: string;
+  generation: number;
+  good_generations: number[];
+}
+
 export interface SSHConfig {
   DeploymentName: string;
   SSHConfigOptions: string;

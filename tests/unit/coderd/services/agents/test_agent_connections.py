@@ -39,7 +39,7 @@ class Scene:
         return [name for name, _ in self.calls]
 
 
-async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock):
+async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, _frozen = trio.testing.memory_stream_pair()
     async with (
@@ -52,7 +52,7 @@ async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock):
     assert view_context.names() == ["mark_connected", "touch", "mark_disconnected"]
 
 
-async def test_a_closed_connection_is_noticed_at_once(autojump_clock):
+async def test_a_closed_connection_is_noticed_at_once(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, trio.open_nursery() as nursery:
@@ -62,7 +62,7 @@ async def test_a_closed_connection_is_noticed_at_once(autojump_clock):
     assert view_context.calls[-1] == ("mark_disconnected", pytest.approx(0))
 
 
-async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_clock):
+async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client") as agent:
@@ -73,7 +73,7 @@ async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_
     assert view_context.names() == ["mark_connected", "touch", "touch", "touch", "mark_disconnected"]
 
 
-async def test_an_agent_of_an_older_build_is_sent_away(autojump_clock):
+async def test_an_agent_of_an_older_build_is_sent_away(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with (
@@ -87,7 +87,7 @@ async def test_an_agent_of_an_older_build_is_sent_away(autojump_clock):
         assert trio.current_time() == pytest.approx(15)
 
 
-async def test_only_the_last_connection_marks_the_end(autojump_clock):
+async def test_only_the_last_connection_marks_the_end(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client"):
@@ -98,7 +98,7 @@ async def test_only_the_last_connection_marks_the_end(autojump_clock):
         assert view_context.names().count("mark_disconnected") == 1
 
 
-async def test_a_database_that_is_away_sends_nobody_away(autojump_clock):
+async def test_a_database_that_is_away_sends_nobody_away(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     run = view_context.run
 

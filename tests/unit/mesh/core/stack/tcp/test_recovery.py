@@ -1,6 +1,9 @@
 """Losses, found and repaired."""
 
-from coder.mesh.core.stack.interface import TcpSettings
+from typing import Any
+
+from coder.mesh.core.stack.interface import Stack, TcpSettings
+from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.stack.tcp.recovery import Phase
 from coder.mesh.core.wire import ip
 from coder.mesh.core.wire.tcp import Options
@@ -10,7 +13,7 @@ from tests.kit.tcpnet import B, Link, Transfer, World
 SEGMENT = 1208
 
 
-def sending(options=None):
+def sending(options: Options | None = None) -> tuple[Puppet, TcpSocket]:
     """A puppet that was sent ten segments, one round trip of 50 ms ago."""
     puppet = Puppet() if options is None else Puppet(options=options)
     socket = puppet.accepted()
@@ -26,7 +29,7 @@ def sending(options=None):
     return puppet, socket
 
 
-def test_three_segments_beyond_a_hole_make_it_lost():
+def test_three_segments_beyond_a_hole_make_it_lost() -> None:
     puppet, socket = sending()
     base = puppet.ack
     assert puppet.send(sack=((base + SEGMENT, base + 2 * SEGMENT),)) == []
@@ -40,7 +43,7 @@ def test_three_segments_beyond_a_hole_make_it_lost():
     assert socket.stats.retransmitted == SEGMENT
 
 
-def test_only_the_holes_are_sent_again():
+def test_only_the_holes_are_sent_again() -> None:
     puppet, _ = sending()
     base = puppet.ack
     sack = ((base + SEGMENT, base + 4 * SEGMENT), (base + 6 * SEGMENT, base + 9 * SEGMENT))
@@ -48,7 +51,7 @@ def test_only_the_holes_are_sent_again():
     assert [(s.seq - base) // SEGMENT for s in sent] == [0, 4, 5]
 
 
-def test_reordering_within_a_quarter_round_trip_is_no_loss():
+def test_reordering_within_a_quarter_round_trip_is_no_loss() -> None:
     puppet, socket = sending()
     base = puppet.ack
     puppet.send(sack=((base + SEGMENT, base + 3 * SEGMENT),))
@@ -59,7 +62,7 @@ def test_reordering_within_a_quarter_round_trip_is_no_loss():
     assert socket.recovery.scoreboard.reordered
 
 
-def test_tail_loss_is_probed_before_the_timeout():
+def test_tail_loss_is_probed_before_the_timeout() -> None:
     puppet, socket = sending()
     base = puppet.ack
     puppet.ack = base + 8 * SEGMENT
@@ -71,21 +74,23 @@ def test_tail_loss_is_probed_before_the_timeout():
     assert [s.seq for s in repaired] == [base + 8 * SEGMENT]
 
 
-def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not():
+def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not() -> None:
     for needless in (False, True):
         puppet, socket = sending()
         window = socket.recovery.cubic.window
+        assert puppet.last is not None and puppet.last.options.timestamps is not None
         echo = puppet.last.options.timestamps[0]
         (probe, *_) = puppet.advance(0.2)
         puppet.ack += 10 * SEGMENT
         puppet.stamp += 1
+        assert probe.options.timestamps is not None
         echo = echo if needless else probe.options.timestamps[0]
         puppet.send(options=Options(timestamps=(puppet.stamp, echo)))
         assert (socket.recovery.cubic.window < window) is not needless
         assert socket.recovery.phase is Phase.OPEN
 
 
-def test_silence_is_answered_with_ever_slower_retransmissions():
+def test_silence_is_answered_with_ever_slower_retransmissions() -> None:
     puppet, socket = sending()
     sent = puppet.advance(60)
     assert len(sent) == 9
@@ -95,7 +100,7 @@ def test_silence_is_answered_with_ever_slower_retransmissions():
     assert socket.stats.timeouts == 8
 
 
-def test_unanswered_data_ends_in_a_timeout():
+def test_unanswered_data_ends_in_a_timeout() -> None:
     puppet = Puppet(TcpSettings(give_up=100))
     socket = puppet.accepted()
     socket.write_nowait(b"x")
@@ -104,9 +109,10 @@ def test_unanswered_data_ends_in_a_timeout():
     assert socket.error.code == "timeout"
 
 
-def test_spurious_timeout_is_undone():
+def test_spurious_timeout_is_undone() -> None:
     puppet, socket = sending()
     first = socket.recovery.cubic.window
+    assert puppet.last is not None and puppet.last.options.timestamps is not None
     echo = puppet.last.options.timestamps[0]
     puppet.advance(1)
     assert socket.recovery.phase is Phase.LOSS
@@ -117,7 +123,7 @@ def test_spurious_timeout_is_undone():
     assert socket.recovery.cubic.window >= first
 
 
-def test_reno_peer_recovers_by_duplicate_acknowledgements():
+def test_reno_peer_recovers_by_duplicate_acknowledgements() -> None:
     puppet, socket = sending(Options(mss=1220))
     base, mss = puppet.ack, socket.mss
     assert puppet.send() == []
@@ -132,7 +138,7 @@ def test_reno_peer_recovers_by_duplicate_acknowledgements():
     assert socket.recovery.phase is Phase.OPEN
 
 
-def test_receiver_that_forgets_its_reports_is_survived():
+def test_receiver_that_forgets_its_reports_is_survived() -> None:
     puppet, socket = sending()
     base = puppet.ack
     puppet.send(sack=((base, base + 2 * SEGMENT),))  # reneging: the first byte is reported but never acknowledged
@@ -143,7 +149,7 @@ def test_receiver_that_forgets_its_reports_is_survived():
     assert socket.recovery.scoreboard.runs == []
 
 
-def test_path_change_ends_the_wait_at_once():
+def test_path_change_ends_the_wait_at_once() -> None:
     world = World()
     mine, theirs = world.connect()
     dark = {"on": True}
@@ -158,7 +164,7 @@ def test_path_change_ends_the_wait_at_once():
     assert world.now - before < 0.05
 
 
-def test_loss_of_one_percent_keeps_most_of_the_rate():
+def test_loss_of_one_percent_keeps_most_of_the_rate() -> None:
     world = World(5, Link(delay=0.01, loss=0.001, rate=12.5e6), Link(delay=0.01))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(10_000_000), world.random)
@@ -170,13 +176,13 @@ def test_loss_of_one_percent_keeps_most_of_the_rate():
     assert mine.stats.retransmitted < 3 * world.links[world.a].dropped * SEGMENT + 10 * SEGMENT
 
 
-def test_corrupt_sizes_never_confuse_prediction():
+def test_corrupt_sizes_never_confuse_prediction() -> None:
     """A run of full segments, one of them shorter by its header: the careful way takes it."""
     world = World()
     mine, theirs = world.connect()
-    cut = []
+    cut: list[Any] = []
 
-    def shorten(sender, packet):
+    def shorten(sender: Stack, packet: bytes) -> bool:
         if sender is world.a and len(packet) == 1280 and not cut:
             cut.append(packet)
             size = (len(packet) - 40 - 100).to_bytes(2, "big")
@@ -192,7 +198,7 @@ def test_corrupt_sizes_never_confuse_prediction():
     assert ip.HEADER_SIZE == 40
 
 
-def test_hours_of_sleep_are_no_silence():
+def test_hours_of_sleep_are_no_silence() -> None:
     """A laptop wakes after two hours and finds its network half a minute later: the connection is still there."""
     puppet = Puppet()
     socket = puppet.accepted()
