@@ -113,10 +113,11 @@ def _ttl(milliseconds: int | None) -> str:
 
 def search(invocation: Invocation, extra: str = "") -> str:
     """The `q` of a list command: `--search`, nothing for `--all`, plus what the command itself demands."""
-    if invocation["shared_with_me"]:
+    shared = bool(invocation.options.get("shared_with_me"))
+    if shared:
         extra = f"shared_with_user:me {extra}"
     # The default asks for one's own, and nobody shares with oneself.
-    is_wide = invocation["all"] or invocation["shared_with_me"]
+    is_wide = invocation["all"] or shared
     query = "" if is_wide and not invocation.given("search") else invocation["search"]
     return f"{query} {extra}".strip()
 
