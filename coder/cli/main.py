@@ -9,6 +9,7 @@ from collections.abc import Sequence
 COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agents.agent:AGENT", "Run the workspace agent"),
     "autoupdate": ("workspaces.workspace_settings:AUTOUPDATE", "Toggle auto-update policy for a workspace"),
+    "bundle": ("provisioning.bundle:BUNDLE", "Collect Terraform and providers for machines without network"),
     "completion": ("completion:COMPLETION", "Install or update shell completion scripts"),
     "completion words": ("completion:WORDS", "What a command line may go on with"),
     "config-ssh": ("network.config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
