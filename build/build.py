@@ -6,8 +6,9 @@
 The mesh's hot modules are compiled (compiled.py) unless --pure says otherwise or mypy is not installed; that happens
 beside PyInstaller's work, and what was compiled is kept by the hash of its sources. The result is
 `coder-<os>-<arch>`, the name under which a server offers it at /bin, and `coder-slim-<os>-<arch>`, the part of it that
-is agent and command line (editions.py). A stamp of the sources beside it lets a second run return at once. Needs gcc,
-zstd and its static library (Debian: gcc binutils zstd libzstd-dev).
+is agent and command line (editions.py); beside them lie bills of materials (`.cdx.json`) and SHA256SUMS (sbom.py). A
+stamp of the sources lets a second run return at once. Needs gcc, zstd and its static library (Debian: gcc binutils zstd
+libzstd-dev).
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import compiled
+import deb
 import libc
 import modules
 import packing
+import sbom
 
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = ("launcher.c", "unpack.c", "host_libc.c", "command_client.c")
@@ -87,6 +90,10 @@ def build_here(args: argparse.Namespace) -> int:
     else:
         rest = packing.pack(folders[1], level, without=folders[0])
         packing.write(binary, packing.full_program(launcher, slim, rest))
+    for made, folder in ((slim_name, folders[0]), (name, folders[-1])):
+        document = sbom.describe(folder, made, deb.version(), dashboard=folder != folders[0])
+        sbom.write(args.out / f"{made}.cdx.json", document)
+    sbom.write_sums(args.out)
     stamp.write_text(f"{sources} {'pure' if pure else 'compiled'}{' slim' if args.slim else ''}")
     shutil.rmtree(work, ignore_errors=True)
     kind = "of plain Python (--pure, or no mypy to compile the mesh with)" if pure else "with compiled modules"

@@ -37,7 +37,7 @@ class Finder:
         return None
 
     @staticmethod
-    def exec_module(module):
+    def exec_module(module) -> None:
         code = _modules.code(module.__spec__.name)
         if code is not None:
             exec(code, module.__dict__)  # noqa: S102
@@ -64,7 +64,7 @@ class Finder:
             return file.read()
 
 
-def run(root):
+def run(root) -> None:
     global ROOT
     ROOT = root
     sys.frozen = True

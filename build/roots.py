@@ -19,6 +19,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import sbom
+
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "roots"
 MIRROR = "http://deb.debian.org/debian"
@@ -75,6 +77,7 @@ def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
         except (subprocess.CalledProcessError, SystemExit) as error:
             print(f"build: {name} failed: {error}", file=sys.stderr)
             failed.append(name)
+    sbom.write_sums(out)
     return 1 if failed else 0
 
 

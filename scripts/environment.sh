@@ -18,7 +18,8 @@ need_debian() {
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     say "installing Debian packages: ${missing[*]}"
     apt-get update -qq >/dev/null 2>&1 || true
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
+    # Programs, not services: RUNLEVEL keeps what is installed from being started.
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
       { say "could not install: ${missing[*]}"; return 1; }
   else
     say "missing programs; install the packages: ${missing[*]}"

@@ -1,7 +1,7 @@
 """Health of the workspace's apps: an HTTP GET at each app's interval, changes reported within a second.
 
 A status below 500 is healthy at once; `threshold` failures must already have been counted before the next one makes
-an app unhealthy (agent protocol document, section 3).
+an app unhealthy (docs/protocol/agents.md#limits).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from coder.rpc.proto import agent_pb2
 log = get_logger("agent")
 
 LIMIT = 2048
-"Reports kept while there is no connection (agent protocol document, section 3)."
+"Reports kept while there is no connection (docs/protocol/agents.md#limits)."
 _KINDS = {
     "ssh": agent_pb2.Connection.SSH,
     "vscode": agent_pb2.Connection.VSCODE,

@@ -1,7 +1,7 @@
 """The environment and command line of everything the agent starts for a user.
 
 Order of precedence, later wins: built-ins < the process's and the session's environment < the manifest's (with
-`$VAR` expanded) < secrets < the agent's own overrides. Source: agent protocol document, section 4.
+`$VAR` expanded) < secrets < the agent's own overrides. Source: docs/protocol/agents.md#environment.
 """
 
 from __future__ import annotations

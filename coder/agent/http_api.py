@@ -1,6 +1,6 @@
 """The agent's HTTP API inside the overlay (port 4): who it is, which ports listen, files in reach, diagnostics.
 
-Small on purpose: one request a connection turn, h11, JSON answers. Source: agent services document, section 5.
+Small on purpose: one request a connection turn, h11, JSON answers. Source: docs/protocol/agent-services.md#http.
 """
 
 from __future__ import annotations

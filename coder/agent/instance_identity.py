@@ -2,7 +2,7 @@
 
 Each cloud answers under an address that only the machine itself reaches; no proxy may be between. Where they are and
 what they want to hear are the clouds' facts (instance metadata services of Amazon EC2, Google Compute Engine and
-Azure); what the server wants to hear is the product map's.
+Azure); what the server wants to hear: docs/protocol/agents.md#beside-the-link.
 """
 
 from __future__ import annotations

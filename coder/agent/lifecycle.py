@@ -1,6 +1,6 @@
 """The agent's life as a table, and the queue that reports every step in order, even across reconnects.
 
-Source: agent protocol document, section 2. States only ever move forward within one process.
+Source: docs/protocol/agents.md#order. States only ever move forward within one process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Agent metadata: small commands run at intervals, their output reported in batches.
 
-Source: agent protocol document, section 3 (ticks of one second, 10 KiB of output, one call in flight).
+Source: docs/protocol/agents.md#limits (ticks of one second, 10 KiB of output, one call in flight).
 """
 
 from __future__ import annotations

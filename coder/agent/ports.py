@@ -11,7 +11,7 @@ IGNORED = frozenset(
     {20, 21, 22, 23, 25, 53, 110, 143, 179, 389, 465, 587, 636, 989, 990, 993, 995}
     | {3306, 3389, 5432, 27017, 27018, 27019, 28017}
 )
-"Well-known ports that do not speak HTTP (agent services document, section 5)."
+"Well-known ports that do not speak HTTP (docs/protocol/agent-services.md#http)."
 _LISTEN = "0A"
 
 

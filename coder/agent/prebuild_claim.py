@@ -1,4 +1,4 @@
-"""Waiting until a workspace that was made ahead is given to somebody (agent protocol document, calls beside RPC).
+"""Waiting until a workspace that was made ahead is given to somebody (docs/protocol/agents.md#beside-the-link).
 
 The server keeps the request open and sends one event. 409 means that nothing will come: most workspaces were made for
 their owner.

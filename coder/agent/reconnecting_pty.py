@@ -1,7 +1,7 @@
 """Terminals that outlive their connection (overlay port 2): the web terminal's side in the workspace.
 
-Wire form (agent services document, section 1): u16 little-endian length and a JSON init from the client, then JSON
-objects with data and size; raw terminal bytes back, the last 64 KiB first.
+Wire form (docs/protocol/agent-services.md#terminals): u16 little-endian length and a JSON init from the client, then
+JSON objects with data and size; raw terminal bytes back, the last 64 KiB first.
 """
 
 from __future__ import annotations

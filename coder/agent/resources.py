@@ -1,6 +1,6 @@
 """Readings of memory and volumes for the server, which tells people when either runs short.
 
-Source: agent protocol, section 3: readings fill a window; a full window is pushed, and again with every reading.
+Source: docs/protocol/agents.md#limits: readings fill a window; a full window is pushed, and again with every reading.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Script = agent_pb2.WorkspaceAgentScript
 Stage = agent_pb2.Timing.Stage
 Status = agent_pb2.Timing.Status
 PIPE_GRACE = 10.0
-"Seconds for pipes to close after a script has ended; then PIPES_LEFT_OPEN (protocol document, section 3)."
+"Seconds for pipes to close after a script has ended; then PIPES_LEFT_OPEN (docs/protocol/agents.md#limits)."
 UNKNOWN_EXIT = 255
 MAX_REST = 1 << 20
 "Bytes of a line without an end; then it is a line."

@@ -1,6 +1,7 @@
 """The speed test server (overlay port 3), compatible with the field's tools.
 
-One JSON line each way, then 2 MiB blocks of random bytes until the time is over (agent services document, section 3).
+One JSON line each way, then 2 MiB blocks of random bytes until the time is over
+(docs/protocol/agent-services.md#speed-test).
 """
 
 from __future__ import annotations

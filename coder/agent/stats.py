@@ -1,6 +1,6 @@
 """Statistics of the agent's overlay traffic and sessions, reported at the server's rhythm.
 
-Source: agent protocol document, section 1 (UpdateStats): the first call is empty and only asks for the interval.
+Source: docs/protocol/agents.md#calls (UpdateStats): the first call is empty and only asks for the interval.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from coder.tailnet.verdicts import Verdict
 API_VERSION = "2.0"
 "Coordination needs nothing newer, and any server speaks it."
 FINAL_STATUSES = {400, 401, 403, 404, 409, 500}
-"Refusals of the first dial that a second one would not change (rpc framing document, section 6)."
+"Refusals of the first dial that a second one would not change (docs/protocol/rpc.md#dialling-again)."
 REACH_TIMEOUT = 30.0
 
 

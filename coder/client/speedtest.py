@@ -1,4 +1,4 @@
-"""The asking side of the speed test on overlay port 3 (agent services document, section 3).
+"""The asking side of the speed test on overlay port 3 (docs/protocol/agent-services.md#speed-test).
 
 One JSON line each way, then blocks of random bytes in one direction until the time is over. The answering side is
 the agent's. What is measured is bytes taken by (or from) the stream a second at a time.

@@ -244,7 +244,7 @@ def _http_server(context: Context) -> HttpServer:
         head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes
     ) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
-        request = replace(request, remote_ip=trusted.address(remote_ip, lambda name: request.headers.get(name, "")))
+        request = replace(request, remote_ip=trusted.address(remote_ip, list(head.headers)))
         if apps.claims(head):
             ours = response_headers()
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
@@ -269,7 +269,10 @@ def _http_server(context: Context) -> HttpServer:
     def is_upgrade(head: h11.Request) -> bool:
         return apps.claims(head) or table.find(path_of(head)) is not None
 
-    return HttpServer(build_application(context, table.endpoints), is_upgrade, open_endpoint)
+    return HttpServer(
+        build_application(context, table.endpoints), is_upgrade, open_endpoint,
+        prefixed_cookies=context.config.host_prefix_cookie,
+    )  # fmt: skip
 
 
 async def _wait_for_signal(announce: Callable[[str], None]) -> None:

@@ -17,7 +17,7 @@ MAX_BYTES = 256 * 1024 * 1024
 "Ours: a template is text; uploads are limited far below this already."
 MAX_ENTRIES = 20_000
 MAX_MODULES = 20 * 1024 * 1024
-"Module files above this are left out (provisioner protocol, section 6)."
+"Module files above this are left out (docs/protocol/provisioners.md#terraform)."
 
 
 class UnpackError(CoderError):
@@ -75,7 +75,7 @@ def safe_path(name: str) -> PurePosixPath:
 def pack_modules(folder: Path, directories: Iterable[str]) -> bytes:
     """Tar of `.terraform/modules/modules.json` and the given directories below `folder`.
 
-    Reproducible: sorted, owner 1000, no times, no `.git` (provisioner protocol, section 6).
+    Reproducible: sorted, owner 1000, no times, no `.git` (docs/protocol/provisioners.md#terraform).
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:

@@ -18,7 +18,7 @@ class DaemonConfig:
     work_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "coder-provisioner")
     "Job directories are made below it; created with mode 0700."
     heartbeat: float = 5.0
-    "Longest silence towards the server while a job runs (protocol section 3)."
+    "Longest silence towards the server while a job runs (docs/protocol/provisioners.md#the-daemon)."
     log_debounce: float = 0.25
     update_timeout: float = 30.0
     upload_timeout: float = 300.0

@@ -16,7 +16,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 
 _FULL_BUFFER = 100
-"Lines that are sent without waiting for more (protocol section 3)."
+"Lines that are sent without waiting for more (docs/protocol/provisioners.md#the-daemon)."
 _MAX_OUTPUT = 1_200_000
 """Bytes of output sent for one job. The server keeps 1 MiB and says so in the log; more would only be carried there
 to be thrown away. A little above its limit, so that the sentence about it comes from one place."""

@@ -1,4 +1,4 @@
-"""One job from acquisition to its final report: import, dry-run or build (provisioner protocol, section 5).
+"""One job from acquisition to its final report: import, dry-run or build (docs/protocol/provisioners.md#jobs).
 
 The three kinds are sequences of the same steps; what a failing step says is in the tables below. How a step is done
 is the executor's business, how reports travel the link's.
@@ -50,7 +50,7 @@ ERROR_CODES = {
     "required template variables": "REQUIRED_TEMPLATE_VARIABLES",
     "insufficient quota": "INSUFFICIENT_QUOTA",
 }
-"What an error text holds -> the code clients act on (protocol section 5.4)."
+"What an error text holds -> the code clients act on (docs/protocol/provisioners.md#failures)."
 
 _SHUT_DOWN = "provisioner daemon was shutdown gracefully"
 _KILLED = "provisioner daemon was killed while it worked on the job"

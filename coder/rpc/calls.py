@@ -2,7 +2,7 @@
 
 `open_call` runs one call on a fresh stream; `serve_calls` answers the calls that arrive on one stream, one after
 another. Both take any half-closeable stream: a yamux one, or an in-memory pair (provisioner Session).
-The transport's end cancels a handler (rpc-framing 4.2, Cancellation).
+The transport's end cancels a handler (docs/protocol/rpc.md#calls).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Sent = TypeVar("Sent", bound=Message)
 Received = TypeVar("Received", bound=Message)
 
 _MESSAGE_BACKLOG = 32
-"Messages a handler may lag behind before its stream stops being read (the coordinator's request buffer, §3.3)."
+"Messages a handler may lag behind before its stream stops being read (the coordinator's request buffer)."
 
 
 class CallStream(Generic[Sent, Received]):

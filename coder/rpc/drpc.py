@@ -1,4 +1,4 @@
-"""dRPC: calls on one byte stream, sans I/O (storj drpc v0.0.34, rpc-framing section 4).
+"""dRPC: calls on one byte stream, sans I/O (docs/protocol/rpc.md#drpc).
 
 Lives here: frames, packets, their order, the states of one call on either side. Not here: which calls exist, waiting,
 protobuf. `PacketReader` cuts bytes into packets, `Call` keeps the state and numbers what we send.
@@ -244,7 +244,7 @@ class IncomingCall:
             self.sending_ended = self.finished = True
 
     def close_answered(self) -> None:
-        """The Close a caller sends once it holds its one response, whatever the state (rpc-framing 4.2, step 3)."""
+        """The Close a caller sends once it holds its one response, whatever the state (docs/protocol/rpc.md#calls)."""
         self._send(PacketKind.CLOSE, b"")
         self.sending_ended = self.finished = True
 

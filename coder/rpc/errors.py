@@ -5,7 +5,7 @@ from __future__ import annotations
 from coder.base.errors import CoderError
 
 UNIMPLEMENTED = 12
-"dRPC error code of a call the server does not have (rpc-framing section 4.1); peers then stop asking quietly."
+"dRPC error code of a call the server does not have (docs/protocol/rpc.md#errors); peers then stop asking quietly."
 
 
 class RpcError(CoderError):

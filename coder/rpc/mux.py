@@ -21,7 +21,7 @@ KEEPALIVE_TIMEOUT = 10.0
 WRITE_TIMEOUT = 10.0
 OPEN_TIMEOUT = 75.0
 CLOSE_TIMEOUT = 300.0
-"Seconds (rpc-framing 3.2, 3.4): between pings, for an answer, for a write, for an open, for the peer's own close."
+"Seconds between pings, for an answer, for a write, for an open, for the peer's own close (docs/protocol/rpc.md#yamux)."
 
 _FLUSH_TIMEOUT = 2.0
 "Ours: how long leaving the block may take to push out what was already said."

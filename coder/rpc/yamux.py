@@ -1,4 +1,4 @@
-"""yamux: many byte streams in one connection, sans I/O (hashicorp yamux v0.1.2, rpc-framing section 3).
+"""yamux: many byte streams in one connection, sans I/O (docs/protocol/rpc.md#yamux).
 
 Lives here: frames, stream states, credit, the opening handshake. Not here: timers, sockets and waiting (rpc/mux.py).
 Feed bytes to `Yamux.receive_untrusted`, take bytes from `Yamux.take_output`; the events tell what happened.

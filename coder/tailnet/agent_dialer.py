@@ -1,4 +1,6 @@
-"""Reaching agents from a node that serves many people: the server's or a proxy's (agent-services section 6).
+"""Reaching agents from a node that serves many people: the server's or a proxy's.
+
+Source: docs/protocol/agent-services.md#the-servers-own-node.
 
 A tunnel is asked for on first use of an agent and given up after half an hour without connections.
 """

@@ -1,4 +1,4 @@
-"""Keeps a mesh node and the coordinator in step over a tailnet RPC session (tailnet-proto sections 3 to 6).
+"""Keeps a mesh node and the coordinator in step over a tailnet RPC session (docs/protocol/coordination.md).
 
 One `Controller` per node, for its whole life; `run(session)` per connection to the server. Between connections the
 node goes on with the peers it has: they are marked lost, not removed. Which peer is installed when is peers.py; how

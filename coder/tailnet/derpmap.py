@@ -1,7 +1,7 @@
 """The relay map in its three forms: the mesh's values, protobuf (coordination RPC) and JSON (REST).
 
 Also the rewriting of the embedded relay: an agent reaches it at the very host and port by which it reaches the server
-(tailnet-proto section 4). JSON uses Go's field names and leaves defaults out, as recorded.
+(docs/protocol/coordination.md#relay-map). JSON uses Go's field names and leaves defaults out, as recorded.
 """
 
 from __future__ import annotations

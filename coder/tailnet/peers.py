@@ -1,4 +1,6 @@
-"""Which coordinated peers are installed in the mesh, and when: tables and timers, no I/O (tailnet-proto 3.5).
+"""Which coordinated peers are installed in the mesh, and when: tables and timers, no I/O.
+
+Source: docs/protocol/coordination.md#nodes.
 
 `Peers` digests peer updates and the clock and answers with actions for the mesh node. An agent (destination) installs
 a peer at once and answers that it is ready; a client (source) waits for that word, or five seconds. A peer that was

@@ -1,9 +1,9 @@
 """How the mesh reaches relays: a ladder of three transports, each for networks that refuse the one before.
 
 `GET /derp` upgraded to DERP; a WebSocket, where proxies know no other upgrade; a stream carried by plain HTTPS
-requests, where every upgrade is stripped (our own relays only). One `RelayDialer` per node; it is the mesh's
-DerpDialer and LatencyProbe. A node stays on the transport that worked (derp-disco-stun section 2) until that one fails
-too; then the ladder is climbed from its foot again.
+requests, where every upgrade is stripped (our own relays only). One `RelayDialer` per node; it is the mesh's DerpDialer
+and LatencyProbe. A node stays on the transport that worked (docs/protocol/derp.md#opening) until that one fails too;
+then the ladder is climbed from its foot again.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _front_door(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServe
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
-        request = replace(request, remote_ip=proxies.address(remote_ip, lambda name: request.headers.get(name, "")))
+        request = replace(request, remote_ip=proxies.address(remote_ip, list(head.headers)))
         ours = response_headers(world)
         if apps is not None and claims(head):
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)

@@ -202,7 +202,7 @@ class Populated:
 
     async def _new_user(self, who: str) -> str:
         if who in {"site", "owner"}:
-            return FIRST_USER["username"]  # type: ignore[return-value]
+            return str(FIRST_USER["username"])
         await self.token(who)
         return self.people[who]
 
@@ -281,7 +281,7 @@ class Populated:
         file_id = await self._new_fileID("site")
         if file_id is not None:
             self.things["site", "fileID"] = file_id  # who may change a template may read what it was made from
-        body = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}}
+        body: dict[str, Any] = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}}
         if template_id:
             body["template_id"] = template_id
         path = f"/api/v2/organizations/{self.world.organization_id}/templateversions"

@@ -24,11 +24,11 @@ class Authority:
         self.file = str(folder / "authority.pem")
         Path(self.file).write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str) -> tuple[str, str]:
-        """(certificate file, key file)."""
+    def issue(self, name: str, *others: str) -> tuple[str, str]:
+        """(certificate file, key file); for more names than one if wanted."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        names = x509.SubjectAlternativeName([x509.DNSName(name)])
+        names = x509.SubjectAlternativeName([x509.DNSName(each) for each in (name, *others)])
         certificate = self._build(subject, key).add_extension(names, False).sign(self._key, hashes.SHA256())
         cert_file, key_file = self._folder / f"{name}.pem", self._folder / f"{name}.key"
         cert_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

@@ -39,6 +39,8 @@ class Loopback:
 
     folder: Path
     url: str
+    options: tuple[str, ...] = ()
+    "More of the server's command line."
     server: subprocess.Popen[bytes] | None = None
     token: str = ""
     agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -61,7 +63,7 @@ class Loopback:
         self.server = self.spawn(
             "srv", "server", "--http-address", self.url.removeprefix("http://"), "--access-url", self.url,
             "--cache-dir", str(self.folder / "cache"), "--derp-server-stun-addresses", "disable",
-            "--stun-address", "127.0.0.1:0", "--provisioner-daemons", "1",
+            "--stun-address", "127.0.0.1:0", "--provisioner-daemons", "1", *self.options,
         )  # fmt: skip
         limit = time.monotonic() + 60
         while not self.answers():
@@ -170,11 +172,11 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, limit: f
 
 
 @contextlib.contextmanager
-def open_loopback() -> Iterator[Loopback]:
-    """A fresh deployment without any user; everything of it is gone afterwards."""
+def open_loopback(*options: str) -> Iterator[Loopback]:
+    """A fresh deployment without any user; everything of it is gone afterwards. `options`: of the server."""
     folder = Path(tempfile.mkdtemp(prefix="coder-loopback-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
-    found = Loopback(folder, f"http://127.0.0.1:{_free_port()}")
+    found = Loopback(folder, f"http://127.0.0.1:{_free_port()}", options)
     try:
         found.start_server()
         yield found

@@ -540,9 +540,9 @@ def _header_differences(expected: dict[str, str], answer: Answer, names: Names) 
             text = base64.b64encode(hashlib.sha256(answer.body).digest())
             value = f"sha256:{text.hex()}"  # the recording describes it in words
         if name == "vary":
-            value, actual = _words(value) - {"accept-encoding"}, _words(actual or "") - {"accept-encoding"}
-            if value != actual:
-                found.append(f"header vary: {sorted(value)} became {sorted(actual)}")
+            wanted, varies = _words(value) - {"accept-encoding"}, _words(actual or "") - {"accept-encoding"}
+            if wanted != varies:
+                found.append(f"header vary: {sorted(wanted)} became {sorted(varies)}")
             continue
         if name == "content-security-policy" and actual:
             actual = "; ".join(sorted(part.strip() for part in actual.split(";")))

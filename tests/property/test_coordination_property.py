@@ -55,7 +55,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     @rule(peer=peers)
     def connect(self, peer: UUID) -> None:
-        self.node.pop(peer, None)
+        # A new stream begins without the tunnels of the older one: each has to be asked for, and allowed, anew.
+        self.gone(peer)
         number, deliveries = self.core.connect(peer, FullAccess())
         self.view[number] = {}
         self.take(deliveries)

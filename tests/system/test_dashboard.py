@@ -7,36 +7,19 @@ nothing waits a fixed time: what is expected has to appear.
 from __future__ import annotations
 
 import re
-import shutil
 import signal
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.loopback import ROOT, Loopback, end, open_loopback
+from tests.kit.browser import AXE, SOON, faults, launched, listed_pages, missing
+from tests.kit.loopback import Loopback, end, open_loopback
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"
 MACHINE = "hello-world"
-SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
 REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it."
-
-
-def missing() -> str:
-    """What this machine lacks for the flow; "" for nothing."""
-    if not CHROMIUM.exists():
-        return "chromium is not installed"
-    if shutil.which("terraform") is None:
-        return "terraform is not on PATH"
-    return "" if (ROOT / "coder/dashboard/dist/index.html").is_file() else "the dashboard is not built"
 
 
 pytestmark = [
@@ -54,12 +37,7 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if "trio_asyncio" in sys.modules:
-        pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
-        yield found
-        found.close()
+    yield from launched()
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +262,6 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
 
 
-AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
 OWN = f"/@ana-admin/{MACHINE}"
 TEMPLATE = "/templates/local-process"
 PAGES = (
@@ -296,43 +273,16 @@ PAGES = (
 )  # fmt: skip
 
 
-def is_error(said: ConsoleMessage) -> bool:
-    """What a page says went wrong; not that a template names a picture this deployment does not have."""
-    picture = any(part in said.location.get("url", "") for part in ("/icon/", "/emojis/"))
-    return said.type == "error" and not picture
-
-
-# The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
-SWITCH = """async theme => {
-    document.documentElement.dataset.theme = theme;
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-    const running = document.getAnimations().filter(one => one instanceof CSSTransition);
-    await Promise.allSettled(running.map(one => one.finished));
-}"""
-
-
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: scripts/dashboard --check")
 def test_pages_can_be_used_by_everybody(page: Page) -> None:
-    """Every page has a heading, says no error, and axe-core finds nothing serious in either theme."""
-    errors: list[str] = []
-    page.on("console", lambda said: errors.append(f"{page.url}: {said}") if is_error(said) else None)
-    page.emulate_media(reduced_motion="reduce")  # a colour on its way to another would be measured between them
-    found = []
-    for path in PAGES:
-        page.goto(path)
-        expect(page.get_by_role("heading", level=1)).to_be_visible()
-        expect(page.locator("[aria-label=Loading]")).to_have_count(0)
-        page.evaluate(AXE.read_text())
-        for theme in ("light", "dark"):
-            page.evaluate(SWITCH, theme)
-            said = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-            found += [
-                f"{path} {theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
-                for one in said["violations"]
-                if one["impact"] in {"serious", "critical"}
-            ]
+    """Every page has a heading, says no error, fits a phone, and axe-core finds nothing serious in either theme."""
+    found = faults(page, (*PAGES, *listed_pages()), loaded)
     assert found == [], "\n".join(found)
-    assert errors == [], "\n".join(errors)
+
+
+def loaded(page: Page) -> None:
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator("[aria-label=Loading]")).to_have_count(0)
 
 
 def test_pages_that_are_not_there(page: Page) -> None:

@@ -153,7 +153,7 @@ class SessionRunner:
             both: set[asyncio.Future[Any]] = {outputs, gone}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not outputs.done():
-                # The peer left: the session is over, its command is not (agent services document, section 4).
+                # The peer left: the session is over, its command is not (docs/protocol/agent-services.md#ssh).
                 self._outlive(child, outputs)
                 return KILLED
             await outputs

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from typing import Any
+from urllib.parse import quote
 
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, output_option
-from coder.cli.output import print_json
+from coder.cli.failures import doing
+from coder.cli.output import print_json, say
 from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
 from coder.cli.workspaces.create import create_workspace
 from coder.cli.workspaces.workspaces import find_workspace, list_options, list_workspaces
@@ -49,8 +51,39 @@ def _instructions(invocation: Invocation) -> int:
     return 0
 
 
+def _rotate(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name, _, agent = invocation.args[0].partition(".")
+    workspace = find_workspace(client, name)
+    found = []
+    for agent_name in _agent_names(workspace, agent):
+        path = f"/api/v2/workspaces/{workspace['id']}/external-agent/{quote(agent_name, safe='')}/rotate-token"
+        with doing(f"rotate the token of agent {agent_name!r}"):
+            found.append({"agent_name": agent_name, **client.request("POST", path).json()})
+    if invocation["output"] == "json":
+        shown = [_as_json(workspace["name"], item) | {"generation": item["generation"]} for item in found]
+        print_json(shown[0] if len(shown) == 1 else shown)
+        return 0
+    say("The old token goes on working until the agent connects with the new one.\n")
+    _print_instructions(workspace["name"], found)
+    return 0
+
+
 def _credentials(client: BlockingClient, workspace: dict[str, Any], agent: str) -> list[dict[str, Any]]:
     """[{agent_name, command, agent_token}] of the workspace's external agents. Raises CoderError when it has none."""
+    found = []
+    for name in _agent_names(workspace, agent):
+        path = f"/api/v2/workspaces/{workspace['id']}/external-agent/{name}/credentials"
+        try:
+            answer = client.request("GET", path).json()
+        except HttpError as error:
+            raise CoderError("credentials", f"get external agent credentials for agent {name!r}") from error
+        found.append({"agent_name": name, **answer})
+    return found
+
+
+def _agent_names(workspace: dict[str, Any], agent: str) -> list[str]:
+    """The external agents that are meant: the named one, or all. Raises CoderError when there is none."""
     names = [
         item["name"]
         for resource in workspace["latest_build"]["resources"]
@@ -65,15 +98,7 @@ def _credentials(client: BlockingClient, workspace: dict[str, Any], agent: str) 
             f"workspace {workspace['name']!r} has no external agent",
             "Only workspaces of templates with a coder_external_agent resource have one; is its build finished?",
         )
-    found = []
-    for name in [agent] if agent else names:
-        path = f"/api/v2/workspaces/{workspace['id']}/external-agent/{name}/credentials"
-        try:
-            answer = client.request("GET", path).json()
-        except HttpError as error:
-            raise CoderError("credentials", f"get external agent credentials for agent {name!r}") from error
-        found.append({"agent_name": name, **answer})
-    return found
+    return [agent] if agent else names
 
 
 def _as_json(workspace: str, item: dict[str, Any]) -> dict[str, Any]:
@@ -117,6 +142,15 @@ AGENT_INSTRUCTIONS = Command(
     summary="Get the instructions for an external agent",
     usage="[user/]workspace[.agent]",
     run=_instructions,
+    options=(output_option(("text", "json"), "text"),),
+    min_args=1,
+    max_args=1,
+)
+ROTATE_TOKEN = Command(
+    words="external-workspaces rotate-token",
+    summary="Give an external agent a new token; the old one works until the new one is used",
+    usage="[user/]workspace[.agent]",
+    run=_rotate,
     options=(output_option(("text", "json"), "text"),),
     min_args=1,
     max_args=1,

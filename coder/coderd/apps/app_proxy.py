@@ -315,7 +315,10 @@ class AppProxy:
 
 
 def session_cookie(host: str) -> str:
-    """The name of the cookie that holds a visitor's session on one application's host (agent-services section 7)."""
+    """The name of the cookie that holds a visitor's session on one application's host.
+
+    Source: docs/protocol/agent-services.md#applications.
+    """
     name = host.rpartition(":")[0] or host
     return f"{app_headers.SUBDOMAIN_SESSION_COOKIE}_{hashlib.sha256(name.lower().encode()).hexdigest()[:32]}"
 

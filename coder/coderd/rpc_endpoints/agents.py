@@ -1,4 +1,4 @@
-"""The link of agents: `GET /api/v2/workspaceagents/me/rpc` (rpc-framing 2.1).
+"""The link of agents: `GET /api/v2/workspaceagents/me/rpc` (docs/protocol/rpc.md#agents).
 
 Both services share one session; what they do is `services/agents/agent_rpc.py` and `services/network/tailnet_rpc.py`,
 whether the agent is still there `services/agents/agent_connections.py`.

@@ -1,8 +1,8 @@
 """The link of provisioner daemons: yamux and dRPC over a WebSocket, or over a pipe for built-in daemons.
 
-The checks before the upgrade and their order are rpc-framing, section 2.4; the calls are provisioner protocol,
-sections 1 and 2. What the calls do is `services/provisioning/job_work.py`. A link that ends leaves the daemon's
-running job alone: the daemon comes back and goes on, or the reaper ends the job.
+The checks before the upgrade and their order are docs/protocol/rpc.md#daemons; the calls are
+docs/protocol/provisioners.md#calls. What the calls do is `services/provisioning/job_work.py`. A link that ends leaves
+the daemon's running job alone: the daemon comes back and goes on, or the reaper ends the job.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 MAX_MESSAGE = 256 * 1024
-"""Bytes of one WebSocket message on this link (rpc-framing, section 1)."""
+"""Bytes of one WebSocket message on this link (docs/protocol/rpc.md#websocket)."""
 MAX_FILE = 20 << 20
 MAX_PIECE = 2 << 20
 REVOKED_GRACE = 10.0

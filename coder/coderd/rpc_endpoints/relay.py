@@ -1,4 +1,4 @@
-"""`GET /derp`: the embedded relay's door, without authentication (derp-disco-stun section 1).
+"""`GET /derp`: the embedded relay's door, without authentication (docs/protocol/derp.md#opening).
 
 Peers prove their keys inside the protocol, and packets are sealed end to end: the relay learns who talks, never what.
 """

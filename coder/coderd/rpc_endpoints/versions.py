@@ -1,4 +1,4 @@
-"""The `version` parameter of the agent and tailnet links (rpc-framing section 2)."""
+"""The `version` parameter of the agent and tailnet links (docs/protocol/rpc.md#endpoints)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Is a password hard enough to guess? Entropy as upstream counts it, and the sentence it answers with.
 
 entropy = log2(base ** length): `base` grows with the kinds of characters used, `length` counts neither the third and
-later of repeated characters nor the inside of runs such as abc, 123 or qwerty. Source: product map 6.2, recordings.
+later of repeated characters nor the inside of runs such as abc, 123 or qwerty. Source:
+docs/protocol/rest.md#rules-people-meet.
 """
 
 from __future__ import annotations

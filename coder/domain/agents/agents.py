@@ -1,4 +1,4 @@
-"""Laws of agents: connection status and health from what the rows say (product map 1.10, 3.4; recorded traces).
+"""Laws of agents: connection status and health from what the rows say (docs/protocol/agents.md#presence).
 
 Neither is stored: time alone changes them, so they are computed at every reading.
 """
@@ -122,7 +122,7 @@ def environment_of(agent_env: dict[str, str], extra: Iterable[tuple[str, str, st
     return {**merged, **agent_env}
 
 
-# Never listed: the agent's own services, and ports that speak no HTTP (product map 3.6, agent-services §5).
+# Never listed: the agent's own services, and ports that speak no HTTP (docs/protocol/agents.md#limits).
 HIDDEN_PORTS = frozenset(
     {*range(9), 20, 21, 22, 23, 25, 53, 110, 143, 179, 389, 465, 587, 636, 989, 990, 993, 995}
     | {3306, 3389, 5432, 27017, 27018, 27019, 28017}

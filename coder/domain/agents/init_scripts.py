@@ -1,9 +1,9 @@
 """Scripts that fetch the agent's program and start it, and the commands that run such a script on a machine.
 
-One script for each platform (product map 3.1 and 1.12). They keep trying until the server answers, check that what
-they fetched is what they wanted, and hand over to `coder agent`; when they fail they stay for a day, so that whoever
-looks at the machine's log still finds the reason. The token is never part of a script: it comes in the environment.
-No script for POSIX has a single quote: templates put it between such (`sh -c '${init_script}'`).
+One script for each platform (docs/protocol/agents.md#starting). They keep trying until the server answers, check that
+what they fetched is what they wanted, and hand over to `coder agent`; when they fail they stay for a day, so that
+whoever looks at the machine's log still finds the reason. The token is never part of a script: it comes in the
+environment. No script for POSIX has a single quote: templates put it between such (`sh -c '${init_script}'`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """When memory or a volume counts as short: a window of readings against a threshold.
 
-Source: agent protocol, section 3 (resource monitoring). A window turns bad when the longest stretch of bad readings is
+Source: docs/protocol/agents.md#limits. A window turns bad when the longest stretch of bad readings is
 half of it, or a fifth of all readings is bad; it turns good again only when every reading is good. In between nothing
 changes, so that a value at the threshold does not flap.
 """

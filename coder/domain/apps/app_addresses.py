@@ -1,6 +1,6 @@
 """Where applications of workspaces are found: by path, or by a host below the wildcard; both directions, pure.
 
-Sources: product map 1.13, agent-services section 7. Who may open one is `services/apps/app_access.py`.
+Source: docs/protocol/agent-services.md#applications. Who may open one is `services/apps/app_access.py`.
 """
 
 from __future__ import annotations

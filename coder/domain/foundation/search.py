@@ -1,8 +1,8 @@
 """The `q=` language of every list: `key:value` pairs, quotes around blanks, a bare term for the list's default key.
 
-Source: product map 1.0 and the recorded refusals. The language is not case-sensitive, except that a reader may want
-its values as they were typed (`terms.raw`). Nothing here knows which keys a list has: a reader takes the keys it
-knows with the typed getters of `Terms` and asks `refusals()` at the end, which also names the keys nobody took.
+Source: docs/protocol/rest.md#lists and the recorded refusals. The language is not case-sensitive, except that a reader
+may want its values as they were typed (`terms.raw`). Nothing here knows which keys a list has: a reader takes the keys
+it knows with the typed getters of `Terms` and asks `refusals()` at the end, which also names the keys nobody took.
 """
 
 from __future__ import annotations

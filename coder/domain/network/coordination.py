@@ -1,4 +1,6 @@
-"""The coordinator: who is on the overlay, who may hear of whom, and what they hear (tailnet-proto section 3).
+"""The coordinator: who is on the overlay, who may hear of whom, and what they hear.
+
+Source: docs/protocol/coordination.md#requests.
 
 Peers connect, say what they are reachable by (their node) and ask for tunnels. A tunnel joins its source (a client)
 and its destination (an agent); both are told of the other's node. Everything here is synchronous and pure: verbs
@@ -18,7 +20,7 @@ from uuid import UUID
 from coder.domain.network.overlay import LEGACY_AGENT_ADDRESS, agent_addresses
 
 MAX_UPDATES = 1024
-"Peer updates in one delivery; larger batches are split (section 3.3)."
+"Peer updates in one delivery; larger batches are split (docs/protocol/coordination.md#ends)."
 
 MAX_REVOKED = 1024
 "Words for agents that are away; the oldest are forgotten."
@@ -266,7 +268,7 @@ class Coordination:
         return number, out
 
     def handle(self, connection: int, request: CoordinationRequest) -> list[Delivery]:
-        """Does what `request` asks, in the order of section 3.1. A refusal removes the peer as lost."""
+        """Does what `request` asks, in the order of its fields. A refusal removes the peer as lost."""
         peer_id = self._connections.get(connection)
         if peer_id is None:
             return []  # overwritten or removed while the message was on its way

@@ -1,4 +1,4 @@
-"""Addresses on the overlay: every agent's follow from its id (tailnet-proto section 2).
+"""Addresses on the overlay: every agent's follow from its id (docs/protocol/coordination.md#addresses).
 
 Two /48 prefixes carry the last ten bytes of a UUID: the Tailscale one, which clients dial, and the Coder one, which
 Coder Desktop routes. Not here: who may claim an address (coordination.py).

@@ -2,7 +2,7 @@
 
 A job's status is derived, never stored: it follows from when it started, completed and was canceled, and from its
 error. `store/provisioning/jobs.py` states the same rule as SQL; a test holds the two equal. What the log may hold and
-how an error gets its code are here too (reference: provisioner protocol, sections 5.3 and 5.4).
+how an error gets its code are here too (docs/protocol/provisioners.md#failures).
 """
 
 from __future__ import annotations

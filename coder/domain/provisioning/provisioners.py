@@ -46,7 +46,7 @@ def daemon_status(last_seen_at: datetime | None, *, busy: bool, now: datetime) -
 def explain_incompatible(version: str, supported: str) -> str | None:
     """Why a daemon that speaks `version` cannot talk to a server that speaks `supported`; None when it can.
 
-    Same major, and a minor that is not newer than ours (rpc-framing, section 2).
+    Same major, and a minor that is not newer than ours (docs/protocol/rpc.md#endpoints).
     """
     parsed, ours = _parse(version), _parse(supported)
     if parsed is None or ours is None:

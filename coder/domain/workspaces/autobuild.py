@@ -1,7 +1,7 @@
 """What the server does with a workspace by itself: stop, start, put to sleep, delete. One table-like function.
 
-Order and conditions are upstream's (product map 6.4): autostop, autostart, stop after a failed start, dormancy,
-deletion; the first that applies is the step. `now` is the turn's time, cut down to the full minute.
+Order and conditions are upstream's (docs/protocol/rest.md#rules-people-meet): autostop, autostart, stop after a failed
+start, dormancy, deletion; the first that applies is the step. `now` is the turn's time, cut down to the full minute.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """When a running workspace stops: time to live, the template's autostop requirement, activity.
 
-Upstream's rules (product map 6.4, timing semantics "Schedule" and "Activity"). A requirement names days of the week,
-and every how many weeks; on those days the workspace stops at its owner's quiet hours. Weeks count from Monday,
-2 January 2023. Times are aware; days are bit masks, Monday = 1 … Sunday = 64.
+Upstream's rules (tests/data/api/recorded/timing-semantics.md, "Schedule" and "Activity"). A requirement names days of
+the week, and every how many weeks; on those days the workspace stops at its owner's quiet hours. Weeks count from
+Monday, 2 January 2023. Times are aware; days are bit masks, Monday = 1 … Sunday = 64.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Laws of builds: what state a workspace is in, and when a new build may begin.
 
-A build has no status of its own: it is its job's status seen through the transition (product map 1.8).
+A build has no status of its own: it is its job's status seen through the transition
+(docs/protocol/rest.md#rules-people-meet).
 """
 
 from __future__ import annotations

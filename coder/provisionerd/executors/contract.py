@@ -1,4 +1,4 @@
-"""What a job runner asks of an executor: the requests of the provisioner protocol, as coroutines.
+"""What a job runner asks of an executor: the requests of docs/protocol/provisioners.md, as coroutines.
 
 The protocol itself (provisioner.Provisioner/Session) has one bidirectional stream; inside one process a method per
 request says the same. Failures of the work are `error` texts in the answers; exceptions mean a broken executor.

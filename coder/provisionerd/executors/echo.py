@@ -1,6 +1,6 @@
 """The echo executor: plays back responses from files in the template. For tests of everything around it.
 
-File names and their meaning: provisioner protocol, section 7.
+File names and their meaning: docs/protocol/provisioners.md#echo.
 """
 
 from __future__ import annotations

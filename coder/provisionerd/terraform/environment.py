@@ -59,7 +59,7 @@ def job_variables(
     previous: Iterable[pb.RichParameterValue] = (),
     external_auth: Iterable[pb.ExternalAuthProvider] = (),
 ) -> dict[str, str]:
-    """Everything the provider reads (provisioner protocol, section 6)."""
+    """Everything the provider reads (docs/protocol/provisioners.md#terraform)."""
     variables = _metadata_variables(metadata)
     for (system, architecture), script in agent_scripts.items():
         variables[f"CODER_AGENT_SCRIPT_{system}_{architecture}"] = script

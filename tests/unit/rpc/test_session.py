@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -10,22 +12,22 @@ import trio.testing
 
 from coder.base.errors import CoderError
 from coder.rpc import drpc, mux, yamux
-from coder.rpc.calls import Bidi, ServerStream, Unary, call_unary, serve_calls
+from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
 from coder.rpc.proto import agent_pb2, tailnet_pb2
-from coder.rpc.session import open_session
+from coder.rpc.session import Session, open_session
 
 BANNER = "/coder.agent.v2.Agent/GetServiceBanner"
 COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
 MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
 
 
-def a_banner(fn):
+def a_banner(fn: Any) -> Handlers:
     return {BANNER: Unary(fn, agent_pb2.GetServiceBannerRequest)}
 
 
 @asynccontextmanager
-async def connected(handlers):
+async def connected(handlers: Handlers) -> AsyncIterator[tuple[Session, Session, trio.abc.Stream]]:
     """(client session, server session, client's transport), the server serving `handlers`."""
     left, right = trio.testing.memory_stream_pair()
     async with (
@@ -38,30 +40,30 @@ async def connected(handlers):
         nursery.cancel_scope.cancel()
 
 
-async def banner(client, **fields):
+async def banner(client: Session, **fields: Any) -> agent_pb2.ServiceBanner:
     return await client.call(BANNER, agent_pb2.GetServiceBannerRequest(**fields), agent_pb2.ServiceBanner)
 
 
-async def test_unary_call():
-    async def get(request):
+async def test_unary_call() -> None:
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(enabled=True, message="hello")
 
     async with connected(a_banner(get)) as (client, _, _):
         assert (await banner(client)).message == "hello"
 
 
-async def test_answers_larger_than_the_window_and_a_frame():
+async def test_answers_larger_than_the_window_and_a_frame() -> None:
     text = "x" * (3 * 1024 * 1024)
 
-    async def get(request):
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message=text)
 
     async with connected(a_banner(get)) as (client, _, _):
         assert (await banner(client)).message == text
 
 
-async def test_answers_over_four_mebibytes_are_errors():
-    async def get(request):
+async def test_answers_over_four_mebibytes_are_errors() -> None:
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message="x" * (4 * 1024 * 1024))
 
     async with connected(a_banner(get)) as (client, _, _):
@@ -69,8 +71,8 @@ async def test_answers_over_four_mebibytes_are_errors():
             await banner(client)
 
 
-async def test_many_calls_at_once_share_the_connection():
-    async def get(request):
+async def test_many_calls_at_once_share_the_connection() -> None:
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         await trio.lowlevel.checkpoint()
         return agent_pb2.ServiceBanner(message="m" * 100_000)
 
@@ -88,8 +90,8 @@ async def test_many_calls_at_once_share_the_connection():
         (ValueError("secret"), 0, "internal error"),
     ],
 )
-async def test_errors_of_a_handler_reach_the_caller(raised, number, text):
-    async def get(request):
+async def test_errors_of_a_handler_reach_the_caller(raised: Exception, number: int, text: str) -> None:
+    async def get(request: Any) -> None:
         raise raised
 
     async with connected(a_banner(get)) as (client, _, _):
@@ -98,15 +100,15 @@ async def test_errors_of_a_handler_reach_the_caller(raised, number, text):
         assert (caught.value.number, caught.value.text) == (number, text)
 
 
-async def test_unknown_calls_have_upstreams_text():
+async def test_unknown_calls_have_upstreams_text() -> None:
     async with connected({}) as (client, _, _):
         with pytest.raises(RpcError) as caught:
             await banner(client)
         assert (caught.value.number, caught.value.text) == (0, f'protocol error: unknown rpc: "{BANNER}"')
 
 
-async def test_server_stream_ends_cleanly():
-    async def maps(request, send):
+async def test_server_stream_ends_cleanly() -> None:
+    async def maps(request: Any, send: Any) -> None:
         for region in range(3):
             await send(tailnet_pb2.DERPMap(regions={region: tailnet_pb2.DERPMap.Region(region_id=region)}))
 
@@ -120,8 +122,8 @@ async def test_server_stream_ends_cleanly():
         assert [next(iter(m.regions)) async for m in stream] == [0, 1, 2]
 
 
-async def test_bidirectional_stream_and_the_ends_from_either_side():
-    async def echo(call):
+async def test_bidirectional_stream_and_the_ends_from_either_side() -> None:
+    async def echo(call: Any) -> None:
         async for request in call:
             if request.HasField("disconnect"):
                 await call.close()
@@ -134,19 +136,19 @@ async def test_bidirectional_stream_and_the_ends_from_either_side():
         client.open_stream(COORDINATE, tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse) as stream,
     ):
         for text in (b"a", b"b"):
-            await stream.send(tailnet_pb2.CoordinateRequest(add_tunnel={"id": text}))
+            await stream.send(tailnet_pb2.CoordinateRequest(add_tunnel=tailnet_pb2.CoordinateRequest.Tunnel(id=text)))
             assert (await stream.receive()).error.encode() == text
-        await stream.send(tailnet_pb2.CoordinateRequest(disconnect={}))
+        await stream.send(tailnet_pb2.CoordinateRequest(disconnect=tailnet_pb2.CoordinateRequest.Disconnect()))
         with pytest.raises(trio.EndOfChannel):
             await stream.receive()
         with pytest.raises(RpcClosed):
             await stream.send(tailnet_pb2.CoordinateRequest())
 
 
-async def test_leaving_a_call_cancels_its_handler():
+async def test_leaving_a_call_cancels_its_handler() -> None:
     cancelled = trio.Event()
 
-    async def wait(call):
+    async def wait(call: Any) -> None:
         try:
             await call.send(tailnet_pb2.CoordinateResponse(error="here"))
             await trio.sleep_forever()
@@ -163,10 +165,10 @@ async def test_leaving_a_call_cancels_its_handler():
             await cancelled.wait()
 
 
-async def test_a_cancelled_caller_ends_the_stream_without_a_packet():
+async def test_a_cancelled_caller_ends_the_stream_without_a_packet() -> None:
     started, cancelled = trio.Event(), trio.Event()
 
-    async def get(request):
+    async def get(request: Any) -> None:
         started.set()
         try:
             await trio.sleep_forever()
@@ -182,13 +184,13 @@ async def test_a_cancelled_caller_ends_the_stream_without_a_packet():
                 await cancelled.wait()
 
 
-async def test_the_end_of_the_connection_ends_everything():
-    async def get(request):
+async def test_the_end_of_the_connection_ends_everything() -> None:
+    async def get(request: Any) -> None:
         await trio.sleep_forever()
 
     async with connected(a_banner(get)) as (client, server, transport), trio.open_nursery() as nursery:
 
-        async def call():
+        async def call() -> None:
             with pytest.raises(RpcClosed):
                 await banner(client)
 
@@ -203,21 +205,21 @@ async def test_the_end_of_the_connection_ends_everything():
             await client.ping()
 
 
-async def test_exceptions_of_the_block_come_out_bare():
+async def test_exceptions_of_the_block_come_out_bare() -> None:
     left, _right = trio.testing.memory_stream_pair()
     with pytest.raises(KeyError):
         async with open_session(left, "client"):
             raise KeyError("x")
 
 
-async def test_ping_measures_and_remembers():
+async def test_ping_measures_and_remembers() -> None:
     async with connected({}) as (client, server, _):
         assert await client.ping() >= 0
         assert await server.ping() >= 0
         assert client.last_pong <= trio.current_time()
 
 
-async def test_a_silent_peer_is_noticed(autojump_clock):
+async def test_a_silent_peer_is_noticed(autojump_clock: trio.testing.MockClock) -> None:
     left, _right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session:
         with pytest.raises(RpcClosed, match="no answer to a ping within 12 s"):
@@ -228,11 +230,11 @@ async def test_a_silent_peer_is_noticed(autojump_clock):
         assert "no sign of life" in session.reason
 
 
-async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock):
+async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     answering = yamux.Yamux(client=False)
 
-    async def pongs_only():
+    async def pongs_only() -> None:
         async for data in right:
             answering.receive_untrusted(bytes(data))
             await right.send_all(answering.take_output(1 << 20))
@@ -245,7 +247,7 @@ async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
-async def test_half_closed_streams_are_reset_after_five_minutes(autojump_clock):
+async def test_half_closed_streams_are_reset_after_five_minutes(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False) as there:
         stream = await here.open_stream()
@@ -257,14 +259,14 @@ async def test_half_closed_streams_are_reset_after_five_minutes(autojump_clock):
             await other.send_all(b"late")
 
 
-async def test_senders_wait_for_credit():
+async def test_senders_wait_for_credit() -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False) as there:
         sending = await here.open_stream()
         receiving = await there.accept()
         done = trio.Event()
 
-        async def send():
+        async def send() -> None:
             await sending.send_all(bytes(600_000))
             await sending.send_eof()
             done.set()
@@ -279,7 +281,7 @@ async def test_senders_wait_for_credit():
             assert received == 600_000
 
 
-async def test_protocol_errors_end_the_session_with_go_away():
+async def test_protocol_errors_end_the_session_with_go_away() -> None:
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session:
         await right.send_all(b"\x07" + bytes(11))
@@ -289,8 +291,8 @@ async def test_protocol_errors_end_the_session_with_go_away():
         assert (frame.type, frame.length) == (yamux.FrameType.GO_AWAY, 1)
 
 
-async def test_calls_without_yamux_one_after_another_on_one_stream():
-    async def get(request):
+async def test_calls_without_yamux_one_after_another_on_one_stream() -> None:
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message="plain")
 
     left, right = trio.testing.memory_stream_pair()
@@ -302,7 +304,7 @@ async def test_calls_without_yamux_one_after_another_on_one_stream():
             call.send_message(b"")
             call.close_send()
             await left.send_all(call.take_output())
-            events = []
+            events: list[Any] = []
             while len(events) < 2:
                 events += call.receive_untrusted(bytes(await left.receive_some()))
             assert agent_pb2.ServiceBanner.FromString(events[0].data).message == "plain"
@@ -316,7 +318,7 @@ async def test_calls_without_yamux_one_after_another_on_one_stream():
         assert reply.message == "plain"
 
 
-async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock):
+async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(right, client=False) as there:
         with trio.move_on_after(1):
@@ -331,8 +333,8 @@ async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock)
         assert await other.receive_some() == b""
 
 
-async def test_ended_calls_leave_nothing_behind():
-    async def get(request):
+async def test_ended_calls_leave_nothing_behind() -> None:
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner()
 
     left, right = trio.testing.memory_stream_pair()
@@ -342,7 +344,7 @@ async def test_ended_calls_leave_nothing_behind():
         trio.open_nursery() as nursery,
     ):
 
-        async def serve():
+        async def serve() -> None:
             while True:
                 nursery.start_soon(serve_calls, await there.accept(), a_banner(get))
 

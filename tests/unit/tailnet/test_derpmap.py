@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import pytest
 
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.rpc.proto import tailnet_pb2
 from coder.tailnet import derpmap
 from tests.kit.recordings import load_json, load_lines, message_type
 
@@ -20,30 +22,30 @@ MAP = DerpMap(
 )
 
 
-def recorded() -> dict:
+def recorded() -> Any:
     example = next(e for e in load_json("http_examples.json") if e["name"] == "generic connection info")
     return json.loads(example["response_body"])["derp_map"]
 
 
-def test_json_is_the_recorded_one():
+def test_json_is_the_recorded_one() -> None:
     assert derpmap.to_json(derpmap.from_json(recorded())) == recorded()
     assert derpmap.from_json(recorded()) == DerpMap({999: MAP.regions[999]})
 
 
-def test_every_form_is_reversible():
+def test_every_form_is_reversible() -> None:
     assert derpmap.from_json(json.loads(json.dumps(derpmap.to_json(MAP)))) == MAP
     assert derpmap.from_proto(derpmap.to_proto(MAP)) == MAP
 
 
-def test_recorded_protobuf_maps():
+def test_recorded_protobuf_maps() -> None:
     kind = "coder.tailnet.v2.DERPMap"
     for vector in load_lines("proto_messages_agent_tailnet.jsonl"):
         if vector["type"] == kind:
             message = message_type(kind).FromString(bytes.fromhex(vector["hex"]))
-            assert derpmap.to_proto(derpmap.from_proto(message)) == message
+            assert derpmap.to_proto(derpmap.from_proto(cast("tailnet_pb2.DERPMap", message))) == message
 
 
-def test_home_params_are_always_there():
+def test_home_params_are_always_there() -> None:
     assert derpmap.to_proto(DerpMap()).HasField("home_params")
 
 
@@ -56,7 +58,7 @@ def test_home_params_are_always_there():
         ("https://[fd00::1]:8443", "fd00::1", 8443, False),
     ],
 )
-def test_the_embedded_relay_is_where_the_server_is(url, host, port, plain):
+def test_the_embedded_relay_is_where_the_server_is(url: str, host: str, port: int, plain: bool) -> None:
     node = derpmap.with_embedded(MAP, url).regions[999].nodes[0]
     assert (node.host_name, node.derp_port, node.force_http) == (host, port, plain)
     assert derpmap.with_embedded(MAP, url).regions[7] == MAP.regions[7]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
@@ -26,13 +27,13 @@ def never(_key: bytes) -> None:
     return None
 
 
-def test_a_destination_installs_at_once_and_says_so():
+def test_a_destination_installs_at_once_and_says_so() -> None:
     peers = Peers("destination")
     assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=False), SayReady(PEER)]
     assert peers.next_wake() is None
 
 
-def test_a_source_waits_for_the_word_of_the_other_side():
+def test_a_source_waits_for_the_word_of_the_other_side() -> None:
     peers = Peers("source")
     assert peers.receive_node(PEER, NODE, 0.0) == []
     assert peers.next_wake() == HANDSHAKE_WAIT
@@ -40,13 +41,13 @@ def test_a_source_waits_for_the_word_of_the_other_side():
     assert peers.next_wake() is None
 
 
-def test_a_source_remembers_a_word_that_came_first():
+def test_a_source_remembers_a_word_that_came_first() -> None:
     peers = Peers("source")
     assert peers.receive_ready(PEER) == []
     assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=True)]
 
 
-def test_a_source_waits_five_seconds_counted_from_the_last_node():
+def test_a_source_waits_five_seconds_counted_from_the_last_node() -> None:
     peers = Peers("source")
     peers.receive_node(PEER, NODE, 0.0)
     newer = replace(NODE, preferred_derp=1, as_of=11.0)
@@ -56,18 +57,18 @@ def test_a_source_waits_five_seconds_counted_from_the_last_node():
     assert peers.on_timer(8.0, never) == [Install(PEER, newer, keepalive=False)]
 
 
-def test_nodes_without_a_home_relay_are_ignored():
+def test_nodes_without_a_home_relay_are_ignored() -> None:
     assert Peers("destination").receive_node(PEER, replace(NODE, preferred_derp=0), 0.0) == []
 
 
-def test_older_nodes_do_not_replace_newer_ones():
+def test_older_nodes_do_not_replace_newer_ones() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     older = replace(NODE, preferred_derp=2, as_of=9.0)
     assert peers.receive_node(PEER, older, 0.0)[0] == Install(PEER, NODE, keepalive=False)
 
 
-def test_a_new_key_is_a_new_process():
+def test_a_new_key_is_a_new_process() -> None:
     peers = Peers("source")
     peers.receive_node(PEER, NODE, 0.0)
     peers.receive_ready(PEER)
@@ -75,7 +76,7 @@ def test_a_new_key_is_a_new_process():
     assert peers.receive_node(PEER, fresh, 1.0) == [Remove(NODE.public_key), Install(PEER, fresh, keepalive=True)]
 
 
-def test_disconnected_peers_go_at_once():
+def test_disconnected_peers_go_at_once() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     assert peers.receive_disconnected(PEER) == [Remove(NODE.public_key)]
@@ -83,7 +84,7 @@ def test_disconnected_peers_go_at_once():
     assert peers.known() == []
 
 
-def test_lost_peers_stay_while_their_tunnel_works():
+def test_lost_peers_stay_while_their_tunnel_works() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     peers.receive_lost(PEER, 10.0)
@@ -93,7 +94,7 @@ def test_lost_peers_stay_while_their_tunnel_works():
     assert peers.on_timer(1700.0, lambda _key: 800.0) == [Remove(NODE.public_key)]
 
 
-def test_a_lost_peer_that_returns_is_not_lost():
+def test_a_lost_peer_that_returns_is_not_lost() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     peers.lose_all(10.0)
@@ -102,7 +103,7 @@ def test_a_lost_peer_that_returns_is_not_lost():
     assert peers.on_timer(2000.0, never) == []
 
 
-def test_endpoints_are_left_out_where_direct_paths_are_off():
+def test_endpoints_are_left_out_where_direct_paths_are_off() -> None:
     [action] = without_endpoints([Install(PEER, NODE, keepalive=True)])
     assert isinstance(action, Install)
     assert action.node.endpoints == ()
@@ -118,7 +119,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("role", ["source", "destination"])
 @pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
-def test_a_second_owner_of_a_key_is_ignored(role, taken):
+def test_a_second_owner_of_a_key_is_ignored(role: Literal["source", "destination"], taken: Any) -> None:
     peers = Peers(role)
     peers.receive_node(PEER, NODE, 0.0)
     assert peers.receive_node(THIEF, replace(taken, endpoints=("198.51.100.9:9",)), 1.0) == []
@@ -126,7 +127,7 @@ def test_a_second_owner_of_a_key_is_ignored(role, taken):
     assert peers.node_of(PEER) == NODE
 
 
-def test_a_lost_peer_gives_way_to_the_same_program_under_a_new_id():
+def test_a_lost_peer_gives_way_to_the_same_program_under_a_new_id() -> None:
     """And what is said of the old id later does not touch the session."""
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)

@@ -11,6 +11,7 @@
 7. A small response left in three writes.
 8. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
    fast lane (`FAST_PATHS`) are answered by the task that reads the connection.
+9. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
 Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
 stay on HTTP/1.1 and uploads are ten times faster there.
 
@@ -53,6 +54,9 @@ KEEP_ALIVE_IDLE = 120.0
 "Seconds an idle connection is kept; above Go's 90 s, so that the client closes first and no request is lost."
 HELD_BYTES = 1 << 16
 "Bytes of a response collected before the first write."
+LINGER_SECONDS = 1.0
+LINGER_BYTES = 1 << 24
+"What is still taken, and dropped, of a body that was answered before it had come whole."
 HEADER_LIMIT = 1 << 17
 "Bytes of a request head before 431."
 WEBSOCKET_LIMIT = 1 << 24
@@ -174,19 +178,43 @@ class _OneFraming(h11.Connection):
 
 
 class OneWriteH11(H11Protocol):
-    """Sends the head, a short body and the end of a response of known length in one write instead of three."""
+    """Sends the head, a short body and the end of a response of known length in one write instead of three (7)."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.connection = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
         self._held = b""
         self._holding = False
+        self._lingering: trio.Event | None = None
+        self._dropped = 0
+
+    async def handle(self, event: Event) -> None:
+        if self._lingering is None:
+            await super().handle(event)
+            return
+        if isinstance(event, RawData) and event.data:
+            self._dropped += len(event.data)
+            if self._dropped <= LINGER_BYTES:
+                return
+        self._lingering.set()
+
+    async def _maybe_recycle(self) -> None:
+        if self.connection.our_state in {h11.DONE, h11.MUST_CLOSE} and self.connection.their_state is h11.SEND_BODY:
+            await self._linger()
+        await super()._maybe_recycle()
+
+    async def _linger(self) -> None:
+        """Drops what still comes of a body that was answered early (RFC 9112 section 9.6): a socket closed with unread
+        bytes resets the connection, and the answer would be lost on its way."""
+        self._lingering = trio.Event()
+        with trio.move_on_after(LINGER_SECONDS):
+            await self._lingering.wait()
 
     async def stream_send(self, event: StreamEvent) -> None:
         rejected = isinstance(self.connection, H11WSConnection)
         if isinstance(event, Response) and event.status_code >= 200:
             self._holding = any(name == b"content-length" for name, _ in event.headers)
-            if rejected:
+            if rejected or self.connection.their_state is h11.SEND_BODY:
                 event.headers.append((b"connection", b"close"))
         await super().stream_send(event)
         if rejected and isinstance(event, EndBody):

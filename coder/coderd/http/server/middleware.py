@@ -183,9 +183,7 @@ class Middleware:
     def _apply_proxy(self, scope: Message) -> None:
         client = scope.get("client")
         if client:
-            headers = scope["headers"]
-            address = self._proxies.address(client[0], lambda name: _header(headers, name.encode()).decode("latin-1"))
-            scope["client"] = (address, client[1])
+            scope["client"] = (self._proxies.address(client[0], scope["headers"]), client[1])
 
 
 async def _refuse_websocket(send: Send) -> None:

@@ -1,7 +1,7 @@
 """What a request shows to prove who it is, before anything is believed: where a token is looked for, and its sentences.
 
-The order is upstream's (product map 1.0). No database: workspace proxies read the same. Who is behind a token is
-`authentication.py`.
+The order is upstream's (docs/protocol/rest.md#who-asks). No database: workspace proxies read the same. Who is behind a
+token is `authentication.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
-SESSION_COOKIE = "coder_session_token"
+from coder.domain.access.session_cookies import SESSION_COOKIE as SESSION_COOKIE
+
 SESSION_HEADER = "coder-session-token"
 SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
 

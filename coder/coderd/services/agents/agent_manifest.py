@@ -1,4 +1,4 @@
-"""The manifest: everything an agent is told when it connects (agent-proto section 5). Rows in, message out."""
+"""The manifest: everything an agent is told when it connects (docs/protocol/agents.md#calls). Rows in, message out."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _metadata(row: MetadataRow) -> agent_pb2.WorkspaceAgentMetadata.Description:
 def monitoring_configuration(
     place: AgentPlace,
 ) -> agent_pb2.GetResourcesMonitoringConfigurationResponse:
-    """What memory and volumes the template wants watched; the window is fixed (agent-proto section 3)."""
+    """What memory and volumes the template wants watched; the window is fixed (docs/protocol/agents.md#limits)."""
     kind = agent_pb2.GetResourcesMonitoringConfigurationResponse
     wanted = place.agent.resources_monitoring or {}
     message = kind(config=kind.Config(num_datapoints=20, collection_interval_seconds=10))

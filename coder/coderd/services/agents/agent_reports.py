@@ -1,7 +1,8 @@
 """What agents report, stored and told on: lifecycle, startup, logs, metadata, app health, statistics.
 
-Verbs of the Agent service that write; each takes the agent's place and the request message (agent-proto sections 6
-and 7). Refusals are RpcErrors with upstream's words: some of them make a genuine agent reconnect, see section 1.
+Verbs of the Agent service that write; each takes the agent's place and the request message
+(docs/protocol/agents.md#calls). Refusals are RpcErrors with upstream's words: some of them make a genuine agent
+reconnect, see there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Agent service of one connected agent (agent-proto section 1): requests in, answers out.
+"""The Agent service of one connected agent (docs/protocol/agents.md#calls): requests in, answers out.
 
 What is stored is `agent_reports.py`, the manifest `agent_manifest.py`. Calls we do not offer yet (creating sub agents,
 context) answer code 12, whereupon agents stop asking.

@@ -16,6 +16,7 @@ from coder.api.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLo
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
+from coder.coderd.services.agents import agent_tokens
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentParts, AgentViewContext, present_agent
 from coder.coderd.services.events import task_notifications
 from coder.coderd.services.events.notifications import NotificationSite, site_of
@@ -61,6 +62,8 @@ async def authenticate_agent(ctx: Context, credentials: Credentials) -> AgentPla
     place = await ctx.db.read(agent_store.get_agent_by_token, token)
     if place is None or place.owner_status == "suspended":
         raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
+    if place.rotated_token is not None:
+        await agent_tokens.note_use(ctx, place, place.rotated_token, credentials.remote_ip)
     return place
 
 

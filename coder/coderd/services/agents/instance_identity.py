@@ -3,7 +3,7 @@
 Lives here: whose signatures are believed, which instance a document is about, and whose agent that is. A template says
 `auth = "…-instance-identity"`; the instance id comes out of its state with every build.
 Does not live here: the signed message itself (signed_message.py); the machine's side (agent/instance_identity.py).
-Obeys: the product map ("Instance identity"); what the documents hold are the clouds' facts: identity tokens of Google
+Obeys: docs/protocol/agents.md#beside-the-link; what the documents hold are the clouds' facts: identity tokens of Google
 Compute Engine (RS256, keys at `GOOGLE_KEYS`), instance identity documents of Amazon EC2 (RSA with SHA-256 over the
 document, one certificate a region, which the operator gives us: nobody serves them signed), attested documents of Azure
 (a signed message of a certificate for metadata.azure.com under the roots everybody has).

@@ -1,4 +1,7 @@
-"""A terminal of an agent: dial overlay port 2, send what is wanted, copy bytes (agent-services sections 1 and 2)."""
+"""A terminal of an agent: dial overlay port 2, send what is wanted, copy bytes.
+
+Source: docs/protocol/agent-services.md#terminals.
+"""
 
 from __future__ import annotations
 

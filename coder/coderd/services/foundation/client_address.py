@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
 
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
-
-Lookup = Callable[[str], str]
-"""Header name in lower case -> value, or an empty text."""
+from coder.domain.apps.app_headers import Headers, joined
 
 
 class TrustedProxies:
@@ -24,17 +21,19 @@ class TrustedProxies:
                 "--proxy-trusted-origins holds something that is no address",
                 "Write networks like 10.0.0.0/8.",
             ) from error
-        self._headers = [name.lower() for name in config.proxy_trusted_headers]
+        self._headers = [name.lower().encode() for name in config.proxy_trusted_headers]
 
-    def address(self, peer: str, header: Lookup) -> str:
+    def address(self, peer: str, headers: Headers) -> str:
         """The client's address: the last one of a trusted header that is not a proxy of ours.
 
-        Proxies append to the list, so only its end can be believed; what a client wrote itself stands in front.
+        Proxies append to the list, so only its end can be believed; what a client wrote itself stands in front. Some
+        append by a line of their own (HAProxy), which is the same list (RFC 9110, section 5.3). Names of `headers` are
+        in lower case.
         """
         if not self._networks or not self._trusted(peer):
             return peer
         for name in self._headers:
-            for text in reversed(header(name).split(",")):
+            for text in reversed(joined(headers, name).split(",")):
                 candidate = text.strip()
                 if candidate and not self._trusted(candidate):
                     return candidate if _is_address(candidate) else peer

@@ -103,7 +103,10 @@ async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> Gr
 
 
 async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]) -> Granted:
-    """First with HTTP Basic, then with the secret in the form: providers want one or the other (section 2.3.1)."""
+    """First with HTTP Basic, then with the secret in the form: providers want one or the other.
+
+    Source: RFC 6749, section 2.3.1.
+    """
     pair = f"{quote_plus(endpoint.client_id)}:{quote_plus(endpoint.client_secret.reveal())}"
     basic = {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
     inside = {**form, "client_id": endpoint.client_id, "client_secret": endpoint.client_secret.reveal()}

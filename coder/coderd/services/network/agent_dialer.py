@@ -1,4 +1,4 @@
-"""This server's own node on the overlay: how it reaches agents (agent-services section 6).
+"""This server's own node on the overlay: how it reaches agents (docs/protocol/agent-services.md#the-servers-own-node).
 
 Dialling is `tailnet/agent_dialer.py`. Coordination runs over a pipe into our own coordinator, relaying over a pipe into
 our own relay.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 MAILBOX = 512
-"Responses that may wait for one peer (section 3.3)."
+"Responses that may wait for one peer (docs/protocol/coordination.md#ends)."
 
 CoordinateCall = ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]
 LeftBehind = Callable[[list[UUID]], None]

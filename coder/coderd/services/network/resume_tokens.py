@@ -1,4 +1,6 @@
-"""Resume tokens: a client that dials again keeps its peer id, so that agents keep their tunnels (tailnet-proto 5).
+"""Resume tokens: a client that dials again keeps its peer id, so that agents keep their tunnels.
+
+Source: docs/protocol/coordination.md#resume-tokens.
 
 A token is worth nothing to anybody else: it is bound to the user, to the session it was given in and to the node's
 keys. It gives a peer id back and no right: each tunnel is asked for, and looked at, anew.

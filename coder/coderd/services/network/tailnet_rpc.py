@@ -1,4 +1,4 @@
-"""The Tailnet service of one connection: coordination, relay maps, resume tokens (tailnet-proto section 1).
+"""The Tailnet service of one connection: coordination, relay maps, resume tokens (docs/protocol/coordination.md#calls).
 
 Agents, clients and this server's own node are served by the same handlers; `TailnetPeer` says who is on the other
 end. WorkspaceUpdates is `workspace_updates.py`.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 MAP_CHECK_INTERVAL = 5.0
-"Seconds between looks at the relay map (tailnet-proto section 1)."
+"Seconds between looks at the relay map (docs/protocol/coordination.md#calls)."
 NODE_WAIT = 10.0
 "Seconds a resume token waits for the node it is bound to."
 _SERVICE = "/coder.tailnet.v2.Tailnet/"

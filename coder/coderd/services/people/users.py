@@ -84,6 +84,24 @@ async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
     return await user_store.get_user(tx, user_id)
 
 
+async def find_person(ctx: Context, subject: Subject, reference: str) -> UserRow:
+    """Like `find_user`, for ids and names in queries: somebody the caller may name.
+
+    Raises NotFound.
+    """
+    row = await find_user(ctx, subject, reference)
+    if not may_name(subject, row):
+        raise NotFound
+    return row
+
+
+def may_name(subject: Subject, row: UserRow) -> bool:
+    """Whether the caller may know that there is such a person: who may be read, and who is in an organization of
+    the caller's (members may name each other, to share)."""
+    mine = subject.organization_roles
+    return may(subject, "read", user_resource(row.id)) or any(one in mine for one in row.organization_ids)
+
+
 async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
     """Like `find_user`, and the caller must be allowed to read the user."""
     row = await find_user(ctx, subject, reference)

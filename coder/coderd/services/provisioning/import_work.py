@@ -1,7 +1,7 @@
 """What a daemon reports about a template version: variables and tags when it parsed, everything else at the end.
 
-Dry runs are here too, since they ask for the same things. Which messages arrive when: provisioner protocol 5.1; what
-is stored: 5.6.
+Dry runs are here too, since they ask for the same things. Which messages arrive when:
+docs/protocol/provisioners.md#jobs.
 """
 
 from __future__ import annotations

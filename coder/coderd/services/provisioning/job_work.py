@@ -1,6 +1,6 @@
 """What a provisioner daemon may do with a job: receive it, report on it, end it.
 
-Reference: provisioner protocol, sections 2 and 5. Every function takes the `Worker` that asks; a job answers only to
+Reference: docs/protocol/provisioners.md#calls. Every function takes the `Worker` that asks; a job answers only to
 the worker that holds it. What the end of a build means is `build_results.py`, of an import `import_work.py`.
 """
 

@@ -1,6 +1,6 @@
 """Provisioner daemons: who may be one, registering them, listing them, and their keys.
 
-Reference: rpc-framing, section 2.4; product map 1.9 and 5.2. Everything a self-hoster needs is offered without a
+Reference: docs/protocol/rpc.md#daemons. Everything a self-hoster needs is offered without a
 licence. What a daemon does once it is in is `job_work.py`.
 """
 

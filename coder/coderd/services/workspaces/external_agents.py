@@ -1,19 +1,27 @@
-"""Machines that somebody attaches by hand: the command that does it, and the token it needs."""
+"""Machines that somebody attaches by hand: the command that does it, its token, and giving it another."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
-from coder.coderd.services.foundation.errors import NotFound
+from coder.coderd.services.foundation.errors import Conflict, NotFound
+from coder.coderd.store.agents import agent_tokens as token_store
 from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agent_tokens import AgentTokenRow
+from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.agents.init_scripts import attach_command
+from coder.domain.agents.token_generations import Generation, good, newest
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.agents.agents import AgentRow
+    from coder.coderd.store.engine.database import Tx
     from coder.domain.access.policy import Subject
 
 
@@ -25,11 +33,58 @@ class AttachInstructions:
     agent_token: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """A token that waits for its first use."""
+
+    instructions: AttachInstructions
+    generation: int
+    good_generations: tuple[int, ...]
+
+
 async def get_credentials(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str) -> AttachInstructions:
-    """For those who may change the workspace.
+    """For those who may change the workspace; the newest token where it was rotated.
 
     Raises NotFound (no external agent, no agent of that name, or one that proves itself by its cloud), Forbidden.
     """
+    agent = await _external_agent(ctx, subject, workspace_id, agent_name)
+    rows = await ctx.db.read(token_store.list_agent_tokens, workspace_id, agent)
+    number = newest(_generations(rows))
+    return _instructions(ctx, agent, next((row.token for row in rows if row.generation == number), agent.auth_token))
+
+
+async def rotate_token(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str) -> Rotation:
+    """A new token; the one in use goes on being good until the new one is used.
+
+    Raises what `get_credentials` does, and Conflict for a workspace that is deleted.
+    """
+    agent = await _external_agent(ctx, subject, workspace_id, agent_name)
+    rows = await ctx.db.run(_rotate, workspace_id, agent, ctx.clock.now())
+    generations = _generations(rows)
+    return Rotation(_instructions(ctx, agent, rows[-1].token), newest(generations), good(generations))
+
+
+async def _rotate(tx: Tx, workspace_id: UUID, agent: AgentRow, now: datetime) -> list[AgentTokenRow]:
+    workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)  # one rotation after the other
+    if workspace is None or workspace.deleted:
+        raise Conflict("The workspace is deleted: its agent has no token any more.")
+    rows = await token_store.list_agent_tokens(tx, workspace_id, agent)
+    number = newest(_generations(rows)) + 1
+    row = AgentTokenRow(new_uuid(), workspace_id, agent.name, agent.auth_token, number, now, None)
+    await token_store.add_agent_token(tx, row)
+    return await token_store.list_agent_tokens(tx, workspace_id, agent)
+
+
+def _generations(rows: list[AgentTokenRow]) -> list[Generation]:
+    return [Generation(row.generation, used=row.used_at is not None) for row in rows]
+
+
+def _instructions(ctx: Context, agent: AgentRow, token: UUID) -> AttachInstructions:
+    command = attach_command(ctx.access_url, agent.operating_system, agent.architecture, str(token))
+    return AttachInstructions(command, str(token))
+
+
+async def _external_agent(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str) -> AgentRow:
     view = await load_workspace(ctx, subject, workspace_id)
     require(subject, "update", workspace_resource(view.workspace))
     if not view.latest.build.has_external_agent:
@@ -40,6 +95,4 @@ async def get_credentials(ctx: Context, subject: Subject, workspace_id: UUID, ag
         raise NotFound(f"External agent '{agent_name}' not found in workspace.")
     if agent.auth_instance_id is not None:
         raise NotFound(f"External agent '{agent_name}' is authenticated with an instance ID.")
-    token = str(agent.auth_token)
-    command = attach_command(ctx.access_url, agent.operating_system, agent.architecture, token)
-    return AttachInstructions(command, token)
+    return agent

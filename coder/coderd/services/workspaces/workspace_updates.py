@@ -1,4 +1,7 @@
-"""WorkspaceUpdates: a user's workspaces and agents as a snapshot, then as differences (tailnet-proto section 9)."""
+"""WorkspaceUpdates: a user's workspaces and agents as a snapshot, then as differences.
+
+Source: docs/protocol/coordination.md#workspace-updates.
+"""
 
 from __future__ import annotations
 

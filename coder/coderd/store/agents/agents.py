@@ -7,12 +7,12 @@ An agent may speak to the server while its build is the newest of a living works
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, func, select, true, update
+from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, exists, func, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 
 from coder.coderd.store.engine.metadata import Uuid
@@ -23,6 +23,7 @@ from coder.coderd.store.tables.agents import (
     workspace_agent_script_timings,
     workspace_agent_scripts,
     workspace_agent_stats,
+    workspace_agent_tokens,
     workspace_agents,
     workspace_app_statuses,
     workspace_apps,
@@ -94,6 +95,8 @@ class AgentPlace:
     dormant_at: datetime | None
     build_id: UUID
     build_number: int
+    rotated_token: UUID | None = None
+    "What it was found by, when that is not the token the template gave."
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +252,34 @@ async def get_agent(tx: Tx, agent_id: UUID) -> AgentRow | None:
     return AgentRow(*row) if row else None
 
 
+_tokens = workspace_agent_tokens
+_OF_PLACE = and_(
+    _tokens.c.workspace_id == workspaces.c.id,
+    _tokens.c.agent_name == _agents.c.name,
+    _tokens.c.template_token == _agents.c.auth_token,
+)
+_newer = _tokens.alias("newer")
+_REPLACED = exists().where(
+    _newer.c.workspace_id == _tokens.c.workspace_id,
+    _newer.c.agent_name == _tokens.c.agent_name,
+    _newer.c.template_token == _tokens.c.template_token,
+    _newer.c.generation > _tokens.c.generation,
+    _newer.c.used_at.is_not(None),
+)
+
+
 async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
-    """The current agent a token belongs to. Terraform keeps a token over builds, so older rows may carry it, too."""
-    row = (await tx.execute(_PLACE.where(_agents.c.auth_token == token))).first()
-    return _place(row) if row else None
+    """The current agent a token belongs to, unless a newer generation of it has been used.
+
+    Terraform keeps a token over builds, so older rows may carry it, too.
+    """
+    template_is_out = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
+    row = (await tx.execute(_PLACE.where(_agents.c.auth_token == token, ~template_is_out))).first()
+    if row is not None:
+        return _place(row)
+    rotated = _PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == token, ~_REPLACED)
+    row = (await tx.execute(rotated)).first()
+    return replace(_place(row), rotated_token=token) if row else None
 
 
 async def get_agent_by_instance(tx: Tx, instance_id: str, name: str = "") -> AgentPlace | None:
@@ -506,8 +533,10 @@ async def update_agent(tx: Tx, agent_id: UUID, **values: Unpack[AgentChanges]) -
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
 
 
-async def mark_connected(tx: Tx, agent_id: UUID, now: datetime, *, api_version: str | None = None) -> None:
-    """A connection began or is alive."""
+async def mark_connected(
+    tx: Tx, agent_id: UUID, now: datetime, *, api_version: str | None = None, path: dict[str, Any] | None = None
+) -> None:
+    """A connection began or is alive; `path` is how its pings are answered."""
     values: dict[str, Any] = {
         "first_connected_at": func.coalesce(_agents.c.first_connected_at, now),
         "last_connected_at": now,
@@ -515,6 +544,8 @@ async def mark_connected(tx: Tx, agent_id: UUID, now: datetime, *, api_version: 
     }
     if api_version is not None:
         values["api_version"] = api_version
+    if path is not None:
+        values |= {"path_vitals": path, "path_vitals_at": now}
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
 
 

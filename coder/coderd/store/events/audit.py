@@ -11,8 +11,9 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, delete, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, case, delete, func, insert, literal, or_, select
 
+from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.automation import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import (
@@ -169,6 +170,19 @@ _GROUP_MEMBERS = (
     .label("members")
 )
 
+_TOKEN_GENERATIONS = (
+    select(
+        func.jsonb_object_agg(
+            func.concat(workspace_agent_tokens.c.agent_name, " ", workspace_agent_tokens.c.generation),
+            case((workspace_agent_tokens.c.used_at.is_not(None), "used"), else_="waiting"),
+        )
+    )
+    .where(workspace_agent_tokens.c.workspace_id == workspaces.c.id)
+    .scalar_subquery()
+    .label("agent_tokens")
+)
+"Which tokens were rotated in, never the tokens themselves."
+
 TRACKED: dict[str, Tracked] = {
     "user": Tracked(
         users,
@@ -221,7 +235,7 @@ TRACKED: dict[str, Tracked] = {
         ("id", "owner_id", "template_id", "name", "deleted", "autostart_schedule", "ttl_ms", "dormant_at",
          "deleting_at", "automatic_updates", "favorite", "next_start_at", "user_acl", "group_acl"),
         workspaces.c.name, organization=workspaces.c.organization_id, owner=users.c.username,
-        joined=workspaces.join(users, users.c.id == workspaces.c.owner_id),
+        joined=workspaces.join(users, users.c.id == workspaces.c.owner_id), extra=(_TOKEN_GENERATIONS,),
     ),
     "task": Tracked(
         tasks,

@@ -56,8 +56,9 @@ _FAILURES = text(
     """SELECT j.error <> '', j.completed_at FROM workspace_builds b JOIN provisioner_jobs j ON j.id = b.job_id
     WHERE b.template_version_preset_id = :preset AND b.build_number = 1 AND b.initiator_id = :owner
         AND j.completed_at IS NOT NULL
-    ORDER BY b.created_at DESC LIMIT :most"""
+    ORDER BY b.created_at DESC, j.completed_at DESC, j.error <> '' DESC LIMIT :most"""
 )
+"Those of one turn are created in the same instant: the one that ended last speaks, and of a tie the failure."
 _CLAIMABLE = text(
     """SELECT w.id FROM workspaces w JOIN workspace_builds b ON b.id = w.latest_build_id
     JOIN provisioner_jobs j ON j.id = b.job_id

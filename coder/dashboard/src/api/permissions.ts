@@ -21,6 +21,7 @@ const DEPLOYMENT = {
   viewDeploymentStats: check("deployment_stats", "read"),
   viewDebugInfo: check("debug_info", "read"),
   viewAnyGroup: check("group", "read", { any_org: true }),
+  viewEveryGroup: check("group", "read"),
   createAnyGroup: check("group", "create", { any_org: true }),
   createOrganization: check("organization", "create"),
   editAnyOrganization: check("organization", "update", { any_org: true }),
@@ -28,7 +29,7 @@ const DEPLOYMENT = {
   viewAnyIdpSync: check("idpsync_settings", "read", { any_org: true }),
   viewOrganizationIdpSync: check("idpsync_settings", "read"),
   viewAnyProvisioners: check("provisioner_daemon", "read", { any_org: true }),
-  viewAnyProvisionerJobs: check("provisioner_jobs", "read", { any_org: true }),
+  viewAnyProvisionerJobs: check("provisioner_jobs", "update", { any_org: true }), // what the queue asks for
   createAnyTemplate: check("template", "create", { any_org: true }),
   updateAnyTemplate: check("template", "update", { any_org: true }),
   viewWorkspaceProxies: check("workspace_proxy", "read"),
@@ -90,6 +91,34 @@ export function workspaceChecks(id: string, organization: string, owner: string)
     config: check("deployment_config", "read"),
   };
 }
+
+/** What the pages of one organization ask: the same words as its rules. */
+export function organizationChecks(id: string) {
+  const object = { organization_id: id };
+  return {
+    update: check("organization", "update", object),
+    remove: check("organization", "delete", object),
+    viewMembers: check("organization_member", "read", object),
+    addMembers: check("organization_member", "create", object),
+    removeMembers: check("organization_member", "delete", object),
+    assignRoles: check("assign_org_role", "assign", object),
+    createRoles: check("assign_org_role", "create", object),
+    updateRoles: check("assign_org_role", "update", object),
+    deleteRoles: check("assign_org_role", "delete", object),
+    viewGroups: check("group", "read", object),
+    createGroups: check("group", "create", object),
+    updateGroups: check("group", "update", object),
+    deleteGroups: check("group", "delete", object),
+    viewDaemons: check("provisioner_daemon", "read", object),
+    createKeys: check("provisioner_daemon", "create", object),
+    deleteKeys: check("provisioner_daemon", "delete", object),
+    viewJobs: check("provisioner_jobs", "update", object),
+    viewSync: check("idpsync_settings", "read", object),
+    editSync: check("idpsync_settings", "update", object),
+  };
+}
+
+export type OrganizationPermissions = Partial<Record<keyof ReturnType<typeof organizationChecks>, boolean>>;
 
 /** For everything else. */
 export { check as authorizationCheck };

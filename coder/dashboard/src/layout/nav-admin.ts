@@ -1,4 +1,15 @@
 // The "Admin settings" menu: each entry for those who may see its pages.
 import type { NavItem } from "./nav";
+import { DEPLOYMENT } from "./nav-deployment";
+import type { Permissions } from "../api/permissions";
 
-export const ADMIN: readonly NavItem[] = [];
+/** Any page of any organization's administration. */
+const looksAfterOrganizations = (may: Permissions): boolean =>
+  may.editAnyOrganization || may.createOrganization || may.viewAnyMembers || may.viewAnyGroup || may.viewAnyIdpSync || may.viewAnyProvisioners || may.viewAnyProvisionerJobs;
+
+export const ADMIN: readonly NavItem[] = [
+  { to: "/deployment", text: "Deployment", allowed: (may) => DEPLOYMENT.some((group) => group.items.some((item) => item.allowed?.(may) ?? true)), words: "settings administration" },
+  { to: "/organizations", text: "Organizations", allowed: looksAfterOrganizations, words: "members groups roles provisioners" },
+  { to: "/audit", text: "Audit log", allowed: (may) => may.viewAnyAuditLog, words: "history changes" },
+  { to: "/connectionlog", text: "Connection log", allowed: (may) => may.viewAnyConnectionLog, words: "ssh sessions" },
+];

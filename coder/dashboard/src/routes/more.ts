@@ -3,7 +3,9 @@ import { page } from "./page";
 import type { RouteObject } from "react-router";
 
 /** Signed in, in the frame. */
-export const moreRoutes: RouteObject[] = [];
+export const moreRoutes: RouteObject[] = [
+  page("/inbox", async () => (await import("../pages/inbox/InboxPage")).InboxPage),
+];
 
 /** Signed in, without the frame. */
 export const moreBareRoutes: RouteObject[] = [];

@@ -23,14 +23,14 @@ export function Section({ title, description, actions, children, padded = true, 
   const own = useId();
   return (
     <section aria-labelledby={own} id={id} className={cx("rounded-xl border bg-surface shadow-card", tone === "danger" ? "border-bad/50" : "border-line")}>
-      <header className="flex flex-wrap items-start gap-x-4 gap-y-2 border-b border-line px-5 py-3.5">
+      <header className={cx("flex flex-wrap items-start gap-x-4 gap-y-2 px-5 py-3.5", children ? "border-b border-line" : "")}>
         <div className="min-w-0 flex-1 basis-60">
           <h2 id={own} className="text-lg font-semibold">{title}</h2>
           {description ? <div className="mt-0.5 text-sm text-muted">{description}</div> : null}
         </div>
         {actions ? <div className="flex flex-wrap items-center gap-2">{actions}</div> : null}
       </header>
-      <div className={padded ? "px-5 py-4" : undefined}>{children}</div>
+      {children ? <div className={padded ? "px-5 py-4" : undefined}>{children}</div> : null}
     </section>
   );
 }

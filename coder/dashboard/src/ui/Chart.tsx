@@ -54,9 +54,10 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
     };
   }, [times, series, height, unit, bars]);
   return (
-    <figure aria-label={label}>
+    <figure aria-label={label} className="relative">
       <div ref={box} aria-hidden="true" className="text-sm [&_.u-legend]:text-muted" style={{ minHeight: height }} />
-      <table className="sr-only">
+      {/* A table grows with its rows whatever its class says; what it is in does not. */}
+      <div className="sr-only"><table>
         <caption>{label}</caption>
         <thead><tr><th scope="col">Day</th>{series.map((item) => <th key={item.name} scope="col">{item.name}</th>)}</tr></thead>
         <tbody>
@@ -64,7 +65,7 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
             <tr key={time}><th scope="row">{new Date(time).toLocaleDateString()}</th>{series.map((item) => <td key={item.name}>{item.values[index] ?? ""}{unit}</td>)}</tr>
           ))}
         </tbody>
-      </table>
+      </table></div>
     </figure>
   );
 }

@@ -21,7 +21,7 @@ export function Dialog({ open, onClose, title, description, children, actions, w
     <Radix.Root open={open} onOpenChange={(next) => { if (!next) onClose(); }}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
-        <Radix.Content className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
+        <Radix.Content data-testid="dialog" className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
           {...(description ? {} : { "aria-describedby": undefined })}>
           <header className="flex items-start gap-3 px-5 pt-4">
             <div className="min-w-0 flex-1">

@@ -15,7 +15,7 @@ from tests.kit.daemon import connected_daemon, new_version
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons?offline=true"
 
 
-async def test_hung_jobs_and_jobs_nobody_takes():
+async def test_hung_jobs_and_jobs_nobody_takes() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         hung = await new_version(world)
@@ -43,7 +43,7 @@ async def test_hung_jobs_and_jobs_nobody_takes():
         assert found["started_at"] == found["completed_at"]
 
 
-async def test_daemons_grow_stale_and_are_forgotten():
+async def test_daemons_grow_stale_and_are_forgotten() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         async with connected_daemon(world):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,7 +16,7 @@ from tests.kit.agents import connected_agent, dial_link, eventually, workspace_w
 RPC = "/api/v2/workspaceagents/me/rpc"
 
 
-async def test_refusals_are_the_recorded_ones():
+async def test_refusals_are_the_recorded_ones() -> None:
     async with workspace_world() as view_context:
         for token, query, status, message, detail in [
             ("", "2.10", 401, 'Cookie "coder_session_token" must be provided.', ""),
@@ -44,12 +45,12 @@ async def test_refusals_are_the_recorded_ones():
             assert caught.value.validations == [{"field": "version", "detail": detail}]
 
 
-async def test_connection_times_follow_the_connection():
+async def test_connection_times_follow_the_connection() -> None:
     async with workspace_world() as view_context:
         assert (await view_context.agent())["status"] == "connecting"
         async with connected_agent(view_context):
 
-            async def connected():
+            async def connected() -> Any:
                 found = await view_context.agent()
                 return found if found["status"] == "connected" else None
 
@@ -57,7 +58,7 @@ async def test_connection_times_follow_the_connection():
             assert found["api_version"] == "2.10"
             assert found["first_connected_at"] == found["last_connected_at"]
 
-        async def disconnected():
+        async def disconnected() -> Any:
             return (await view_context.agent())["status"] == "disconnected"
 
         await eventually(disconnected)
@@ -65,10 +66,10 @@ async def test_connection_times_follow_the_connection():
             await eventually(connected)
 
 
-async def test_a_second_connection_outlives_the_first():
+async def test_a_second_connection_outlives_the_first() -> None:
     async with workspace_world() as view_context, trio.open_nursery() as nursery:
 
-        async def connected():
+        async def connected() -> Any:
             return (await view_context.agent())["status"] == "connected"
 
         async with connected_agent(view_context) as first:
@@ -82,11 +83,15 @@ async def test_a_second_connection_outlives_the_first():
         nursery.cancel_scope.cancel()
 
 
-async def test_manifest():
+async def test_manifest() -> None:
     fields = {
         "env": {"A": "1"},
         "directory": "~/work",
-        "apps": [provisioner_pb2.App(slug="web", display_name="Web", url="http://localhost:1", sharing_level=1)],
+        "apps": [
+            provisioner_pb2.App(
+                slug="web", display_name="Web", url="http://localhost:1", sharing_level=provisioner_pb2.OWNER
+            )
+        ],
         "metadata": [
             provisioner_pb2.Agent.Metadata(key="load", display_name="Load", script="uptime", interval=10, timeout=2)
         ],
@@ -116,7 +121,7 @@ async def test_manifest():
         assert config.memory.enabled
 
 
-async def test_reports_are_stored_and_shown():
+async def test_reports_are_stored_and_shown() -> None:
     fields = {
         "apps": [
             provisioner_pb2.App(
@@ -129,7 +134,9 @@ async def test_reports_are_stored_and_shown():
     }
     pb = agent_pb2
     async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:
-        startup = pb.Startup(version="v2.34.0", expanded_directory="/home/dev", subsystems=[1, 1])
+        startup = pb.Startup(
+            version="v2.34.0", expanded_directory="/home/dev", subsystems=[pb.Startup.ENVBOX, pb.Startup.ENVBOX]
+        )
         assert await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup) == startup
         for state in (pb.Lifecycle.STARTING, pb.Lifecycle.READY):
             lifecycle = pb.Lifecycle(state=state)
@@ -165,7 +172,7 @@ async def test_reports_are_stored_and_shown():
         assert (await view_context.agent())["logs_overflowed"]
 
 
-async def test_stats_and_what_is_not_offered():
+async def test_stats_and_what_is_not_offered() -> None:
     pb = agent_pb2
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         answer = await agent.call("UpdateStats", pb.UpdateStatsRequest(), pb.UpdateStatsResponse)
@@ -189,12 +196,15 @@ async def test_stats_and_what_is_not_offered():
                 tailnet_pb2.RefreshResumeTokenResponse,
             )
         assert caught.value.number == 12
-        for startup in (pb.Startup(version="2.34.0"), pb.Startup(version="v2.34.0", subsystems=[0])):
+        for startup in (
+            pb.Startup(version="2.34.0"),
+            pb.Startup(version="v2.34.0", subsystems=[pb.Startup.SUBSYSTEM_UNSPECIFIED]),
+        ):
             with pytest.raises(RpcError):
                 await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
 
 
-async def test_metadata_limits():
+async def test_metadata_limits() -> None:
     pb = agent_pb2
     fields = {"metadata": [provisioner_pb2.Agent.Metadata(key="load", script="uptime", interval=10)]}
     async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:

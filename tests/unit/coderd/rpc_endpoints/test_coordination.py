@@ -33,10 +33,12 @@ from tests.kit.overlay import exchange, running_agent
 Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
 
 
-async def test_server_and_client_reach_an_agent():
+async def test_server_and_client_reach_an_agent() -> None:
     async with workspace_world() as view_context, running_agent(view_context):
         with trio.fail_after(15):
-            await exchange(await view_context.world.ctx.agent_dialer.dial(view_context.agent_id, 7))
+            dialer = view_context.world.ctx.agent_dialer
+            assert dialer is not None
+            await exchange(await dialer.dial(view_context.agent_id, 7))
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         async with open_link(policy, str(view_context.agent_id), direct=False) as link:
             with trio.fail_after(15):
@@ -47,7 +49,7 @@ async def test_server_and_client_reach_an_agent():
 
 
 @pytest.mark.parametrize("how", ["unshared", "suspended", "away for long", "back"])
-async def test_a_client_that_left_without_a_word_is_watched_on(how: str, monkeypatch: pytest.MonkeyPatch):
+async def test_a_client_that_left_without_a_word_is_watched_on(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents keep its keys for as long as it uses them, so that they survive the server; but not the right to them."""
     monkeypatch.setattr(absent_clients, "LOOK_EVERY", 0.05)
     monkeypatch.setattr(absent_clients, "PATIENCE", 0.5 if how == "away for long" else 3600.0)
@@ -136,7 +138,7 @@ async def _coordinating(world: World, path: str, token: str, *, resume: str = ""
         await trio.aclose_forcefully(websocket)
 
 
-async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: pytest.MonkeyPatch):
+async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shared, resumed elsewhere, unshared: the agent forgets the client although nothing was asked for again."""
     monkeypatch.setattr(rights_changes, "PAUSE", 0.0)
     async with workspace_world() as view_context, running_agent(view_context) as agent:
@@ -165,7 +167,7 @@ async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: py
                 assert "unauthorized" in await second.refusal()
 
 
-async def test_a_resume_token_is_worth_nothing_to_others():
+async def test_a_resume_token_is_worth_nothing_to_others() -> None:
     """Another organization's user, another session of the same user, another key: each is refused in its own way."""
     async with workspace_world() as view_context, running_agent(view_context) as agent:
         world = view_context.world
@@ -179,7 +181,8 @@ async def test_a_resume_token_is_worth_nothing_to_others():
             await first.ask(view_context.agent_id)
             resume = await first.resume_token()
             for token in (eve, again.json()["key"]):
-                for shown in ({"headers": [(RESUME_HEADER, resume)]}, {}):
+                ways: tuple[dict[str, Any], ...] = ({"headers": [(RESUME_HEADER, resume)]}, {})
+                for shown in ways:
                     path = tailnet if shown else f"{tailnet}&resume_token={resume}"
                     with pytest.raises(HttpError) as caught:
                         await connect_websocket(DialPolicy(world.url, token=Secret(token)), path, **shown)
@@ -192,7 +195,7 @@ async def test_a_resume_token_is_worth_nothing_to_others():
 
 
 @pytest.mark.parametrize("is_present", [True, False], ids=["present", "away"])
-async def test_a_foreign_key_is_refused(is_present: bool):
+async def test_a_foreign_key_is_refused(is_present: bool) -> None:
     """Of an agent that is there, and of one that is away: the wrong one must not be quicker after a restart."""
     async with workspace_world() as view_context:
         world = view_context.world
@@ -238,7 +241,7 @@ async def _as_client(view_context: AgentWorld, token: str, key: PublicKey, more:
 
 
 @pytest.mark.parametrize("how", ["unshared", "suspended", "dormant"])
-async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: pytest.MonkeyPatch):
+async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that were exchanged would go on by themselves: the agent is told to forget the client."""
     monkeypatch.setattr(coordination, "LOOK_EVERY", 0.05)
     async with workspace_world() as view_context, running_agent(view_context) as agent:
@@ -275,7 +278,7 @@ async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: p
                     assert caught.value.status == 404
 
 
-async def test_refusals_of_the_coordinate_link():
+async def test_refusals_of_the_coordinate_link() -> None:
     async with workspace_world() as view_context:
         path = f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate"
         _, stranger = await view_context.world.member()
@@ -309,7 +312,7 @@ async def test_refusals_of_the_coordinate_link():
                 assert error.message == message
 
 
-async def test_resume_tokens_keep_the_peer_id():
+async def test_resume_tokens_keep_the_peer_id() -> None:
     async with workspace_world() as view_context:
         path = f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate?version=2.0"
         ids = []
@@ -330,7 +333,7 @@ async def test_resume_tokens_keep_the_peer_id():
         assert ids[0] == ids[1]
 
 
-async def test_clients_may_not_reach_for_other_agents():
+async def test_clients_may_not_reach_for_other_agents() -> None:
     async with workspace_world() as view_context:
         path = f"/api/v2/workspaceagents/{view_context.agent_id}/coordinate?version=2.0"
         websocket = await dial_link(view_context.world, path, token=view_context.world.token)
@@ -346,7 +349,7 @@ async def test_clients_may_not_reach_for_other_agents():
                 await stream.receive()
 
 
-async def test_workspace_updates_begin_with_a_snapshot():
+async def test_workspace_updates_begin_with_a_snapshot() -> None:
     async with workspace_world() as view_context:
         websocket = await dial_link(view_context.world, "/api/v2/tailnet?version=2.3", token=view_context.world.token)
         pb = tailnet_pb2

@@ -45,7 +45,7 @@ async def status_of(world: World, version: dict[str, Any]) -> str:
     return str((await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]["status"])
 
 
-async def test_checks_come_in_their_order():
+async def test_checks_come_in_their_order() -> None:
     async with running_coderd(first_user=True) as world:
         bad_everything = {"tags": ["no-separator"], "kinds": (), "version": "9.9", "token": ""}
         assert (await refusal(world, **bad_everything)).status == 400
@@ -65,7 +65,7 @@ async def test_checks_come_in_their_order():
         assert plain.status_code == 426
 
 
-async def test_a_user_serves_with_the_roles_it_has():
+async def test_a_user_serves_with_the_roles_it_has() -> None:
     async with running_coderd(first_user=True) as world:
         user_id, member = await world.member("alice")
         assert (await refusal(world, token=member)).status == 403
@@ -88,7 +88,7 @@ async def test_a_user_serves_with_the_roles_it_has():
         assert (await refusal(world, token=member, **elsewhere)).status == 403
 
 
-async def test_pre_shared_key():
+async def test_pre_shared_key() -> None:
     async with running_coderd(first_user=True, provisioner_daemon_psk=Secret("sesame")) as world:
         headers = {"Coder-Provisioner-Daemon-PSK": "sesame"}
         async with connected_daemon(world, token="", headers=headers, tags={"a": "b"}):
@@ -100,12 +100,12 @@ async def test_pre_shared_key():
         assert (await refusal(world, token="", headers=both)).status == 403
 
 
-async def test_an_empty_pre_shared_key_opens_nothing():
+async def test_an_empty_pre_shared_key_opens_nothing() -> None:
     async with running_coderd(first_user=True) as world:
         assert (await refusal(world, token="", headers={"Coder-Provisioner-Daemon-PSK": ""})).status == 403
 
 
-async def test_provisioner_keys_from_creation_to_deletion():
+async def test_provisioner_keys_from_creation_to_deletion() -> None:
     async with running_coderd(first_user=True) as world:
         made = await world.post(KEYS, {"name": "k1", "tags": {"region": "moon"}})
         assert made.status_code == 201
@@ -131,7 +131,7 @@ async def test_provisioner_keys_from_creation_to_deletion():
         assert (await world.delete(f"{KEYS}/k1")).status_code == 404
 
 
-async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPatch):
+async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "REVOKED_GRACE", 0.3)
     async with running_coderd(first_user=True) as world:
         secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
@@ -155,7 +155,7 @@ async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPa
             headers = {"Coder-Provisioner-Daemon-Key": secret}
 
 
-async def test_a_daemon_that_comes_back_is_the_same():
+async def test_a_daemon_that_comes_back_is_the_same() -> None:
     async with running_coderd(first_user=True) as world:
         ids = []
         for version in ("1.17", "1.18"):
@@ -166,7 +166,7 @@ async def test_a_daemon_that_comes_back_is_the_same():
         assert ids[1][1] == "1.18"
 
 
-async def test_two_daemons_of_one_name_do_not_disturb_each_other():
+async def test_two_daemons_of_one_name_do_not_disturb_each_other() -> None:
     async with running_coderd(first_user=True) as world:
         versions = [await new_version(world), await new_version(world)]
         async with connected_daemon(world, name="twin") as one, connected_daemon(world, name="twin") as other:
@@ -178,7 +178,7 @@ async def test_two_daemons_of_one_name_do_not_disturb_each_other():
             assert [await status_of(world, version) for version in versions] == ["succeeded", "succeeded"]
 
 
-async def test_a_daemon_whose_clock_is_wrong():
+async def test_a_daemon_whose_clock_is_wrong() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         version = await new_version(world)
         job = await daemon.acquire()
@@ -191,7 +191,7 @@ async def test_a_daemon_whose_clock_is_wrong():
         assert found["started_at"] <= found["completed_at"]  # the server's clock counts
 
 
-async def test_jobs_go_to_daemons_whose_tags_include_theirs():
+async def test_jobs_go_to_daemons_whose_tags_include_theirs() -> None:
     async with running_coderd(first_user=True) as world:
         moon = await new_version(world, tags={"region": "moon"})
         async with connected_daemon(world, tags={"region": "moon", "gpu": "yes"}) as tagged:
@@ -202,7 +202,7 @@ async def test_jobs_go_to_daemons_whose_tags_include_theirs():
             assert (await tagged.acquire()).template_import.metadata.template_version_id == plain["id"]
 
 
-async def test_strict_tags_keep_special_daemons_free():
+async def test_strict_tags_keep_special_daemons_free() -> None:
     async with running_coderd(first_user=True, provisioner_strict_tags=True) as world:
         plain = await new_version(world)
         async with (
@@ -216,7 +216,7 @@ async def test_strict_tags_keep_special_daemons_free():
             assert (await stream.receive()).job_id == ""
 
 
-async def test_cancel_acquire_gives_an_empty_job():
+async def test_cancel_acquire_gives_an_empty_job() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         async with daemon.acquiring() as stream:
             await stream.send(provisionerd_pb2.CancelAcquire())
@@ -228,7 +228,7 @@ async def test_cancel_acquire_gives_an_empty_job():
         assert (await daemon.acquire()).template_import.metadata.template_version_id == version["id"]
 
 
-async def test_a_broken_connection_leaves_the_job_to_its_daemon():
+async def test_a_broken_connection_leaves_the_job_to_its_daemon() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world, name="steady") as daemon:
@@ -243,7 +243,7 @@ async def test_a_broken_connection_leaves_the_job_to_its_daemon():
         assert [entry["output"] for entry in logs] == ["one", "two"]
 
 
-async def test_a_job_answers_to_its_own_daemon_and_ends_once():
+async def test_a_job_answers_to_its_own_daemon_and_ends_once() -> None:
     async with running_coderd(first_user=True) as world:
         await new_version(world)
         async with connected_daemon(world, name="a") as mine, connected_daemon(world, name="b") as other:
@@ -259,7 +259,7 @@ async def test_a_job_answers_to_its_own_daemon_and_ends_once():
                     await call
 
 
-async def test_cancel_is_told_with_the_next_update():
+async def test_cancel_is_told_with_the_next_update() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}"
@@ -274,7 +274,7 @@ async def test_cancel_is_told_with_the_next_update():
         assert await status_of(world, version) == "canceled"
 
 
-async def test_a_waiting_job_is_canceled_at_once():
+async def test_a_waiting_job_is_canceled_at_once() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         answer = await world.patch(f"/api/v2/templateversions/{version['id']}/cancel")
@@ -282,7 +282,7 @@ async def test_a_waiting_job_is_canceled_at_once():
         assert await status_of(world, version) == "canceled"
 
 
-async def test_variables_are_settled_while_parsing():
+async def test_variables_are_settled_while_parsing() -> None:
     async with running_coderd(first_user=True) as world:
         values = [{"name": "needed", "value": "given"}]
         version = await new_version(world, user_variable_values=values)
@@ -314,7 +314,7 @@ async def test_variables_are_settled_while_parsing():
         assert [item["name"] for item in shown] == ["needed", "secret"]
 
 
-async def test_a_result_that_cannot_be_stored_fails_the_job():
+async def test_a_result_that_cannot_be_stored_fails_the_job() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:
@@ -326,7 +326,7 @@ async def test_a_result_that_cannot_be_stored_fails_the_job():
         assert "duplicate agent name" in found["error"]
 
 
-async def test_module_files_travel_both_ways():
+async def test_module_files_travel_both_ways() -> None:
     data = b"modules" * 600_000
     digest = hashlib.sha256(data).digest()
     pb = provisioner_pb2
@@ -380,7 +380,7 @@ async def _module_file(world: World, version_id: str) -> str:
     return str(await world.ctx.db.read(get_module_files_id, UUID(version_id)))
 
 
-async def test_built_in_daemons_use_the_same_link():
+async def test_built_in_daemons_use_the_same_link() -> None:
     async with running_coderd(first_user=True) as world:
         async with connect_built_in(world.ctx, "host-0", ["echo"]) as session:
             daemon = FakeDaemon(session)
@@ -393,7 +393,7 @@ async def test_built_in_daemons_use_the_same_link():
         assert await status_of(world, version) == "succeeded"
 
 
-async def test_the_old_way_to_acquire():
+async def test_the_old_way_to_acquire() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:
@@ -401,7 +401,7 @@ async def test_the_old_way_to_acquire():
             assert job.template_import.metadata.template_version_id == version["id"]
 
 
-async def test_a_job_that_cannot_be_handed_out_fails_and_the_next_one_comes():
+async def test_a_job_that_cannot_be_handed_out_fails_and_the_next_one_comes() -> None:
     async with running_coderd(first_user=True) as world:
         from tests.kit.daemon import upload
 
@@ -416,7 +416,7 @@ async def test_a_job_that_cannot_be_handed_out_fails_and_the_next_one_comes():
         assert failed["error"].startswith("request job was invalidated: payload was too big: ")
 
 
-async def test_many_daemons_share_many_jobs_without_running_one_twice():
+async def test_many_daemons_share_many_jobs_without_running_one_twice() -> None:
     async with running_coderd(first_user=True) as world, trio.open_nursery() as nursery:
         acquired: list[str] = []
         versions = [await new_version(world) for _ in range(12)]
@@ -438,7 +438,7 @@ async def test_many_daemons_share_many_jobs_without_running_one_twice():
         nursery.cancel_scope.cancel()
 
 
-async def test_the_server_shows_daemons_out_when_it_stops():
+async def test_the_server_shows_daemons_out_when_it_stops() -> None:
     async with running_coderd(first_user=True) as world:
         async with connected_daemon(world) as daemon, trio.open_nursery() as nursery:
             left: list[type[BaseException]] = []
@@ -457,7 +457,7 @@ async def test_the_server_shows_daemons_out_when_it_stops():
         assert left
 
 
-async def test_working_daemon_reports_matched_provisioners_while_waiting():
+async def test_working_daemon_reports_matched_provisioners_while_waiting() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world, tags={"a": "b"}):
         version = await new_version(world, tags={"a": "c"})
         assert version["matched_provisioners"]["count"] == 0

@@ -68,7 +68,7 @@ def for_our_server(view_context: AgentWorld, example: dict[str, Any]) -> str:
     return request.replace("127.0.0.1:7080", view_context.world.url.removeprefix("http://"))
 
 
-async def test_refusals_are_word_for_word():
+async def test_refusals_are_word_for_word() -> None:
     async with workspace_world() as view_context:
         host = view_context.world.url.removeprefix("http://")
         for name, example in EXAMPLES.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -36,10 +37,10 @@ class Overlay:
         self.agent, _ = self.coordinator.connect(AGENT, AgentAccess(AGENT))
         self.client, _ = self.coordinator.connect(CLIENT, ClientAccess(AGENT))
 
-    def agent_says(self, **what) -> list[Delivery]:
+    def agent_says(self, **what: Any) -> list[Delivery]:
         return self.coordinator.handle(self.agent, CoordinationRequest(**what))
 
-    def client_says(self, **what) -> list[Delivery]:
+    def client_says(self, **what: Any) -> list[Delivery]:
         return self.coordinator.handle(self.client, CoordinationRequest(**what))
 
     def joined(self) -> Overlay:
@@ -53,7 +54,7 @@ def told(connection: int, peer: UUID, kind: NodeKind, reason: str, body: Coordin
     return Delivery(connection, (Update(peer, kind, reason, body),))
 
 
-def test_a_tunnel_introduces_both_ends():
+def test_a_tunnel_introduces_both_ends() -> None:
     o = Overlay()
     assert o.agent_says(node=node("a1")) == []
     assert o.client_says(add_tunnel=AGENT) == [told(o.client, AGENT, NodeKind.NODE, "add tunnel", node("a1"))]
@@ -61,7 +62,7 @@ def test_a_tunnel_introduces_both_ends():
     assert o.agent_says(node=node("a2")) == [told(o.client, AGENT, NodeKind.NODE, "node update", node("a2"))]
 
 
-def test_a_tunnel_may_come_before_the_agent():
+def test_a_tunnel_may_come_before_the_agent() -> None:
     coordinator = Coordination()
     client, _ = coordinator.connect(CLIENT, ClientAccess(AGENT))
     assert coordinator.handle(client, CoordinationRequest(node=node("c1"), add_tunnel=AGENT)) == []
@@ -72,13 +73,13 @@ def test_a_tunnel_may_come_before_the_agent():
     ]
 
 
-def test_equal_nodes_are_not_sent_twice():
+def test_equal_nodes_are_not_sent_twice() -> None:
     o = Overlay().joined()
     assert o.agent_says(node=node("a1")) == []
     assert o.client_says(add_tunnel=AGENT) == []
 
 
-def test_ready_for_handshake_goes_to_the_other_end():
+def test_ready_for_handshake_goes_to_the_other_end() -> None:
     o = Overlay().joined()
     assert o.agent_says(ready_for_handshake=(CLIENT,)) == [
         told(o.client, AGENT, NodeKind.READY_FOR_HANDSHAKE, "ready for handshake")
@@ -88,7 +89,7 @@ def test_ready_for_handshake_goes_to_the_other_end():
     ]
 
 
-def test_a_lost_agent_returns_to_its_clients():
+def test_a_lost_agent_returns_to_its_clients() -> None:
     o = Overlay().joined()
     assert o.coordinator.lose(o.agent) == [told(o.client, AGENT, NodeKind.LOST, "lost")]
     assert o.coordinator.lose(o.agent) == []
@@ -98,7 +99,7 @@ def test_a_lost_agent_returns_to_its_clients():
     assert again == [told(o.client, AGENT, NodeKind.NODE, "node update", node("a1"))]
 
 
-def test_a_lost_client_takes_its_tunnels_along():
+def test_a_lost_client_takes_its_tunnels_along() -> None:
     o = Overlay().joined()
     assert o.coordinator.lose(o.client) == [told(o.agent, CLIENT, NodeKind.LOST, "lost")]
     client, out = o.coordinator.connect(CLIENT, ClientAccess(AGENT))
@@ -106,7 +107,7 @@ def test_a_lost_client_takes_its_tunnels_along():
     assert o.coordinator.handle(client, CoordinationRequest(node=node("c1"))) == []
 
 
-def test_a_lost_client_can_be_shut_out_of_what_it_left_behind():
+def test_a_lost_client_can_be_shut_out_of_what_it_left_behind() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     assert o.coordinator.take_left_behind(CLIENT) == [AGENT]
@@ -115,7 +116,7 @@ def test_a_lost_client_can_be_shut_out_of_what_it_left_behind():
     assert out == [told(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
 
 
-def test_an_agent_that_is_away_hears_of_it_when_it_is_back():
+def test_an_agent_that_is_away_hears_of_it_when_it_is_back() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     o.coordinator.lose(o.agent)
@@ -126,7 +127,7 @@ def test_an_agent_that_is_away_hears_of_it_when_it_is_back():
     assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == [], "once"
 
 
-def test_a_client_that_is_back_is_not_shut_out():
+def test_a_client_that_is_back_is_not_shut_out() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     o.coordinator.lose(o.agent)
@@ -137,7 +138,7 @@ def test_a_client_that_is_back_is_not_shut_out():
     assert o.coordinator.connect(AGENT, AgentAccess(AGENT))[1] == []
 
 
-def test_a_client_that_is_back_is_shut_out_of_what_it_did_not_ask_for_anew():
+def test_a_client_that_is_back_is_shut_out_of_what_it_did_not_ask_for_anew() -> None:
     o = Overlay().joined()
     o.coordinator.lose(o.client)
     o.coordinator.connect(CLIENT, ClientAccess())
@@ -145,7 +146,7 @@ def test_a_client_that_is_back_is_shut_out_of_what_it_did_not_ask_for_anew():
     assert out == [told(o.agent, CLIENT, NodeKind.DISCONNECTED, "no longer allowed")]
 
 
-def test_a_second_stream_inherits_no_tunnel():
+def test_a_second_stream_inherits_no_tunnel() -> None:
     """Whoever holds a peer's id gets its destinations by asking, and not by the first stream's having asked."""
     o = Overlay().joined()
     second, out = o.coordinator.connect(CLIENT, ClientAccess())
@@ -161,7 +162,7 @@ def test_a_second_stream_inherits_no_tunnel():
 
 @pytest.mark.parametrize("kind", ["node", "disco"])
 @pytest.mark.parametrize("who", [AgentAccess(OTHER), ClientAccess(), FullAccess()], ids=lambda one: type(one).__name__)
-def test_a_key_that_a_present_peer_holds_is_refused(who, kind):
+def test_a_key_that_a_present_peer_holds_is_refused(who: Any, kind: str) -> None:
     coordinator = Coordination()
     first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))
     second, _ = coordinator.connect(OTHER, who)
@@ -176,7 +177,7 @@ def test_a_key_that_a_present_peer_holds_is_refused(who, kind):
     assert coordinator.handle(third, CoordinationRequest(node=CoordinatedNode(b"2", keys=taken))) == [], "it is free"
 
 
-def test_a_peer_may_change_its_key_and_the_old_one_is_free():
+def test_a_peer_may_change_its_key_and_the_old_one_is_free() -> None:
     coordinator = Coordination()
     first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))
     second, _ = coordinator.connect(OTHER, ClientAccess())
@@ -186,20 +187,20 @@ def test_a_peer_may_change_its_key_and_the_old_one_is_free():
     assert coordinator.holder_of([b"n2"], OTHER) == AGENT
 
 
-def test_who_says_goodbye_leaves_nothing_behind():
+def test_who_says_goodbye_leaves_nothing_behind() -> None:
     o = Overlay().joined()
     o.client_says(disconnect=True)
     assert o.coordinator.take_left_behind(CLIENT) == []
 
 
-def test_words_for_agents_that_never_come_back_are_forgotten():
+def test_words_for_agents_that_never_come_back_are_forgotten() -> None:
     coordinator = Coordination()
     coordinator.revoke(CLIENT, [UUID(int=number) for number in range(100, 100 + MAX_REVOKED + 1)])
     assert coordinator.connect(UUID(int=100), FullAccess())[1] == []
     assert coordinator.connect(UUID(int=101), FullAccess())[1] != []
 
 
-def test_graceful_disconnect_ends_the_stream():
+def test_graceful_disconnect_ends_the_stream() -> None:
     o = Overlay().joined()
     assert o.client_says(disconnect=True) == [
         told(o.agent, CLIENT, NodeKind.DISCONNECTED, "graceful disconnect"),
@@ -208,7 +209,7 @@ def test_graceful_disconnect_ends_the_stream():
     assert o.client_says(node=node("late")) == []
 
 
-def test_removing_a_tunnel_tells_both():
+def test_removing_a_tunnel_tells_both() -> None:
     o = Overlay().joined()
     assert o.client_says(remove_tunnel=AGENT) == [
         told(o.client, AGENT, NodeKind.DISCONNECTED, "remove tunnel"),
@@ -217,7 +218,7 @@ def test_removing_a_tunnel_tells_both():
     assert o.client_says(remove_tunnel=AGENT) == []
 
 
-def test_a_second_stream_overwrites_the_first():
+def test_a_second_stream_overwrites_the_first() -> None:
     o = Overlay().joined()
     second, out = o.coordinator.connect(AGENT, AgentAccess(AGENT))
     assert out == [
@@ -228,7 +229,7 @@ def test_a_second_stream_overwrites_the_first():
     assert o.coordinator.lose(o.agent) == []
 
 
-def test_closing_tells_everybody():
+def test_closing_tells_everybody() -> None:
     o = Overlay().joined()
     assert o.coordinator.close() == [
         Delivery(o.agent, error="coordinator closed", end=True),
@@ -236,7 +237,7 @@ def test_closing_tells_everybody():
     ]
 
 
-def test_a_peer_that_does_not_read_is_dropped():
+def test_a_peer_that_does_not_read_is_dropped() -> None:
     o = Overlay().joined()
     assert o.coordinator.overflow(o.client) == [
         Delivery(o.client, error="failed to update tunnel peer mapping", end=True),
@@ -244,7 +245,7 @@ def test_a_peer_that_does_not_read_is_dropped():
     ]
 
 
-def test_batches_are_split():
+def test_batches_are_split() -> None:
     coordinator = Coordination()
     for number in range(1500):
         client, _ = coordinator.connect(UUID(int=number + 100), FullAccess())
@@ -265,7 +266,7 @@ def test_batches_are_split():
         (CoordinationRequest(node=CoordinatedNode(b"", (), ("x/128",))), "AllowedIPs: invalid node address, got x"),
     ],
 )
-def test_agents_are_refused(request_, text):
+def test_agents_are_refused(request_: CoordinationRequest, text: str) -> None:
     o = Overlay().joined()
     assert o.coordinator.handle(o.agent, request_) == [
         Delivery(o.agent, error=f"authorization: {text}", end=True),
@@ -273,7 +274,7 @@ def test_agents_are_refused(request_, text):
     ]
 
 
-def test_agents_may_claim_their_three_addresses():
+def test_agents_may_claim_their_three_addresses() -> None:
     o = Overlay()
     for address in (agent_address(AGENT), service_address(AGENT), LEGACY_AGENT_ADDRESS):
         assert o.agent_says(node=node("a", f"{address}/128")) == []
@@ -287,6 +288,6 @@ def test_agents_may_claim_their_three_addresses():
         (CoordinationRequest(node=node("c", "fd7a::1/64")), "Addresses: invalid address bits, expected 128, got 64"),
     ],
 )
-def test_clients_are_refused(request_, text):
+def test_clients_are_refused(request_: CoordinationRequest, text: str) -> None:
     o = Overlay()
     assert o.coordinator.handle(o.client, request_) == [Delivery(o.client, error=f"authorization: {text}", end=True)]

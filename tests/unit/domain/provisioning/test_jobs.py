@@ -32,11 +32,13 @@ T = datetime(2026, 11, 21, 8, tzinfo=UTC)
         (T, T, T, "terraform apply: exit status 1", "failed"),  # as recorded from upstream
     ],
 )
-def test_status_follows_from_times_and_error(started, completed, canceled, error, status):
+def test_status_follows_from_times_and_error(
+    started: datetime | None, completed: datetime | None, canceled: datetime | None, error: str, status: str
+) -> None:
     assert derive_status(started_at=started, completed_at=completed, canceled_at=canceled, error=error) == status
 
 
-def test_error_codes():
+def test_error_codes() -> None:
     assert error_code("update job: required template variables need values: a") == "REQUIRED_TEMPLATE_VARIABLES"
     assert error_code("missing parameter: cpu") == "MISSING_TEMPLATE_PARAMETER"
     assert error_code("exit status 1") == ""
@@ -46,7 +48,7 @@ def line(output: str) -> JobLogLine:
     return JobLogLine(T, "provisioner", "info", "Planning", output)
 
 
-def test_log_is_capped_once():
+def test_log_is_capped_once() -> None:
     full = cap_logs([line("x" * (MAX_LOG_BYTES - 1)), line("é"), line("late")], 0, overflowed=False)
     assert [kept.output for kept in full.lines][1:] == [OVERFLOW_LINE]
     assert full.lines[-1].level == "warn"
@@ -54,12 +56,12 @@ def test_log_is_capped_once():
     assert cap_logs([line("more")], full.length, overflowed=True).lines == []
 
 
-def test_log_of_exactly_the_limit_fits():
+def test_log_of_exactly_the_limit_fits() -> None:
     assert not cap_logs([line("x" * MAX_LOG_BYTES)], 0, overflowed=False).overflowed
 
 
-def test_silent_jobs_are_given_up():
-    def kind(minutes: float, *, started: bool, completed: bool = False):
+def test_silent_jobs_are_given_up() -> None:
+    def kind(minutes: float, *, started: bool, completed: bool = False) -> str | None:
         return reap_kind(
             started_at=T if started else None,
             completed_at=T if completed else None,

@@ -9,7 +9,7 @@ from coder.domain.provisioning.provisioners import daemon_status, explain_incomp
 T = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def test_status():
+def test_status() -> None:
     assert daemon_status(None, busy=False, now=T) == "offline"
     assert daemon_status(T - timedelta(seconds=91), busy=True, now=T) == "offline"
     assert daemon_status(T - timedelta(seconds=90), busy=False, now=T) == "idle"
@@ -17,10 +17,10 @@ def test_status():
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.17", "1.18"])
-def test_versions_served(version):
+def test_versions_served(version: str) -> None:
     assert explain_incompatible(version, "1.18") is None
 
 
 @pytest.mark.parametrize("version", ["1.19", "2.0", "0.9", "", "1", "1.x", "a.b", "1.²"])
-def test_versions_refused(version):
+def test_versions_refused(version: str) -> None:
     assert explain_incompatible(version, "1.18")

@@ -30,18 +30,18 @@ def daemon(*types: str, organization: UUID = ORG, tags: dict[str, str] | None = 
     return Offer(organization, frozenset(types or ("terraform",)), normalize_tags("", tags))
 
 
-def test_every_reason_is_named():
+def test_every_reason_is_named() -> None:
     reasons = explain_unfit(job(1, tags={"gpu": "yes"}), daemon("echo", organization=ELSEWHERE))
     assert reasons == [OtherOrganization(), OtherProvisioner("terraform", ("echo",)), MissingTag("gpu", "yes")]
     assert fits(job(1), daemon("echo", "terraform"))
 
 
-def test_people_go_first_then_the_oldest():
+def test_people_go_first_then_the_oldest() -> None:
     jobs = [job(1, priority=1), job(2, minute=2), job(3, minute=1)]
     assert [wanted.job_id.int for wanted in order(jobs)] == [3, 2, 1]
 
 
-def test_the_next_job_is_the_first_that_fits():
+def test_the_next_job_is_the_first_that_fits() -> None:
     jobs = [job(1, tags={"gpu": "yes"}), job(2, minute=1)]
     assert pick(jobs, daemon()) == jobs[1]
     assert pick(jobs, daemon(tags={"gpu": "yes"})) == jobs[0]
@@ -49,7 +49,7 @@ def test_the_next_job_is_the_first_that_fits():
     assert pick(jobs[1:], daemon(tags={"gpu": "yes"}), strict=True) is None
 
 
-def test_places_count_only_rivals_for_a_daemon():
+def test_places_count_only_rivals_for_a_daemon() -> None:
     gpu = {"gpu": "yes"}
     jobs = [job(1, tags=gpu), job(2, minute=1), job(3, minute=2), job(4, minute=3, tags={"moon": "yes"})]
     found = places(jobs, [daemon(), daemon(), daemon("echo")])

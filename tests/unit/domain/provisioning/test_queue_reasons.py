@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,13 +26,13 @@ def job(number: int, *, minute: int = 0, tags: dict[str, str] | None = None) -> 
     return Wanted(UUID(int=number), ORG, "terraform", normalize_tags(ADA, tags), 0, at)
 
 
-def daemon(name: str, *, tags: dict[str, str] | None = None, organization: UUID = ORG, **rest: object) -> Daemon:
+def daemon(name: str, *, tags: dict[str, str] | None = None, organization: UUID = ORG, **rest: Any) -> Daemon:
     offer = Offer(organization, frozenset({"terraform"}), normalize_tags(ADA, tags))
     plain = Daemon(UUID(int=hash(name) & ((1 << 60) - 1)), name, offer, NOW)
     return replace(plain, **rest)
 
 
-def test_one_reason_each_and_the_nearest_miss_first():
+def test_one_reason_each_and_the_nearest_miss_first() -> None:
     long_ago = NOW - timedelta(days=1)
     daemons = [
         daemon("elsewhere", organization=ELSEWHERE),
@@ -63,12 +64,12 @@ def test_one_reason_each_and_the_nearest_miss_first():
     assert texts["busy"].endswith(str(UUID(int=9)))
 
 
-def test_the_strict_rule_keeps_tagged_daemons():
+def test_the_strict_rule_keeps_tagged_daemons() -> None:
     (reason,) = explain_waiting(job(1), [daemon("special", tags=GPU)], NOW, strict=True)
     assert (reason.code, reason.key) == ("reserved", "gpu")
 
 
-def test_verdicts():
+def test_verdicts() -> None:
     wanted = job(1, tags=GPU)
 
     def verdict(*daemons: Daemon) -> str:
@@ -83,7 +84,7 @@ def test_verdicts():
     assert judge(explain_waiting(wanted, [gone], NOW), starts_now=False) == "all_offline"
 
 
-def test_the_remedy_is_a_command():
+def test_the_remedy_is_a_command() -> None:
     reasons = explain_waiting(job(1, tags={"gpu": "yes", "place": "the moon"}), [daemon("box", tags=GPU)], NOW)
     remedy = find_remedy(job(1, tags={"gpu": "yes", "place": "the moon"}), reasons)
     assert remedy.command == "coder provisioner start --tag gpu=yes --tag place='the moon'"
@@ -97,7 +98,7 @@ def history(**kinds: list[float]) -> History:
     return History({UUID(int=9): "a", UUID(int=1): "a", UUID(int=2): "a"}, kinds)
 
 
-def test_no_forecast_says_why():
+def test_no_forecast_says_why() -> None:
     wanted = job(1, tags=GPU)
     none = forecast(wanted, [wanted], [daemon("plain")], history(a=[1] * 9), NOW)
     assert none == NoForecast("there is no daemon that may ever run it")
@@ -108,7 +109,7 @@ def test_no_forecast_says_why():
     assert "3 are needed" in busy.reason
 
 
-def test_the_range_follows_from_what_jobs_took():
+def test_the_range_follows_from_what_jobs_took() -> None:
     first, second = job(1), job(2, minute=1)
     worker = daemon("w", job_id=UUID(int=9), job_started_at=NOW - timedelta(seconds=5))
     found = forecast(second, [second, first], [worker], history(a=[10.0] * 5), NOW)
@@ -123,7 +124,7 @@ tags = st.dictionaries(st.sampled_from(["a", "b", "scope"]), st.sampled_from(["x
 
 @settings(max_examples=200, deadline=None)
 @given(wanted=tags, theirs=st.lists(tags, max_size=4), strict=st.booleans())
-def test_reasons_are_the_law(wanted: dict[str, str], theirs: list[dict[str, str]], strict: bool):
+def test_reasons_are_the_law(wanted: dict[str, str], theirs: list[dict[str, str]], strict: bool) -> None:
     one = job(1, tags=wanted)
     daemons = [daemon(f"d{number}", tags=given_) for number, given_ in enumerate(theirs)]
     reasons = explain_waiting(one, daemons, NOW, strict=strict)
@@ -134,7 +135,7 @@ def test_reasons_are_the_law(wanted: dict[str, str], theirs: list[dict[str, str]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_those_before_take_idle_daemons_first(count: int):
+def test_those_before_take_idle_daemons_first(count: int) -> None:
     jobs = [job(number, minute=number) for number in range(1, 4)]
     idle = [daemon(f"d{number}") for number in range(count)]
     assert [starts_now(one, jobs, idle) for one in order(jobs)] == [number < count for number in range(3)]

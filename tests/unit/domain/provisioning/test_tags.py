@@ -32,11 +32,11 @@ ME = "8a0c1d7e-0000-4000-8000-000000000001"
         ({"a": ""}, {"scope": "organization", "owner": ""}),
     ],
 )
-def test_tags_are_made_whole(given_tags, whole):
+def test_tags_are_made_whole(given_tags: dict[str, str] | None, whole: dict[str, str]) -> None:
     assert normalize_tags(ME, given_tags) == whole
 
 
-def test_later_layers_win_but_not_with_empty_values():
+def test_later_layers_win_but_not_with_empty_values() -> None:
     merged = normalize_tags(ME, {"a": "1", "b": "1"}, {"a": "2", "b": ""})
     assert merged == {**UNTAGGED, "a": "2", "b": "1"}
 
@@ -62,12 +62,12 @@ def whole(**tags: str) -> dict[str, str]:
         (normalize_tags("other", {"scope": "user"}), whole(scope="user"), False, False),
     ],
 )
-def test_both_rules(job, daemon, lenient, strict):
+def test_both_rules(job: dict[str, str], daemon: dict[str, str], lenient: bool, strict: bool) -> None:
     assert tags_match(job, daemon) is lenient
     assert tags_match(job, daemon, strict=True) is strict
 
 
-def test_reasons_name_key_and_values():
+def test_reasons_name_key_and_values() -> None:
     assert explain_mismatch(whole(a="1", b="2"), whole(b="3")) == [MissingTag("a", "1"), WrongTag("b", "2", "3")]
     assert explain_mismatch(whole(), whole(a="1"), strict=True) == [ExtraTags(("a",))]
 
@@ -76,20 +76,20 @@ _tags = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=
 
 
 @given(_tags, _tags)
-def test_lenient_is_inclusion_and_strict_is_narrower(job, daemon):
+def test_lenient_is_inclusion_and_strict_is_narrower(job: dict[str, str], daemon: dict[str, str]) -> None:
     job, daemon = normalize_tags(ME, job), normalize_tags(ME, daemon)
     assert tags_match(job, daemon) == (job.items() <= daemon.items())
     if tags_match(job, daemon, strict=True):
         assert tags_match(job, daemon)
 
 
-def test_tags_as_text():
+def test_tags_as_text() -> None:
     assert parse_tag("a=b=c") == ("a", "b=c")
     assert parse_tag("a=") == ("a", "")
     assert parse_tag("a") is None
 
 
-def test_tags_no_database_could_hold():
+def test_tags_no_database_could_hold() -> None:
     assert find_tag_fault([("a", "b")]) is None
     assert find_tag_fault([("", "b")]) == ("", "empty key")
     assert find_tag_fault([("a", "b\x00")]) == ("a", "NUL byte")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -16,12 +16,14 @@ import pytest
 import trio
 
 from coder.coderd.app import ENDPOINTS
+from coder.coderd.http.server import fast_path, route
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT, Route, route_of
 from coder.coderd.http.server.errors import STATUS
 from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.services.access import authorization
 from coder.coderd.services.foundation.errors import Refusal
 from coder.domain.access import scopes
-from coder.domain.access.policy import key_reaches
+from coder.domain.access.policy import Subject, key_reaches
 from coder.domain.access.resources import ACTIONS
 from coder.domain.access.route_scopes import PUBLIC, Scope, named
 from tests.kit.coderd import World, running_coderd
@@ -81,22 +83,39 @@ def test_a_body_that_is_declared_is_the_one_that_is_read() -> None:
     assert not wrong
 
 
-async def test_keys_are_kept_within_their_scope() -> None:
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    """The scopes that keys were refused for; what they may not even read is answered like what is not there."""
+    asked: list[Sequence[str]] = []
+
+    def recording(subject: Subject, wanted: Sequence[str]) -> None:
+        try:
+            authorization.require_scope(subject, wanted)
+        except Refusal:
+            asked.append(wanted)
+            raise
+
+    for asking in (route, fast_path):
+        monkeypatch.setattr(asking, "require_scope", recording)
+    return asked
+
+
+async def test_keys_are_kept_within_their_scope(refused: list[Sequence[str]]) -> None:
     async with running_coderd(first_user=True) as world:
         for scope in ("coder:application_connect", "template:read"):
-            assert not await _overreached(world, scope)
+            assert not await _overreached(world, scope, refused)
         await _large_bodies_of_strangers_are_refused(world)
 
 
 @pytest.mark.soak
-async def test_every_operation_with_every_scope() -> None:
+async def test_every_operation_with_every_scope(refused: list[Sequence[str]]) -> None:
     async with running_coderd(first_user=True) as world:
         for scope in scopes.external():
             if scope != "coder:all":
-                assert not await _overreached(world, scope), scope
+                assert not await _overreached(world, scope, refused), scope
 
 
-async def _overreached(world: World, scope: str) -> list[str]:
+async def _overreached(world: World, scope: str, refused: list[Sequence[str]]) -> list[str]:
     """Routes that answer a key of this scope as if it reached that far."""
     made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]})
     assert made.status_code == 201, made.text
@@ -106,8 +125,9 @@ async def _overreached(world: World, scope: str) -> list[str]:
         wanted = named(said.scope)
         if not said.signed_in or not wanted or any(key_reaches(key, one) for one in wanted):
             continue
+        refused.clear()
         answer = await world.client.request(method, path, headers={"Coder-Session-Token": token}, json={})
-        if answer.status_code not in {403, 404} or "would need the scope" not in answer.text:
+        if answer.status_code not in {403, 404} or [tuple(one) for one in refused] != [tuple(wanted)]:
             wrong.append(f"{method} {path}: {answer.status_code} {answer.text[:100]}")
     return wrong
 

@@ -36,6 +36,10 @@ def _application(events: list[str]) -> Application:
         finally:
             events.append("big")
 
+    @app.post("/early")
+    async def early() -> Response:
+        return Response("too much", 413)
+
     @app.post("/slow")
     async def slow() -> str:
         seen = 0
@@ -87,7 +91,7 @@ async def door() -> AsyncIterator[Door]:
         found = table.find(wanted.path)
         assert found is not None
         upgrade = Upgrade(wanted, found[1], stream, trailing)
-        await serve_endpoint(None, found[0], upgrade, stream, envelope_of)  # type: ignore[arg-type]
+        await serve_endpoint(None, found[0], upgrade, stream, envelope_of)
         events.append("link ended")
 
     front = HttpServer(_application(events), lambda head: table.find(path_of(head)) is not None, open_endpoint)
@@ -267,3 +271,19 @@ async def test_a_slow_reader_gets_everything(monkeypatch: pytest.MonkeyPatch) ->
             for _ in range(5):  # a reader with other things to do
                 await trio.lowlevel.checkpoint()
         await stream.aclose()
+
+
+async def test_an_answer_before_the_whole_body_reaches_a_sender_that_goes_on() -> None:
+    """RFC 9112 section 9.6: closing under unread bytes would reset the connection and lose the answer."""
+    async with door() as server:
+        for _ in range(5):
+            stream = await server.connect()
+            async with stream:
+                await stream.send_all(b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+                for _ in range(10):
+                    await stream.send_all(bytes(100_000))
+                    await trio.sleep(0.002)
+                answer = b"".join([piece async for piece in stream])
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 413 ") and b"connection: close" in head.lower(), head
+            assert body == b"too much"

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,7 +40,7 @@ async def as_agent(world: World, method: str, path: str, json: Any = None, token
     return await world.request(method, f"/api/v2/workspaceagents/me/{path}", json=json, token=token)
 
 
-async def test_tokens_are_good_for_the_newest_build_only():
+async def test_tokens_are_good_for_the_newest_build_only() -> None:
     async with workspace_world() as (world, _):
         missing = await as_agent(world, "GET", "gitsshkey", token="")
         assert missing.status_code == 401
@@ -57,7 +58,7 @@ async def test_tokens_are_good_for_the_newest_build_only():
         assert (await as_agent(world, "GET", "gitsshkey")).status_code == 401
 
 
-async def test_logs_sources_and_the_limit():
+async def test_logs_sources_and_the_limit() -> None:
     async with workspace_world() as (world, _):
         found = agent_of(await new_workspace(world, "w"))
         source = {"id": "22222222-2222-4222-8222-222222222222", "display_name": "Extra", "icon": "/icon/x.svg"}
@@ -89,7 +90,7 @@ async def test_logs_sources_and_the_limit():
         assert (await world.get(path, params={"follow": ""})).status_code == 426
 
 
-async def test_following_logs_until_a_newer_build():
+async def test_following_logs_until_a_newer_build() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaceagents/{agent_of(workspace)['id']}/logs?follow"
@@ -102,15 +103,15 @@ async def test_following_logs_until_a_newer_build():
         await say("first")
         stream = await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), path)
         with trio.fail_after(10):
-            assert [item["output"] for item in json.loads(await stream.receive_message())] == ["first"]
+            assert [item["output"] for item in json.loads(await stream.receive_message() or "")] == ["first"]
             await say("second")
-            assert [item["output"] for item in json.loads(await stream.receive_message())] == ["second"]
+            assert [item["output"] for item in json.loads(await stream.receive_message() or "")] == ["second"]
             await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "stop"})
             assert await stream.receive_message() is None
         await stream.aclose()
 
 
-async def test_app_status():
+async def test_app_status() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         report = {"app_slug": "web", "state": "working", "message": "busy", "uri": ""}
@@ -137,7 +138,7 @@ async def sse_events(world: World, path: str, count: int, act: Any = None) -> li
     kind = ""
     with trio.fail_after(10):
         stream = await trio.open_tcp_stream(url.hostname or "", url.port or 0)
-        async with aclosing(_lines(stream, path, world.token)) as lines:
+        async with aclosing(_lines(stream, path, world.token)) as lines:  # type: ignore[type-var]
             async for text in lines:
                 if text.startswith("event: "):
                     kind = text[7:]
@@ -173,7 +174,7 @@ async def _lines(stream: trio.SocketStream, path: str, token: str) -> AsyncItera
                 return
 
 
-async def test_watching_a_workspace():
+async def test_watching_a_workspace() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaces/{workspace['id']}"
@@ -186,15 +187,15 @@ async def test_watching_a_workspace():
         assert [data["favorite"] for _, data in events[1:]] == [False, True]
         stream = await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), f"{path}/watch-ws")
         with trio.fail_after(10):
-            assert json.loads(await stream.receive_message()) == {"type": "ping", "data": None}
-            assert json.loads(await stream.receive_message())["data"]["id"] == workspace["id"]
+            assert json.loads(await stream.receive_message() or "") == {"type": "ping", "data": None}
+            assert json.loads(await stream.receive_message() or "")["data"]["id"] == workspace["id"]
             await world.delete(f"{path}/favorite")
-            assert json.loads(await stream.receive_message())["data"]["favorite"] is False
+            assert json.loads(await stream.receive_message() or "")["data"]["favorite"] is False
         await stream.aclose()
         assert (await world.get(f"{path}/watch-ws")).status_code == 426
 
 
-async def test_watching_metadata():
+async def test_watching_metadata() -> None:
     async with workspace_world() as (world, _):
         found = agent_of(await new_workspace(world, "w"))
         place = await authenticate_agent(world.ctx, Credentials(TOKEN))
@@ -216,7 +217,7 @@ async def test_watching_metadata():
         check_list("WorkspaceAgentMetadata", events[1][1])
 
 
-async def test_answers_have_the_public_shapes():
+async def test_answers_have_the_public_shapes() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w", ttl_ms=3_600_000, autostart_schedule="0 9 * * 1-5")
         check("Workspace", workspace)
@@ -246,7 +247,7 @@ async def test_answers_have_the_public_shapes():
         assert pty.status_code == 426
 
 
-async def test_external_agents():
+async def test_external_agents() -> None:
     answers = Answers(
         import_=lambda job: {
             "start_resources": [resource("main", "coder_external_agent", agents=[agent()])],
@@ -279,7 +280,7 @@ async def test_external_agents():
         assert (await world.get(f"/api/v2/workspaces/{plain['id']}/external-agent/main/credentials")).status_code == 404
 
 
-async def test_init_scripts_and_programs(tmp_path):
+async def test_init_scripts_and_programs(tmp_path: Path) -> None:
     shelf = tmp_path / "bin"
     shelf.mkdir()
     (shelf / "coder-linux-amd64").write_bytes(b"program")

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import pkcs7
-from cryptography.x509.oid import AuthorityInformationAccessOID, NameOID
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
 from coder.coderd.services.agents import instance_identity
 from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
@@ -60,7 +60,7 @@ def certificate(
         built = built.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
     else:
         built = built.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
-        built = built.add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), False)
+        built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
     if issuer_at:
         place = x509.AccessDescription(
             AuthorityInformationAccessOID.CA_ISSUERS, x509.UniformResourceIdentifier(issuer_at)
@@ -103,7 +103,7 @@ def google_token(key: rsa.RSAPrivateKey = KEY, **changes: Any) -> str:
     return jwt.encode(claims | changes, key, algorithm="RS256", headers={"kid": "k1"})
 
 
-async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch):
+async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
     public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
     keys = json.dumps({"keys": [public | {"kid": "k1", "use": "sig"}]}).encode()
     monkeypatch.setattr(instance_identity, "fetch", served({instance_identity.GOOGLE_KEYS: keys}))
@@ -119,9 +119,10 @@ async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch):
         ):  # fmt: skip
             status, said = await ask(view_context, "google", json_web_token=wrong)
             assert (status, said["message"]) == (401, "Invalid GCP identity."), wrong
-        for wrong in ({}, {"compute_engine": {}}, {"compute_engine": []}, "text"):
-            status, said = await ask(view_context, "google", json_web_token=google_token(google=wrong))
-            assert (status, said["message"]) == (400, "Error decoding JWT claims."), wrong
+        claims: tuple[Any, ...] = ({}, {"compute_engine": {}}, {"compute_engine": []}, "text")
+        for claim in claims:
+            status, said = await ask(view_context, "google", json_web_token=google_token(google=claim))
+            assert (status, said["message"]) == (400, "Error decoding JWT claims."), claim
 
 
 # ---- Amazon
@@ -136,7 +137,7 @@ def aws_signature(document: str, key: rsa.RSAPrivateKey = KEY) -> str:
     return base64.encodebytes(key.sign(document.encode(), padding.PKCS1v15(), hashes.SHA256())).decode()
 
 
-async def test_a_machine_of_amazon(tmp_path: Path):
+async def test_a_machine_of_amazon(tmp_path: Path) -> None:
     bundle = tmp_path / "aws.pem"
     known = [certificate("amazon.com", key, "amazon.com", key, ca=True) for key in (private_key(), KEY)]
     bundle.write_bytes(b"".join(one.public_bytes(serialization.Encoding.PEM) for one in known))
@@ -160,7 +161,7 @@ async def test_a_machine_of_amazon(tmp_path: Path):
             assert (status, said["message"]) == (401, "Invalid AWS identity.")
 
 
-async def test_without_amazons_certificates_the_answer_says_what_is_missing():
+async def test_without_amazons_certificates_the_answer_says_what_is_missing() -> None:
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         document = aws_document()
         status, said = await ask(view_context, "aws", document=document, signature=aws_signature(document))
@@ -196,7 +197,7 @@ def trusting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-async def test_a_machine_of_azure(monkeypatch: pytest.MonkeyPatch):
+async def test_a_machine_of_azure(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         with trusting(monkeypatch):
             for options in ((), (pkcs7.PKCS7Options.NoAttributes,)):
@@ -223,7 +224,7 @@ async def test_a_machine_of_azure(monkeypatch: pytest.MonkeyPatch):
             assert (await ask(view_context, "azure", signature=message, encoding="pkcs7"))[0] == 404
 
 
-def test_a_message_names_its_signer_and_cannot_be_changed():
+def test_a_message_names_its_signer_and_cannot_be_changed() -> None:
     signer = azure_signer()
     message = attested(signer)
     found = open_untrusted(message)
@@ -241,5 +242,5 @@ def test_a_message_names_its_signer_and_cannot_be_changed():
         assert opened.signer.public_key() == signer.public_key()
 
 
-def test_this_machine_trusts_somebody():
+def test_this_machine_trusts_somebody() -> None:
     assert len(instance_identity.roots()) > 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coder.base.errors import CoderError
@@ -24,11 +26,15 @@ CONFIG = ServerConfig(proxy_trusted_origins=("10.0.0.0/8",), proxy_trusted_heade
     ],
 )
 def test_address(peer: str, header: str, address: str) -> None:
-    assert TrustedProxies(CONFIG).address(peer, {"x-forwarded-for": header}.__getitem__) == address
+    proxies = TrustedProxies(CONFIG)
+    assert proxies.address(peer, [(b"x-forwarded-for", header.encode())]) == address
+    # The same list, a line for each that wrote one.
+    lines = [(b"x-forwarded-for", part.strip().encode()) for part in header.split(",")]
+    assert proxies.address(peer, lines) == address
 
 
 def test_nobody_is_trusted_by_default() -> None:
-    assert TrustedProxies(ServerConfig()).address("10.0.0.1", lambda _: "1.2.3.4") == "10.0.0.1"
+    assert TrustedProxies(ServerConfig()).address("10.0.0.1", [(b"x-forwarded-for", b"1.2.3.4")]) == "10.0.0.1"
 
 
 def test_a_bad_network_is_one_clear_line() -> None:
@@ -37,7 +43,10 @@ def test_a_bad_network_is_one_clear_line() -> None:
 
 
 async def test_the_recorded_address_of_a_key_is_the_clients() -> None:
-    settings = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
+    settings: dict[str, Any] = {
+        "proxy_trusted_origins": ("127.0.0.0/8",),
+        "proxy_trusted_headers": ("X-Forwarded-For",),
+    }
     async with running_coderd(first_user=True, **settings) as world:
         made = await world.post("/api/v2/users/me/keys", headers={"X-Forwarded-For": "1.2.3.4"})
         from coder.coderd.store.access.keys import get_key

@@ -81,7 +81,7 @@ def documents(name: str, files: Mapping[str, str]) -> Documents:
 @pytest.mark.parametrize(
     "call", ["form", *(pytest.param(name, marks=pytest.mark.soak) for name in sorted(MORE.keys() - {"form"}))]
 )
-async def test_every_greedy_template_is_answered_or_refused(call: str, monkeypatch: pytest.MonkeyPatch):
+async def test_every_greedy_template_is_answered_or_refused(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the limits or with a sentence; each is followed by a plain one, which is answered."""
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
@@ -97,7 +97,7 @@ async def test_every_greedy_template_is_answered_or_refused(call: str, monkeypat
 
 
 @pytest.mark.parametrize("kind", ["yaml", "json", "env"])
-async def test_secrets_are_bounded_too(kind: str, monkeypatch: pytest.MonkeyPatch):
+async def test_secrets_are_bounded_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     async with opened() as box:
         for content in (*FILES.values(), "a: b\n" * 100_000, '{"a": ' * 100_000, "x"):
@@ -110,7 +110,7 @@ async def test_secrets_are_bounded_too(kind: str, monkeypatch: pytest.MonkeyPatc
         assert await box.call("secrets", {"format": kind, "content": good}) == {"a": "b"}
 
 
-async def test_a_process_knows_nothing_of_ours(monkeypatch: pytest.MonkeyPatch):
+async def test_a_process_knows_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """No secret of the server's environment, no file it could write."""
     monkeypatch.setenv("CODER_PG_CONNECTION_URL", "postgres://secret")
     async with opened() as box:
@@ -123,7 +123,7 @@ async def test_a_process_knows_nothing_of_ours(monkeypatch: pytest.MonkeyPatch):
         assert any(line.split()[:5] == ["Max", "file", "size", "0", "0"] for line in limits.splitlines())
 
 
-async def test_one_caller_waits_for_himself():
+async def test_one_caller_waits_for_himself() -> None:
     """His second call begins when his first is done, and another's does not wait for it."""
     order = []
     async with opened() as box:

@@ -15,7 +15,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CLAIMS = {"sub": "x", "exp": int((NOW + timedelta(hours=1)).timestamp())}
 
 
-def test_a_token_is_a_compact_jws_with_a_key_id():
+def test_a_token_is_a_compact_jws_with_a_key_id() -> None:
     token = sign(KEY, CLAIMS)
     head, body, _ = token.split(".")
     assert json.loads(base64.urlsafe_b64decode(head + "==")) == {"alg": "HS512", "kid": "1"}
@@ -23,7 +23,7 @@ def test_a_token_is_a_compact_jws_with_a_key_id():
     assert verify(KEY, token, NOW) == CLAIMS
 
 
-def test_tokens_are_refused():
+def test_tokens_are_refused() -> None:
     token = sign(KEY, CLAIMS)
     head, body, signature = token.split(".")
     none = base64.urlsafe_b64encode(b'{"alg":"none","kid":"1"}').decode().rstrip("=")
@@ -42,7 +42,7 @@ def test_tokens_are_refused():
         verify(KEY, token, NOW + timedelta(hours=1))
 
 
-def test_headers_that_are_no_objects():
+def test_headers_that_are_no_objects() -> None:
     listed = base64.urlsafe_b64encode(b"[]").decode().rstrip("=")
     with pytest.raises(TokenRefused):
         header_untrusted(f"{listed}.x.y")

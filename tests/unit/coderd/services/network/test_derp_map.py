@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ NO_STUN = ("disable",)
 URL = "http://127.0.0.1:7080"
 
 
-def test_the_default_map_is_the_recorded_one():
+def test_the_default_map_is_the_recorded_one() -> None:
     example = next(e for e in load_json("http_examples.json") if e["name"] == "generic connection info")
     assert (
         derpmap.to_json(build_derp_map(ServerConfig(derp_server_stun_addresses=NO_STUN), URL))
@@ -25,7 +26,7 @@ def test_the_default_map_is_the_recorded_one():
     )
 
 
-def test_stun_servers_are_regions_of_their_own():
+def test_stun_servers_are_regions_of_their_own() -> None:
     config = ServerConfig(derp_server_stun_addresses=("stun.example:19302", "stun2.example"))
     regions = build_derp_map(config, URL).regions
     assert [(r.region_code, r.nodes[0].host_name, r.nodes[0].stun_port) for r in list(regions.values())[1:]] == [
@@ -35,7 +36,7 @@ def test_stun_servers_are_regions_of_their_own():
     assert not build_derp_map(ServerConfig(derp_server_stun_addresses=("disable",)), URL).regions.keys() - {999}
 
 
-def test_our_own_stun_server_is_on_the_embedded_relay():
+def test_our_own_stun_server_is_on_the_embedded_relay() -> None:
     node = (
         build_derp_map(ServerConfig(derp_server_stun_addresses=NO_STUN, stun_address="0.0.0.0:3479"), URL)
         .regions[999]
@@ -44,7 +45,7 @@ def test_our_own_stun_server_is_on_the_embedded_relay():
     assert (node.stun_port, node.stun_only) == (3479, False)
 
 
-def test_nobody_asks_for_addresses_where_direct_paths_are_off():
+def test_nobody_asks_for_addresses_where_direct_paths_are_off() -> None:
     config = ServerConfig(
         stun_address=":3478", derp_server_stun_addresses=("stun.example",), block_direct_connections=True
     )
@@ -53,7 +54,7 @@ def test_nobody_asks_for_addresses_where_direct_paths_are_off():
     assert list(derp_map.regions) == [999]
 
 
-def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path):
+def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path: Path) -> None:
     stun = {"Name": "stun", "RegionID": 5, "HostName": "stun.example", "STUNOnly": True, "STUNPort": 3478}
     relay = {"Name": "6a", "RegionID": 6, "HostName": "derp.example"}
     path = tmp_path / "map.json"
@@ -75,7 +76,7 @@ def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path):
     assert [(node.name, node.stun_port) for node in regions[6].nodes] == [("6a", -1)]
 
 
-def test_a_file_adds_regions(tmp_path):
+def test_a_file_adds_regions(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     path.write_text(json.dumps({"Regions": {"7": {"RegionID": 7, "RegionCode": "x", "RegionName": "X", "Nodes": []}}}))
     assert list(
@@ -86,7 +87,7 @@ def test_a_file_adds_regions(tmp_path):
         build_derp_map(ServerConfig(derp_server_stun_addresses=NO_STUN, derp_config_path=str(path)), URL)
 
 
-async def test_a_url_that_has_no_map_stops_the_start():
+async def test_a_url_that_has_no_map_stops_the_start() -> None:
     async with running_coderd() as other:
         with pytest.raises(CoderError, match="no relay map at"):
             async with running_coderd(derp_config_url=f"{other.url}/healthz"):

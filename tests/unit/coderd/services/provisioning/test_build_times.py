@@ -11,7 +11,7 @@ from tests.kit.coderd import running_coderd
 from tests.kit.daemon import connected_daemon, new_template
 
 
-async def test_old_figures_are_renewed():
+async def test_old_figures_are_renewed() -> None:
     clock = FakeClock(datetime.now(UTC))
     often = {"metrics_cache_refresh_interval": timedelta(minutes=4)}
     async with running_coderd(first_user=True, clock=clock, **often) as world, connected_daemon(world) as daemon:

@@ -48,7 +48,7 @@ async def build(world: World, workspace: Any, transition: str, **rest: Any) -> A
     return answer.json()
 
 
-async def test_everything_terraform_may_ask_about():
+async def test_everything_terraform_may_ask_about() -> None:
     async with running_coderd(first_user=True) as world:
         template = await prepared(world)
         workspace = await create(world, template)
@@ -90,7 +90,7 @@ async def _stop_knows_the_past(world: World, daemon: FakeDaemon, workspace: Any,
     await daemon.complete_build(job, state=b"state 2")
 
 
-async def test_a_failed_build_keeps_its_state_and_timings():
+async def test_a_failed_build_keeps_its_state_and_timings() -> None:
     async with running_coderd(first_user=True) as world:
         workspace = await create(world, await prepared(world))
         start, end = Timestamp(seconds=1_795_232_665), Timestamp(seconds=1_795_232_667)
@@ -112,7 +112,7 @@ async def test_a_failed_build_keeps_its_state_and_timings():
         assert gone.status_code == 410
 
 
-async def test_a_result_that_cannot_be_stored_keeps_the_state():
+async def test_a_result_that_cannot_be_stored_keeps_the_state() -> None:
     async with running_coderd(first_user=True) as world:
         workspace = await create(world, await prepared(world))
         async with connected_daemon(world) as daemon:
@@ -127,7 +127,7 @@ async def test_a_result_that_cannot_be_stored_keeps_the_state():
             assert job.workspace_build.state == b"made"
 
 
-async def test_watchers_hear_of_every_step():
+async def test_watchers_hear_of_every_step() -> None:
     async with running_coderd(first_user=True) as world:
         workspace = await create(world, await prepared(world))
         policy = DialPolicy(world.url, token=Secret(world.token))
@@ -140,7 +140,7 @@ async def test_watchers_hear_of_every_step():
             async def wait_for(status: str) -> None:
                 with trio.fail_after(10):
                     while status not in seen:
-                        event = json.loads(await websocket.receive_message())
+                        event = json.loads(await websocket.receive_message() or "")
                         if event["type"] == "data":
                             seen.append(event["data"]["latest_build"]["status"])
 

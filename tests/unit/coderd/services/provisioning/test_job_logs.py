@@ -30,7 +30,7 @@ async def follow(world: World, path: str, token: str | None = None) -> AsyncIter
 
 async def everything(websocket: WebSocketStream) -> list[dict[str, Any]]:
     """All messages until the server closes."""
-    found = []
+    found: list[Any] = []
     while True:
         message = await websocket.receive_message()
         if message is None:
@@ -39,7 +39,7 @@ async def everything(websocket: WebSocketStream) -> list[dict[str, Any]]:
         found.append(json.loads(message))
 
 
-async def test_follow_gives_stored_lines_then_new_ones_then_closes():
+async def test_follow_gives_stored_lines_then_new_ones_then_closes() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}/logs"
@@ -47,11 +47,11 @@ async def test_follow_gives_stored_lines_then_new_ones_then_closes():
             job = await daemon.acquire()
             await daemon.update(job, logs=[line("Setting up", ""), line("Planning", "one")])
             async with follow(world, f"{path}?follow&after=-1") as websocket:
-                assert json.loads(await websocket.receive_message())["stage"] == "Setting up"
-                assert json.loads(await websocket.receive_message())["output"] == "one"
+                assert json.loads(await websocket.receive_message() or "")["stage"] == "Setting up"
+                assert json.loads(await websocket.receive_message() or "")["output"] == "one"
                 await daemon.update(job, logs=[line("Planning", "two", provisioner_pb2.WARN)])
                 with trio.fail_after(5):
-                    third = json.loads(await websocket.receive_message())
+                    third = json.loads(await websocket.receive_message() or "")
                 assert (third["output"], third["log_level"], third["log_source"]) == ("two", "warn", "provisioner")
                 await daemon.complete_import(job)
                 with trio.fail_after(5):
@@ -60,7 +60,7 @@ async def test_follow_gives_stored_lines_then_new_ones_then_closes():
         check_list("ProvisionerJobLog", (await world.get(path)).json())
 
 
-async def test_follow_of_an_ended_job_closes_behind_the_last_line():
+async def test_follow_of_an_ended_job_closes_behind_the_last_line() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}/logs"
@@ -78,7 +78,7 @@ async def test_follow_of_an_ended_job_closes_behind_the_last_line():
             assert websocket.close_code == 1000
 
 
-async def test_logs_in_other_ways():
+async def test_logs_in_other_ways() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}/logs"
@@ -97,7 +97,7 @@ async def test_logs_in_other_ways():
         assert (await world.get(f"{path}?follow")).status_code == 426
 
 
-async def test_the_log_ends_with_one_warning_at_its_limit():
+async def test_the_log_ends_with_one_warning_at_its_limit() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:
@@ -112,7 +112,7 @@ async def test_the_log_ends_with_one_warning_at_its_limit():
         assert found["job"]["logs_overflowed"] is True
 
 
-async def test_followers_need_the_right_to_read():
+async def test_followers_need_the_right_to_read() -> None:
     async with running_coderd(first_user=True) as world:
         await new_template(world, "hidden", disable_everyone_group_access=True)
         version = (await world.get("/api/v2/organizations/default/templates/hidden")).json()["active_version_id"]

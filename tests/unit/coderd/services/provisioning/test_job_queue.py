@@ -44,7 +44,7 @@ async def post(world: World, file_id: str, *, priority: int = 0, at: datetime = 
     return await world.ctx.db.run(post_job, new, at)
 
 
-async def test_the_dispatcher_agrees_with_the_rules():
+async def test_the_dispatcher_agrees_with_the_rules() -> None:
     chance = random.Random(7)
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
@@ -81,7 +81,7 @@ async def test_the_dispatcher_agrees_with_the_rules():
         assert await world.ctx.db.run(take_job, elsewhere, uuid4(), NOW, False) is None
 
 
-async def test_the_status_in_sql_is_the_status():
+async def test_the_status_in_sql_is_the_status() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
         times = (None, NOW)
@@ -109,7 +109,7 @@ async def _set(tx: Any, job_id: UUID, values: dict[str, Any]) -> None:
     await job_store.update_job(tx, job_id, **values)
 
 
-async def test_a_canceled_wait_loses_nothing():
+async def test_a_canceled_wait_loses_nothing() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
         queue: JobQueue = world.ctx.part(JobQueue)
@@ -132,7 +132,7 @@ async def test_a_canceled_wait_loses_nothing():
         assert sorted(got) == sorted([second.id, third.id])
 
 
-async def test_jobs_of_a_daemon_that_forgot_them_end():
+async def test_jobs_of_a_daemon_that_forgot_them_end() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         version = await new_version(world)
@@ -151,7 +151,7 @@ async def test_jobs_of_a_daemon_that_forgot_them_end():
         assert (job["status"], job["error"]) == ("failed", LOST_ERROR)
 
 
-async def test_a_running_job_survives_the_server():
+async def test_a_running_job_survives_the_server() -> None:
     async with fresh_database() as url:
         config = ServerConfig(
             http_address="127.0.0.1:0",

@@ -75,7 +75,7 @@ _VARIABLES = [
 ]
 
 
-async def test_recorded_conversations():
+async def test_recorded_conversations() -> None:
     async with running_coderd(first_user=True) as world:
         for name in RECORDED:
             case = CASES / name
@@ -89,7 +89,7 @@ async def test_recorded_conversations():
                         assert await receive(socket) == step["receive"], name
 
 
-async def test_a_form_for_other_owners():
+async def test_a_form_for_other_owners() -> None:
     files = {
         "main.tf": b'data "coder_workspace_owner" "me" {}\n' + (CITY % "${data.coder_workspace_owner.me.name}").encode()
     }
@@ -110,7 +110,7 @@ async def test_a_form_for_other_owners():
             assert (await receive(socket))["parameters"][0]["value"]["value"] == "alice"
 
 
-async def test_evaluating_once():
+async def test_evaluating_once() -> None:
     async with running_coderd(first_user=True) as world:
         version = await imported(world, {"main.tf": (CITY % "graz").encode()})
         path = f"/api/v2/templateversions/{version}/dynamic-parameters/evaluate"
@@ -127,7 +127,7 @@ async def test_evaluating_once():
 
 
 @pytest.mark.parametrize("message", ['"nonsense"', "{", '{"id": 1, "inputs": {"a": 1}}'])
-async def test_what_is_no_request_ends_the_conversation(message: str):
+async def test_what_is_no_request_ends_the_conversation(message: str) -> None:
     async with running_coderd(first_user=True) as world:
         version = await imported(world, {"main.tf": (CITY % "graz").encode()})
         async with open_form(world, version) as socket:
@@ -137,7 +137,7 @@ async def test_what_is_no_request_ends_the_conversation(message: str):
             assert socket.close_code == 1001
 
 
-async def test_versions_that_cannot_be_rendered():
+async def test_versions_that_cannot_be_rendered() -> None:
     async with running_coderd(first_user=True) as world:
         row = provisioner_pb2.RichParameter(name="cpu", type="number", default_value="2", validation_max=4)
         version = await imported(world, {"main.tf": b""}, plan=b"", rich_parameters=[row])
@@ -153,7 +153,7 @@ async def test_versions_that_cannot_be_rendered():
         assert (await world.post(path, {"inputs": {}})).status_code == 425
 
 
-async def test_modules_kept_by_the_import_are_rendered():
+async def test_modules_kept_by_the_import_are_rendered() -> None:
     source = b'module "city" {\n  source = "registry.example.com/city"\n}\n'
     index = json.dumps({"Modules": [{"Key": "city", "Dir": ".terraform/modules/city"}]})
     modules = {".terraform/modules/modules.json": index, ".terraform/modules/city/main.tf": CITY % "linz"}
@@ -165,7 +165,7 @@ async def test_modules_kept_by_the_import_are_rendered():
             assert answer["diagnostics"] == []
 
 
-def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch):
+def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_worker, "MAX_REMEMBERED", 5000)
     worker = sandbox_worker.Worker()
     values = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
@@ -180,7 +180,7 @@ def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPa
     assert worker._size == sum(cost for _, cost in worker._kept.values()) <= 5000
 
 
-async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pytest.MonkeyPatch):
+async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """A form shows a diagnostic, a new version a failed import, a build a refusal; the server serves on."""
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     greedy = CITY.replace('"%s"', 'tostring(length(yamldecode(file("large.yaml"))))')
@@ -194,7 +194,7 @@ async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pyte
             assert (await receive(socket))["parameters"][0]["value"]["value"] == "graz"
 
 
-def test_archives_that_lie_give_what_came_before():
+def test_archives_that_lie_give_what_came_before() -> None:
     assert unpack_untrusted(b"") == {}
     good = tar({"main.tf": "x", "../evil.tf": "y"})
     assert unpack_untrusted(good) == {"main.tf": b"x"}
@@ -212,7 +212,7 @@ SWAP = (
 )
 
 
-async def test_a_template_with_tags_names_its_daemons():
+async def test_a_template_with_tags_names_its_daemons() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": CITY % "linz" + TAGS % "data.coder_parameter.city.value"})
         version = await new_version(world, file_id=file_id)
@@ -220,7 +220,7 @@ async def test_a_template_with_tags_names_its_daemons():
         asked = await new_version(world, file_id=file_id, tags={"zone": "mine"})
         assert asked["job"]["tags"]["zone"] == "mine"
         unclear = await upload(world, {"main.tf": 'variable "z" {}\n' + TAGS % "var.z"})
-        body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": unclear}
+        body: dict[str, Any] = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": unclear}
         answer = await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body)
         assert answer.status_code == 400, answer.text
         assert answer.json()["message"] == "Unable to parse workspace tags"
@@ -229,7 +229,7 @@ async def test_a_template_with_tags_names_its_daemons():
         assert answer.json()["job"]["tags"]["zone"] == "seven"
 
 
-async def test_a_preset_with_prebuilds_must_fit():
+async def test_a_preset_with_prebuilds_must_fit() -> None:
     preset = 'data "coder_workspace_preset" "p" {\n  name = "p"\n  parameters = { nope = "1" }\n%s}\n'
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}/templateversions"
@@ -238,10 +238,10 @@ async def test_a_preset_with_prebuilds_must_fit():
             file_id = await upload(world, {"main.tf": preset % blocks})
             answer = await world.post(path, {**body, "file_id": file_id})
             assert answer.status_code == status, answer.text
-        assert answer.json()["validations"][0]["field"] == "p"
+        assert answer.json()["validations"][0]["field"] == "p"  # type: ignore[possibly-undefined]
 
 
-async def test_builds_take_what_the_form_shows():
+async def test_builds_take_what_the_form_shows() -> None:
     async with running_coderd(first_user=True) as world:
         version = await imported(world, {"main.tf": SWAP.encode()})
         body = {"name": "tpl", "template_version_id": version}
@@ -281,7 +281,7 @@ async def test_builds_take_what_the_form_shows():
         assert await values(off) == {"more": "false"}
 
 
-async def test_a_stop_goes_where_the_start_went():
+async def test_a_stop_goes_where_the_start_went() -> None:
     expression = '"${data.coder_parameter.city.value}-x"'
     async with running_coderd(first_user=True) as world, connected_daemon(world, tags={"zone": "linz-x"}) as daemon:
         version = await new_version(world, file_id=await upload(world, {"main.tf": CITY % "linz" + TAGS % expression}))

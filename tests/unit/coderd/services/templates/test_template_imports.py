@@ -6,7 +6,7 @@ from tests.kit.coderd import running_coderd
 from tests.kit.daemon import ended, new_version, working_daemon
 
 
-async def test_import_from_upload_to_resources():
+async def test_import_from_upload_to_resources() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world, name="v1", message="first")
         assert version["job"]["status"] == "pending"

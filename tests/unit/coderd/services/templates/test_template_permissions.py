@@ -55,7 +55,7 @@ async def callers(world: World) -> dict[str, str]:
     return tokens
 
 
-async def test_the_recorded_matrix():
+async def test_the_recorded_matrix() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world):
         tokens = await callers(world)
         desk = Desk(world)

@@ -28,7 +28,7 @@ async def imported(world: World, **body: Any) -> Any:
     return await ended(world, f"/api/v2/templateversions/{version['id']}")
 
 
-async def test_a_template_from_creation_to_deletion():
+async def test_a_template_from_creation_to_deletion() -> None:
     async with running_coderd(first_user=True) as world:
         made = await new_template(world, "full", display_name="Full one", default_ttl_ms=3600000)
         check("Template", made)
@@ -66,7 +66,7 @@ async def test_a_template_from_creation_to_deletion():
         ({"max_port_share_level": "nobody"}, 400, "max_port_share_level"),
     ],
 )
-async def test_templates_that_are_refused(body: dict[str, Any], status: int, field: str):
+async def test_templates_that_are_refused(body: dict[str, Any], status: int, field: str) -> None:
     async with running_coderd(first_user=True) as world:
         await new_template(world, "taken")
         version = await new_version(world)
@@ -75,7 +75,7 @@ async def test_templates_that_are_refused(body: dict[str, Any], status: int, fie
         assert answer.json()["validations"][0]["field"] == field
 
 
-async def test_a_version_makes_one_template():
+async def test_a_version_makes_one_template() -> None:
     async with running_coderd(first_user=True) as world:
         made = await new_template(world)
         body = {"name": "second", "template_version_id": made["active_version_id"]}
@@ -84,7 +84,7 @@ async def test_a_version_makes_one_template():
         assert "already part of a template" in answer.json()["message"]
 
 
-async def test_who_may_do_what():
+async def test_who_may_do_what() -> None:
     async with running_coderd(first_user=True) as world:
         made = await new_template(world, "open")
         hidden = await new_template(world, "hidden", disable_everyone_group_access=True)
@@ -133,7 +133,7 @@ async def test_who_may_do_what():
         ("has-ai-task:true", []),
     ],
 )
-async def test_search(query: str, names: list[str]):
+async def test_search(query: str, names: list[str]) -> None:
     async with running_coderd(first_user=True) as world:
 
         def found(job: Any) -> dict[str, Any]:
@@ -149,14 +149,14 @@ async def test_search(query: str, names: list[str]):
             assert [item["name"] for item in answer.json()] == names
 
 
-async def test_bad_searches_name_every_mistake():
+async def test_bad_searches_name_every_mistake() -> None:
     async with running_coderd(first_user=True) as world:
         answer = await world.get("/api/v2/templates", params={"q": "deprecated:maybe colour:red"})
         assert answer.status_code == 400
         assert [item["field"] for item in answer.json()["validations"]] == ["deprecated", "colour"]
 
 
-async def test_versions_of_a_template():
+async def test_versions_of_a_template() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world):
         made = await new_template(world)
         first = made["active_version_id"]
@@ -182,7 +182,7 @@ async def test_versions_of_a_template():
         assert (await world.post(f"{ORG}/templateversions", taken)).status_code == 409
 
 
-async def test_promotion_and_archives():
+async def test_promotion_and_archives() -> None:
     def found(job: Any) -> dict[str, Any]:
         if b"broken" in job.template_source_archive:
             raise_duplicate = provisioner_pb2.RichParameter(name="twice")
@@ -216,7 +216,7 @@ async def test_promotion_and_archives():
         assert len((await world.get(f"{path}?include_archived=true")).json()) == 3
 
 
-async def test_what_an_import_found():
+async def test_what_an_import_found() -> None:
     pb = provisioner_pb2
 
     def found(job: Any) -> dict[str, Any]:
@@ -252,7 +252,7 @@ async def test_what_an_import_found():
         assert (await world.get(f"{path}/external-auth")).json() == []
 
 
-async def test_a_provider_nobody_configured_fails_the_import():
+async def test_a_provider_nobody_configured_fails_the_import() -> None:
     def found(job: Any) -> dict[str, Any]:
         return {"external_auth_providers": [provisioner_pb2.ExternalAuthProviderResource(id="github")]}
 
@@ -261,7 +261,7 @@ async def test_a_provider_nobody_configured_fails_the_import():
         assert version["job"]["error"] == 'external auth provider "github" is not configured'
 
 
-async def test_values_of_the_active_version_are_kept():
+async def test_values_of_the_active_version_are_kept() -> None:
     async with running_coderd(first_user=True) as world:
         answers = Answers()
         async with working_daemon(world, answers):
@@ -301,7 +301,7 @@ async def test_values_of_the_active_version_are_kept():
         ({"tags": {"": "x"}}, 400),
     ],
 )
-async def test_versions_that_are_refused(body: dict[str, Any], status: int):
+async def test_versions_that_are_refused(body: dict[str, Any], status: int) -> None:
     async with running_coderd(first_user=True) as world:
         wanted = {
             "storage_method": "file",
@@ -313,7 +313,7 @@ async def test_versions_that_are_refused(body: dict[str, Any], status: int):
         assert answer.status_code == status, answer.text
 
 
-async def test_a_version_from_an_example():
+async def test_a_version_from_an_example() -> None:
     async with running_coderd(first_user=True) as world:
         listed = (await world.get("/api/v2/templates/examples")).json()
         check_list("TemplateExample", listed)
@@ -326,7 +326,7 @@ async def test_a_version_from_an_example():
             assert "main.tf" in opened.getnames()
 
 
-async def test_dry_runs():
+async def test_dry_runs() -> None:
     async with running_coderd(first_user=True) as world:
         _, member = await world.member("alice")
         _, other = await world.member("bob")
@@ -355,7 +355,7 @@ async def test_dry_runs():
         assert (await world.get(f"{path}/{NOBODY}")).status_code == 404
 
 
-async def test_the_queue_as_its_keepers_see_it():
+async def test_the_queue_as_its_keepers_see_it() -> None:
     async with running_coderd(first_user=True) as world:
         waiting = [await new_version(world) for _ in range(2)]
         moon = await new_version(world, tags={"region": "moon"})
@@ -377,7 +377,7 @@ async def test_the_queue_as_its_keepers_see_it():
         assert (await world.get(f"{ORG}/provisionerjobs/{NOBODY}")).status_code == 404
 
 
-def test_examples_have_what_a_page_shows():
+def test_examples_have_what_a_page_shows() -> None:
     for example in examples():
         assert example.name and example.description and example.markdown.startswith("# "), example.id
         files = unpack_untrusted(example.archive)

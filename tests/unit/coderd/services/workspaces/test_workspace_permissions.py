@@ -45,7 +45,7 @@ def rows() -> list[dict[str, str]]:
     ]
 
 
-async def test_the_recorded_matrix():
+async def test_the_recorded_matrix() -> None:
     async with workspace_world() as (world, _):
         desk = Desk(world)
         await desk.hire()

@@ -1,11 +1,14 @@
 """Workspaces over the real doors: creating, reading, changing, building."""
 
+from functools import partial
+from typing import Any
+
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.daemon import agent, resource
 from tests.kit.workspaces import build, create, new_workspace, without_daemon, workspace_world
 
 
-async def test_first_answer_is_pending_and_the_result_is_complete():
+async def test_first_answer_is_pending_and_the_result_is_complete() -> None:
     async with workspace_world() as (world, _):
         answer = await create(world, "one", ttl_ms=3_600_000, rich_parameter_values=[{"name": "cpu", "value": "4"}])
         assert answer.status_code == 201, answer.text
@@ -26,7 +29,7 @@ async def test_first_answer_is_pending_and_the_result_is_complete():
         assert latest["has_external_agent"] is False
 
 
-async def test_refusals_of_creation():
+async def test_refusals_of_creation() -> None:
     async with workspace_world() as (world, _):
         await new_workspace(world, "one")
         taken = await create(world, "ONE")
@@ -50,7 +53,7 @@ async def test_refusals_of_creation():
         assert found.json() == {"workspaces": [], "count": 0}
 
 
-async def test_a_life_start_stop_start_delete():
+async def test_a_life_start_stop_start_delete() -> None:
     async with workspace_world() as (world, answers):
         workspace = await new_workspace(world, "w", rich_parameter_values=[{"name": "cpu", "value": "4"}])
         first_agent = workspace["latest_build"]["resources"][0]["agents"][0]["id"]
@@ -82,7 +85,7 @@ async def test_a_life_start_stop_start_delete():
         await new_workspace(world, "w")  # the name is free again
 
 
-async def test_only_one_build_at_a_time_and_a_waiting_one_is_canceled_at_once():
+async def test_only_one_build_at_a_time_and_a_waiting_one_is_canceled_at_once() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         await without_daemon(world)
@@ -105,7 +108,7 @@ async def test_only_one_build_at_a_time_and_a_waiting_one_is_canceled_at_once():
         assert (await world.patch(f"{build_path}/cancel")).status_code == 400
 
 
-async def test_settings():
+async def test_settings() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w", ttl_ms=3_600_000)
         path = f"/api/v2/workspaces/{workspace['id']}"
@@ -137,7 +140,7 @@ async def test_settings():
         assert (await world.get(f"{path}/resolve-autostart")).json() == {"parameter_mismatch": False}
 
 
-async def test_dormancy_hides_and_starting_wakes():
+async def test_dormancy_hides_and_starting_wakes() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaces/{workspace['id']}"
@@ -150,7 +153,7 @@ async def test_dormancy_hides_and_starting_wakes():
         assert woken["dormant_at"] is None
 
 
-async def test_who_may_do_what():
+async def test_who_may_do_what() -> None:
     async with workspace_world() as (world, _):
         owner_id, owner = await world.member("alice")
         _, stranger = await world.member("bob")
@@ -194,7 +197,7 @@ async def test_who_may_do_what():
         assert (await world.get(path, token=stranger)).status_code == 404
 
 
-async def test_ports():
+async def test_ports() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaces/{workspace['id']}/port-share"
@@ -214,7 +217,7 @@ async def test_ports():
         assert (await world.request("DELETE", path, json={"agent_name": "main", "port": 8080})).status_code == 404
 
 
-async def test_search():
+async def test_search() -> None:
     async with workspace_world() as (world, _):
         await world.member("alice")
         await new_workspace(world, "one", rich_parameter_values=[{"name": "region", "value": "us"}])
@@ -255,7 +258,7 @@ async def test_search():
         assert (await world.get("/api/v2/workspaces", params={"limit": "x"})).status_code == 400
 
 
-async def test_a_page_costs_a_fixed_number_of_statements():
+async def test_a_page_costs_a_fixed_number_of_statements() -> None:
     async with workspace_world() as (world, _):
         for number in range(6):
             await new_workspace(world, f"w{number}")
@@ -271,7 +274,7 @@ async def test_a_page_costs_a_fixed_number_of_statements():
             assert len(seen) <= 8, seen
 
 
-async def test_results_that_cannot_be_stored_fail_the_build_with_a_reason():
+async def test_results_that_cannot_be_stored_fail_the_build_with_a_reason() -> None:
     async with workspace_world() as (world, answers):
         workspace = await new_workspace(world, "w")
         for wrong, said in (
@@ -281,7 +284,7 @@ async def test_results_that_cannot_be_stored_fail_the_build_with_a_reason():
             ([agent(troubleshooting_url="\x00")], "contains a zero byte"),
         ):
             made = [resource("box", agents=wrong)]
-            answers.build = lambda job, made=made: {"state": b"kept", "resources": made}
+            answers.build = partial(lambda made, _job: {"state": b"kept", "resources": made}, made)
             failed = await build(world, workspace["id"], "start")
             assert failed["latest_build"]["status"] == "failed"
             assert said in failed["latest_build"]["job"]["error"]
@@ -289,11 +292,11 @@ async def test_results_that_cannot_be_stored_fail_the_build_with_a_reason():
             assert state.content == b"kept"
 
 
-async def test_apps_keep_their_ids_and_older_agents_disappear():
+async def test_apps_keep_their_ids_and_older_agents_disappear() -> None:
     app_id = "99999999-1111-4111-8111-111111111111"
     async with workspace_world() as (world, answers):
 
-        def result(job):
+        def result(job: Any) -> dict[str, Any]:
             return {"state": b"", "resources": [resource("box", agents=[agent(apps=[pb.App(id=app_id, slug="web")])])]}
 
         answers.build = result
@@ -301,7 +304,7 @@ async def test_apps_keep_their_ids_and_older_agents_disappear():
         second = await build(world, first["id"], "start")
         other = await new_workspace(world, "other")
 
-        def app_of(workspace):
+        def app_of(workspace: dict[str, Any]) -> Any:
             return workspace["latest_build"]["resources"][0]["agents"][0]["apps"][0]["id"]
 
         assert app_of(first) == app_of(second) == app_id
@@ -310,12 +313,12 @@ async def test_apps_keep_their_ids_and_older_agents_disappear():
         assert ["agents" in item["resources"][0] for item in builds] == [True, False]
 
 
-async def test_a_narrow_key_lists_what_it_may_read():
+async def test_a_narrow_key_lists_what_it_may_read() -> None:
     async with workspace_world() as (world, _):
         one = await new_workspace(world, "one")
         await new_workspace(world, "two")
 
-        async def names(**body):
+        async def names(**body: Any) -> list[str]:
             made = await world.post("/api/v2/users/me/keys/tokens", body)
             assert made.status_code == 201, made.text
             found = await world.get("/api/v2/workspaces", token=made.json()["key"])

@@ -38,7 +38,7 @@ AGENTS = [
 ]  # fmt: skip
 
 
-async def test_every_kind_of_build_and_agent_is_found_under_its_own_status():
+async def test_every_kind_of_build_and_agent_is_found_under_its_own_status() -> None:
     async with workspace_world() as (world, _):
         await new_workspace(world, "w")
         builds, agents = await world.ctx.db.run(_populate)
@@ -65,6 +65,7 @@ async def _populate(tx: Any) -> tuple[dict[str, str], dict[str, str]]:
         name = f"b{number}"
         await _copy(tx, view, name, transition, job, None)
         stored = await workspace_store.get_view_by_name(tx, view.workspace.owner_id, name)
+        assert stored is not None
         builds[name] = stored.latest.status
     agents: dict[str, str] = {}
     for number, facts in enumerate(AGENTS):

@@ -5,7 +5,7 @@ from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
 from tests.kit.puppet import MODERN, Puppet
 
 
-def test_reset_must_hit_the_exact_number():
+def test_reset_must_hit_the_exact_number() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     (answer,) = puppet.send(RST, seq=puppet.seq + 1)
@@ -17,7 +17,7 @@ def test_reset_must_hit_the_exact_number():
     assert socket.error.code == "reset"
 
 
-def test_syn_is_challenged():
+def test_syn_is_challenged() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     for seq in (puppet.seq, puppet.seq + 10, puppet.seq - 10_000):
@@ -26,14 +26,14 @@ def test_syn_is_challenged():
     assert socket.state is TcpState.ESTABLISHED
 
 
-def test_challenges_are_limited():
+def test_challenges_are_limited() -> None:
     puppet = Puppet()
     puppet.accepted()
     answers = [answer for _ in range(50) for answer in puppet.send(RST, seq=puppet.seq + 1)]
     assert len(answers) == 10
 
 
-def test_acknowledgement_of_the_future_is_dropped():
+def test_acknowledgement_of_the_future_is_dropped() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     answers = puppet.send(payload=b"evil", ack=puppet.ack + 1, seq=puppet.seq)
@@ -41,7 +41,7 @@ def test_acknowledgement_of_the_future_is_dropped():
     assert [a.flags for a in answers] == [ACK]
 
 
-def test_a_month_of_silence_does_not_make_timestamps_old():
+def test_a_month_of_silence_does_not_make_timestamps_old() -> None:
     """RFC 7323 5.5: half the timestamps lie behind the last one by then; the first that comes replaces it."""
     puppet = Puppet()
     socket = puppet.accepted()
@@ -55,7 +55,7 @@ def test_a_month_of_silence_does_not_make_timestamps_old():
     assert socket.read_nowait() == b"again"
 
 
-def test_old_timestamps_are_dropped():
+def test_old_timestamps_are_dropped() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     old = Options(timestamps=(puppet.stamp - 500, 0))
@@ -64,7 +64,7 @@ def test_old_timestamps_are_dropped():
     assert answer.ack == puppet.seq
 
 
-def test_data_beyond_the_window_is_cut():
+def test_data_beyond_the_window_is_cut() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     puppet.send(payload=b"now it is scaled")
@@ -75,7 +75,7 @@ def test_data_beyond_the_window_is_cut():
     assert socket.receiver.rx.waiting == 50
 
 
-def test_tiny_segments_out_of_order_are_bounded():
+def test_tiny_segments_out_of_order_are_bounded() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     for index in range(5000):
@@ -83,7 +83,7 @@ def test_tiny_segments_out_of_order_are_bounded():
     assert socket.receiver.rx.pieces <= 4097
 
 
-def test_sack_of_bytes_never_sent_is_ignored():
+def test_sack_of_bytes_never_sent_is_ignored() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.write_nowait(b"x" * 5000)

@@ -10,7 +10,7 @@ from tests.kit.puppet import Puppet
 from tests.kit.tcpnet import World
 
 
-def test_half_close_keeps_the_other_direction_open():
+def test_half_close_keeps_the_other_direction_open() -> None:
     world = World()
     mine, theirs = world.connect()
     mine.write_nowait(b"question")
@@ -30,7 +30,7 @@ def test_half_close_keeps_the_other_direction_open():
         mine.write_nowait(b"late")
 
 
-def test_simultaneous_close():
+def test_simultaneous_close() -> None:
     world = World()
     mine, theirs = world.connect()
     mine.shutdown_write()
@@ -39,7 +39,7 @@ def test_simultaneous_close():
     world.run(lambda: mine.closed and theirs.closed, 100)
 
 
-def test_fin_rides_on_the_last_data():
+def test_fin_rides_on_the_last_data() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.write_nowait(b"bye")
@@ -49,7 +49,7 @@ def test_fin_rides_on_the_last_data():
     assert bytes(segment.payload) == b"bye"
 
 
-def test_lost_fin_is_sent_again():
+def test_lost_fin_is_sent_again() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.shutdown_write()
@@ -61,7 +61,7 @@ def test_lost_fin_is_sent_again():
     assert socket.state is TcpState.FIN_WAIT_2
 
 
-def test_fin_waits_for_data_sent_before_it():
+def test_fin_waits_for_data_sent_before_it() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     seq = puppet.seq
@@ -72,7 +72,7 @@ def test_fin_waits_for_data_sent_before_it():
     assert socket.eof
 
 
-def test_bare_fin_waits_for_data_sent_before_it():
+def test_bare_fin_waits_for_data_sent_before_it() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     seq = puppet.seq
@@ -82,7 +82,7 @@ def test_bare_fin_waits_for_data_sent_before_it():
     assert socket.eof
 
 
-def test_what_arrived_outlives_the_connection():
+def test_what_arrived_outlives_the_connection() -> None:
     """A reader slower than TIME_WAIT (or a machine that slept through it) still gets every byte and the end."""
     puppet = Puppet()
     socket = puppet.accepted()
@@ -102,7 +102,7 @@ def test_what_arrived_outlives_the_connection():
     assert socket.read_nowait() == b""
 
 
-def test_close_with_unread_data_resets():
+def test_close_with_unread_data_resets() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     puppet.send(payload=b"never read")
@@ -111,7 +111,7 @@ def test_close_with_unread_data_resets():
     assert socket.closed
 
 
-def test_data_after_close_resets():
+def test_data_after_close_resets() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.close()
@@ -123,7 +123,7 @@ def test_data_after_close_resets():
     assert socket.closed
 
 
-def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever():
+def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.close()
@@ -136,7 +136,7 @@ def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever():
     assert not puppet.stack.connections
 
 
-def test_abort_tells_the_peer_and_the_application():
+def test_abort_tells_the_peer_and_the_application() -> None:
     world = World()
     mine, theirs = world.connect()
     theirs.write_nowait(b"last words")
@@ -150,7 +150,7 @@ def test_abort_tells_the_peer_and_the_application():
         theirs.write_nowait(b"x")
 
 
-def test_repeated_fin_in_time_wait_is_acknowledged_again():
+def test_repeated_fin_in_time_wait_is_acknowledged_again() -> None:
     puppet = Puppet(TcpSettings(time_wait=10))
     socket = puppet.accepted()
     socket.shutdown_write()
@@ -167,7 +167,7 @@ def test_repeated_fin_in_time_wait_is_acknowledged_again():
     assert socket.closed
 
 
-def test_closing_the_stack_resets_everybody():
+def test_closing_the_stack_resets_everybody() -> None:
     world = World()
     mine, theirs = world.connect()
     world.a.close(world.now)
@@ -176,7 +176,7 @@ def test_closing_the_stack_resets_everybody():
     assert not world.a.connections
 
 
-def test_a_removed_peer_is_unreachable_without_a_packet():
+def test_a_removed_peer_is_unreachable_without_a_packet() -> None:
     world = World()
     mine, _ = world.connect()
     world.a.reset_peer(mine.remote, world.now)

@@ -1,5 +1,7 @@
 """UDP, ICMPv6 and TSMP."""
 
+from typing import Any
+
 import pytest
 
 from coder.mesh.core.errors import WireError
@@ -19,13 +21,13 @@ def valid(packet: bytes) -> bool:
     return (pseudo + ip.ones_sum(parsed.payload)) % 0xFFFF == 0
 
 
-def test_datagrams_both_ways():
+def test_datagrams_both_ways() -> None:
     world = World()
     packets = []
     world.filter = lambda _sender, packet: packets.append(packet) or True
     server = world.b.udp_bind(53)
     client = world.a.udp_bind()
-    heard = []
+    heard: list[Any] = []
     server.on_event = heard.append
     client.send_nowait(b"question", B, 53)
     world.settle()
@@ -34,27 +36,28 @@ def test_datagrams_both_ways():
     assert question == UdpDatagram(A, client.port, B, 53, b"question")
     server.send_nowait(b"", A, question.source_port)
     world.settle()
-    assert client.receive_nowait().payload == b""
+    empty = client.receive_nowait()
+    assert empty is not None and empty.payload == b""
     assert client.receive_nowait() is None
     assert all(map(valid, packets))
     client.close()
     world.b.udp_send(B, 53, A, client.port, b"late")
-    events = []
+    events: list[Any] = []
     world.b.set_event_hook(events.append)
     world.settle()
     assert events == [Unreachable(A, client.port)]
 
 
-def test_fallback_gets_datagrams_for_all_other_ports():
+def test_fallback_gets_datagrams_for_all_other_ports() -> None:
     world = World()
-    got = []
+    got: list[Any] = []
     world.b.set_udp_fallback(got.append)
     world.a.udp_bind(9000).send_nowait(b"x" * 1400, B, 1234)
     world.settle()
     assert got == [UdpDatagram(A, 9000, B, 1234, b"x" * 1400)]
 
 
-def test_large_datagrams_travel_in_fragments_in_any_order():
+def test_large_datagrams_travel_in_fragments_in_any_order() -> None:
     world = World(9, Link(reorder=0.5), Link())
     sizes = []
     world.filter = lambda _sender, packet: sizes.append(len(packet)) or True
@@ -63,14 +66,14 @@ def test_large_datagrams_travel_in_fragments_in_any_order():
     for payload in payloads:
         world.a.udp_send(A, 1, B, 53, payload)
     world.settle()
-    got = []
+    got: list[Any] = []
     while (datagram := server.receive_nowait()) is not None:
         got.append(datagram.payload)
     assert sorted(got) == payloads
     assert max(sizes) <= 1280
 
 
-def test_fragments_that_overlap_or_never_end_are_dropped():
+def test_fragments_that_overlap_or_never_end_are_dropped() -> None:
     world = World()
     server = world.b.udp_bind(53)
     packet = udp.Datagram(1, 53, bytes(3000)).encode(A, B)
@@ -88,7 +91,7 @@ def test_fragments_that_overlap_or_never_end_are_dropped():
 
 @pytest.mark.parametrize("size", [1241, 1248, 1360, 1373, 2464, 2736, 3000, 65_535])
 @pytest.mark.parametrize("narrow", [96, 1278, 1280])
-def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow: int):
+def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow: int) -> None:
     packet = ip.Packet(ip.PROTOCOL_UDP, A, B, bytes(n % 251 for n in range(size))).encode()
     wide = fragments.split(packet, 1420, 7)
     cut = [piece for part in wide for piece in fragments.split(part, narrow, 8)]
@@ -103,7 +106,7 @@ def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow
     assert all((len(piece) - 48) % 8 == 0 for piece in cut[:-1])
 
 
-def test_the_header_of_a_fragment_is_that_of_the_whole():
+def test_the_header_of_a_fragment_is_that_of_the_whole() -> None:
     packet = bytearray(ip.Packet(ip.PROTOCOL_UDP, A, B, bytes(3000)).encode())
     packet[:4], packet[7] = bytes.fromhex("60300000"), 9  # congestion experienced, some hops gone
     for part in fragments.split(bytes(packet), 1420, 7):
@@ -112,13 +115,13 @@ def test_the_header_of_a_fragment_is_that_of_the_whole():
 
 
 @pytest.mark.parametrize(("place", "size"), [(1, 1405), (0xFFF8, 1404)])
-def test_nonsense_is_not_cut_on(place: int, size: int):
+def test_nonsense_is_not_cut_on(place: int, size: int) -> None:
     body = bytes([17, 0]) + place.to_bytes(2, "big") + bytes(size)
     with pytest.raises(WireError, match="bad fragment"):
         fragments.split(ip.Packet(fragments.PROTOCOL, A, B, body).encode(), 1280, 1)
 
 
-def test_slow_readers_lose_datagrams_not_memory():
+def test_slow_readers_lose_datagrams_not_memory() -> None:
     stack = Stack([A], bytes)
     socket = stack.udp_bind(1)
     for _ in range(3000):
@@ -127,9 +130,9 @@ def test_slow_readers_lose_datagrams_not_memory():
     assert len(socket.queue) <= 1024
 
 
-def test_ping_is_answered_and_reported():
+def test_ping_is_answered_and_reported() -> None:
     world = World()
-    events = []
+    events: list[Any] = []
     world.a.set_event_hook(events.append)
     world.a.icmp_echo(B, 7, 1, b"payload")
     world.a.tsmp_ping(B, b"8 bytes!")
@@ -137,18 +140,18 @@ def test_ping_is_answered_and_reported():
     assert sorted(events, key=repr) == [EchoReply(B, 7, 1, b"payload"), TsmpAnswer(B, b"8 bytes!")]
 
 
-def too_big(packet, mtu, from_=ROUTER):
+def too_big(packet: bytes, mtu: int, from_: Any = ROUTER) -> bytes:
     """What a router says about a packet of A's."""
     return icmp.Message(icmp.TOO_BIG, 0, mtu, packet[:1000]).encode(from_, A)
 
 
-def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minutes():
+def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minutes() -> None:
     stack = Stack([A], bytes, mtu=1420)
-    events = []
+    events: list[Any] = []
     stack.set_event_hook(events.append)
     socket = stack.udp_bind(5)
 
-    def sizes():
+    def sizes() -> list[int]:
         socket.send_nowait(bytes(1300), B, 6)
         return [len(packet) for _, packets in stack.take_output(1.0) for packet in packets]
 
@@ -163,12 +166,12 @@ def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minute
     assert sizes() == [1348]
 
 
-def test_a_transfer_shrinks_to_what_a_router_takes():
+def test_a_transfer_shrinks_to_what_a_router_takes() -> None:
     world = World(mtu=1420, settings=TcpSettings(skip_checksums=False))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(300_000), world.random)
 
-    def route(sender, packet):
+    def route(sender: Stack, packet: bytes) -> bool:
         if sender is world.a and len(packet) > 1300:
             world.a.input_batch([too_big(packet, 1300)], world.now)
             return False
@@ -181,7 +184,7 @@ def test_a_transfer_shrinks_to_what_a_router_takes():
     assert mine.stats.timeouts == 0
 
 
-def test_errors_about_packets_that_are_not_under_way_are_ignored():
+def test_errors_about_packets_that_are_not_under_way_are_ignored() -> None:
     """RFC 5927: whoever does not see our packets cannot quote a number that is outstanding."""
     world = World(mtu=1420)
     mine, _ = world.connect()
@@ -196,7 +199,7 @@ def test_errors_about_packets_that_are_not_under_way_are_ignored():
 
 
 @pytest.mark.parametrize(("code", "refused"), [(0, False), (1, True), (3, False), (4, True)])
-def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code, refused):
+def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code: int, refused: bool) -> None:
     stack = Stack([A], bytes)
     socket = stack.tcp_connect(B, 80, 1.0)
     [(_, [syn])] = stack.take_output(1.0)
@@ -204,7 +207,7 @@ def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code, ref
     assert (socket.error is not None and socket.error.code == "refused") == refused
 
 
-def test_errors_we_send_are_bounded():
+def test_errors_we_send_are_bounded() -> None:
     stack = Stack([A], bytes)
     packet = udp.Datagram(1, 4444, b"").encode(B, A)
     stack.input_batch([packet] * 500, 1.0)
@@ -213,7 +216,7 @@ def test_errors_we_send_are_bounded():
     assert sum(len(packets) for _, packets in stack.take_output(2.5)) == 1
 
 
-def test_packets_to_others_are_ignored():
+def test_packets_to_others_are_ignored() -> None:
     stack = Stack([A], bytes)
     stack.input_batch([icmp.Message(icmp.ECHO_REQUEST, 0, 1, b"").encode(A, B)], 1.0)
     assert stack.take_output(1.0) == []

@@ -1,5 +1,7 @@
 """Handshakes: both roles, both at once, refused, lost, held back."""
 
+from typing import Any
+
 import pytest
 
 from coder.mesh.core.stack.errors import StackError
@@ -10,7 +12,7 @@ from tests.kit.puppet import MODERN, PUPPET, Puppet
 from tests.kit.tcpnet import A, B, Transfer, World
 
 
-def test_syn_offers_what_modern_hosts_offer():
+def test_syn_offers_what_modern_hosts_offer() -> None:
     puppet = Puppet()
     puppet.stack.tcp_connect(PUPPET, 80, puppet.now)
     (syn,) = puppet.collect()
@@ -21,7 +23,7 @@ def test_syn_offers_what_modern_hosts_offer():
     assert options.same_stack == 32_768
 
 
-def test_answer_offers_only_what_was_asked_for():
+def test_answer_offers_only_what_was_asked_for() -> None:
     puppet = Puppet(options=Options(mss=536))
     puppet.stack.tcp_listen(22)
     (answer,) = puppet.send(SYN, options=puppet.options)
@@ -29,7 +31,7 @@ def test_answer_offers_only_what_was_asked_for():
 
 
 @pytest.mark.parametrize("options", [MODERN, Options(mss=536), Options(), Options(mss=1000, sack_permitted=True)])
-def test_data_flows_with_any_options(options):
+def test_data_flows_with_any_options(options: Options) -> None:
     puppet = Puppet(options=options)
     socket = puppet.accepted()
     puppet.send(payload=b"hello")
@@ -40,7 +42,7 @@ def test_data_flows_with_any_options(options):
     assert max(len(s.payload) for s in segments) <= (options.mss or 536)
 
 
-def test_same_stack_peers_leave_checksums_out_and_strangers_get_them():
+def test_same_stack_peers_leave_checksums_out_and_strangers_get_them() -> None:
     world = World()
     mine, theirs = world.connect()
     assert mine.stats.skips_checksums
@@ -49,7 +51,7 @@ def test_same_stack_peers_leave_checksums_out_and_strangers_get_them():
     assert not Puppet().connected().stats.skips_checksums
 
 
-def test_simultaneous_open():
+def test_simultaneous_open() -> None:
     world = World()
     a = world.a.tcp_connect(B, 2000, world.now, source_port=1000)
     b = world.b.tcp_connect(A, 1000, world.now, source_port=2000)
@@ -59,7 +61,7 @@ def test_simultaneous_open():
     assert b.read_nowait() == b"crossed"
 
 
-def test_connecting_to_a_closed_port_is_refused():
+def test_connecting_to_a_closed_port_is_refused() -> None:
     world = World()
     socket = world.a.tcp_connect(B, 9, world.now)
     world.run(lambda: socket.closed)
@@ -69,7 +71,7 @@ def test_connecting_to_a_closed_port_is_refused():
         socket.read_nowait()
 
 
-def test_silence_ends_in_a_timeout():
+def test_silence_ends_in_a_timeout() -> None:
     puppet = Puppet(TcpSettings(syn_retries=3))
     socket = puppet.stack.tcp_connect(PUPPET, 9, puppet.now)
     syns = puppet.advance(100)
@@ -79,7 +81,7 @@ def test_silence_ends_in_a_timeout():
     assert not puppet.stack.connections
 
 
-def test_nobody_answers_for_a_minute():
+def test_nobody_answers_for_a_minute() -> None:
     puppet = Puppet()
     puppet.stack.tcp_connect(PUPPET, 9, puppet.now)
     assert len(puppet.advance(62)) == 6
@@ -88,7 +90,7 @@ def test_nobody_answers_for_a_minute():
     assert not puppet.stack.connections
 
 
-def test_lost_answer_is_sent_again_when_the_syn_comes_again():
+def test_lost_answer_is_sent_again_when_the_syn_comes_again() -> None:
     puppet = Puppet()
     puppet.stack.tcp_listen(22)
     (first,) = puppet.send(SYN, options=MODERN)
@@ -96,7 +98,7 @@ def test_lost_answer_is_sent_again_when_the_syn_comes_again():
     assert (first.flags, first.seq) == (second.flags, second.seq)
 
 
-def test_backlog_bounds_half_open_connections():
+def test_backlog_bounds_half_open_connections() -> None:
     puppet = Puppet()
     listener = puppet.stack.tcp_listen(22, backlog=3)
     answers = []
@@ -110,9 +112,9 @@ def test_backlog_bounds_half_open_connections():
     assert listener.opening == 0
 
 
-def test_held_syn_is_answered_after_the_decision_only():
+def test_held_syn_is_answered_after_the_decision_only() -> None:
     puppet = Puppet()
-    held = []
+    held: list[Any] = []
     puppet.stack.set_tcp_fallback(held.append)
     assert puppet.send(SYN, options=MODERN) == []
     assert puppet.send(SYN, options=MODERN, seq=5000) == []  # the retransmission asks nobody again
@@ -127,9 +129,9 @@ def test_held_syn_is_answered_after_the_decision_only():
     assert pending.accept() is None
 
 
-def test_held_syn_can_be_refused_or_expires():
+def test_held_syn_can_be_refused_or_expires() -> None:
     puppet = Puppet()
-    held = []
+    held: list[Any] = []
     puppet.stack.set_tcp_fallback(held.append)
     puppet.send(SYN, options=MODERN)
     held[0].reset()
@@ -143,9 +145,9 @@ def test_held_syn_can_be_refused_or_expires():
     assert held[1].accept() is None
 
 
-def test_held_syns_are_bounded():
+def test_held_syns_are_bounded() -> None:
     puppet = Puppet(TcpSettings(max_held_syns=5))
-    held = []
+    held: list[Any] = []
     puppet.stack.set_tcp_fallback(held.append)
     for port in range(100, 120):
         puppet.own_port = port
@@ -153,7 +155,7 @@ def test_held_syns_are_bounded():
     assert len(held) == 5
 
 
-def test_syn_reuses_addresses_in_time_wait():
+def test_syn_reuses_addresses_in_time_wait() -> None:
     world = World()
     mine, theirs = world.connect()
     mine.shutdown_write()
@@ -165,14 +167,14 @@ def test_syn_reuses_addresses_in_time_wait():
     world.run(lambda: again.connected)
 
 
-def test_stray_segments_are_reset():
+def test_stray_segments_are_reset() -> None:
     puppet = Puppet()
     (answer,) = puppet.send(ACK, b"who are you", seq=1, ack=77)
     assert (answer.flags, answer.seq) == (RST, 77)
     assert puppet.send(RST, seq=1) == []
 
 
-def test_ports():
+def test_ports() -> None:
     stack = Stack([A], bytes)
     stack.tcp_listen(1)
     with pytest.raises(StackError, match="in use"):
@@ -181,7 +183,7 @@ def test_ports():
     assert len(ports) == 50
 
 
-def test_ecn_is_tolerated_and_not_agreed_to():
+def test_ecn_is_tolerated_and_not_agreed_to() -> None:
     """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments then mean nothing to us."""
     puppet = Puppet()
     listener = puppet.stack.tcp_listen(22)
@@ -190,6 +192,7 @@ def test_ecn_is_tolerated_and_not_agreed_to():
     puppet.ack = answer.seq + 1
     puppet.send(ACK | 0xC0)
     socket = listener.accept_nowait()
+    assert socket is not None
     for flags in (ACK, ACK | 0x40, ACK | 0x80, ACK | 0xC0):
         puppet.send(flags, payload=b"x" * 1000)
     assert socket.unread == 4000
@@ -201,12 +204,12 @@ def test_ecn_is_tolerated_and_not_agreed_to():
     assert socket.recovery.cubic.window >= window
 
 
-def test_marked_packets_of_a_run_are_taken_like_others():
+def test_marked_packets_of_a_run_are_taken_like_others() -> None:
     world = World()
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)
 
-    def mark(sender, packet):
+    def mark(sender: Stack, packet: bytes) -> bool:
         """A router that marks every third packet: congestion experienced."""
         if world.random.random() < 0.3:
             marked = bytes((packet[0], packet[1] | 0x30)) + packet[2:]

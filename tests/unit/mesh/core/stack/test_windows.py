@@ -8,7 +8,7 @@ from tests.kit.tcpnet import Link, Transfer, World
 PLAIN = Options(mss=1220)
 
 
-def test_zero_window_is_probed_until_it_opens():
+def test_zero_window_is_probed_until_it_opens() -> None:
     puppet = Puppet(options=PLAIN)
     socket = puppet.accepted()
     puppet.send(window=0)
@@ -21,7 +21,7 @@ def test_zero_window_is_probed_until_it_opens():
     assert sum(len(s.payload) for s in segments) == 3000
 
 
-def test_small_window_is_used_after_a_while_and_not_at_once():
+def test_small_window_is_used_after_a_while_and_not_at_once() -> None:
     puppet = Puppet(options=PLAIN)
     socket = puppet.accepted()
     puppet.send(window=40_000)
@@ -32,7 +32,7 @@ def test_small_window_is_used_after_a_while_and_not_at_once():
     assert [len(s.payload) for s in segments if s.payload][:1] == [100]
 
 
-def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment():
+def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.receiver.quick_acks = 0
@@ -44,7 +44,7 @@ def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment():
     assert answer.ack == puppet.seq
 
 
-def test_data_carries_the_acknowledgement():
+def test_data_carries_the_acknowledgement() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.receiver.quick_acks = 0
@@ -58,7 +58,7 @@ def test_data_carries_the_acknowledgement():
     assert puppet.advance(1) == []
 
 
-def test_holes_are_reported_at_once_and_for_every_segment():
+def test_holes_are_reported_at_once_and_for_every_segment() -> None:
     puppet = Puppet()
     puppet.accepted()
     base = puppet.seq
@@ -74,7 +74,7 @@ def test_holes_are_reported_at_once_and_for_every_segment():
     assert duplicate.options.sack[0] == (base, base + 1000)  # RFC 2883
 
 
-def test_window_closes_with_unread_data_and_opens_again():
+def test_window_closes_with_unread_data_and_opens_again() -> None:
     puppet = Puppet(TcpSettings(receive_buffer=10_000), options=PLAIN)
     socket = puppet.accepted()
     for _ in range(10):
@@ -89,7 +89,7 @@ def test_window_closes_with_unread_data_and_opens_again():
     assert update.window == 6000
 
 
-def test_burst_limit_bounds_flight_and_window_on_fast_paths():
+def test_burst_limit_bounds_flight_and_window_on_fast_paths() -> None:
     world = World(there=Link(delay=0.0001), back=Link(delay=0.0001))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
@@ -106,7 +106,7 @@ def test_burst_limit_bounds_flight_and_window_on_fast_paths():
     assert peak <= 50_001
 
 
-def test_burst_limit_is_a_rate_on_slow_paths():
+def test_burst_limit_is_a_rate_on_slow_paths() -> None:
     world = World(there=Link(delay=0.05), back=Link(delay=0.05))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
@@ -117,7 +117,7 @@ def test_burst_limit_is_a_rate_on_slow_paths():
     assert world.now - begun < 1.5
 
 
-def test_keepalive_finds_a_dead_peer_and_spares_a_living_one():
+def test_keepalive_finds_a_dead_peer_and_spares_a_living_one() -> None:
     puppet = Puppet()
     socket = puppet.accepted()
     socket.set_keepalive(10, interval=1, probes=3)
@@ -131,7 +131,7 @@ def test_keepalive_finds_a_dead_peer_and_spares_a_living_one():
     assert socket.error.code == "timeout"
 
 
-def test_late_timers_do_not_turn_answered_probes_into_silence():
+def test_late_timers_do_not_turn_answered_probes_into_silence() -> None:
     """The answer comes within a millisecond, the timer a little later than asked for: again and again."""
     puppet = Puppet()
     socket = puppet.accepted()
@@ -142,14 +142,14 @@ def test_late_timers_do_not_turn_answered_probes_into_silence():
     assert socket.error is None
 
 
-def test_keepalive_probes_are_answered():
+def test_keepalive_probes_are_answered() -> None:
     puppet = Puppet()
     puppet.accepted()
     (answer,) = puppet.send(seq=puppet.seq - 1)
     assert (answer.flags, answer.ack) == (ACK, puppet.seq)
 
 
-def test_a_peer_that_takes_small_packets_only():
+def test_a_peer_that_takes_small_packets_only() -> None:
     world = World()
     mine, theirs = world.connect()
     world.a.set_mtu_to(mine.remote, 1280)
@@ -162,7 +162,7 @@ def test_a_peer_that_takes_small_packets_only():
     assert mine.mss == 1208
 
 
-def test_timers_of_busy_and_dead_connections_do_not_pile_up():
+def test_timers_of_busy_and_dead_connections_do_not_pile_up() -> None:
     world = World()
     for _ in range(30):
         mine, theirs = world.connect()
@@ -178,7 +178,7 @@ def test_timers_of_busy_and_dead_connections_do_not_pile_up():
     assert world.b.deadlines < 70
 
 
-def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_takes():
+def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_takes() -> None:
     """A Linux peer short of memory forgets what it promised and drops every segment beyond the new edge."""
     puppet = Puppet(options=PLAIN)
     socket = puppet.accepted()
@@ -205,7 +205,7 @@ def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_tak
     assert received == 10_000
 
 
-def test_a_closed_window_that_answers_is_waited_for_however_long():
+def test_a_closed_window_that_answers_is_waited_for_however_long() -> None:
     puppet = Puppet(settings=TcpSettings(give_up=60), options=PLAIN)
     socket = puppet.accepted()
     puppet.send(window=5000)

@@ -1,0 +1,212 @@
+"""What is inside a built program: a CycloneDX bill of materials, and checksums of everything a build made.
+
+The components are read off PyInstaller's folder, not off the list of requirements: what was left out is not claimed.
+Same input, same bytes: no times, and the serial number is a hash of the content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterable, Iterator
+from importlib.metadata import Distribution, distributions
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import modules
+
+ROOT = Path(__file__).resolve().parent.parent
+DASHBOARD = ROOT / "coder/dashboard"
+SUMS = "SHA256SUMS"
+Component = dict[str, Any]
+_IMPORT = re.compile(r"""(?:from|import|import\()\s*["']([^."'][^"']*)["']""")
+
+
+def describe(folder: Path, name: str, version: str, *, dashboard: bool) -> dict[str, Any]:
+    """The document for a program collected in `folder`."""
+    names = module_names(folder)
+    listed = [d for d in distributions() if d.metadata["Name"] != "coder"]
+    parts = [python_itself(), *(of_distribution(found) for found in listed if is_inside(found, names, folder))]
+    parts += loose_libraries(folder, listed)
+    parts += of_packages(DASHBOARD) if dashboard else []
+    unique = {part["bom-ref"]: part for part in parts}
+    components = [unique[reference] for reference in sorted(unique)]
+    content = json.dumps(components, sort_keys=True)
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{name} {version} {content}')}",
+        "version": 1,
+        "metadata": {
+            "component": {"type": "application", "bom-ref": name, "name": name, "version": version,
+                          "licenses": [{"license": {"id": "Apache-2.0"}}]},
+        },
+        "components": components,
+        "dependencies": [{"ref": name, "dependsOn": [part["bom-ref"] for part in components]}],
+    }  # fmt: skip
+
+
+def module_names(folder: Path) -> set[str]:
+    """Every Python module of a collected program, compiled extensions included."""
+    internal = folder / "_internal"
+    found = {
+        name for place in ("modules.bin", "modules-full.bin") if (internal / place).exists()
+        for name in modules.unpacked((internal / place).read_bytes())
+    }  # fmt: skip
+    for path in internal.rglob("*.so"):
+        found.add(module_of(path.relative_to(internal).as_posix()))
+    return found
+
+
+def module_of(path: str) -> str:
+    """The module a file of an installed package holds, or something that is no module's name."""
+    place = PurePosixPath(path)
+    stem = place.name.partition(".")[0]
+    parts = place.parent.parts if stem == "__init__" else (*place.parent.parts, stem)
+    return ".".join(parts)
+
+
+def is_inside(found: Distribution, names: set[str], folder: Path) -> bool:
+    """Whether any module of an installed package, or any of its data files, was collected."""
+    for path in found.files or ():
+        if path.suffix in {".py", ".so"}:
+            if module_of(path.as_posix()) in names:
+                return True
+        elif is_data(path) and (folder / "_internal" / path).is_file():
+            return True
+    return False
+
+
+def is_data(path: PurePosixPath) -> bool:
+    return len(path.parts) > 2 and not path.parts[0].endswith(".dist-info") and ".." not in path.parts
+
+
+def of_distribution(found: Distribution) -> Component:
+    name, version = found.metadata["Name"], found.version
+    component = component_of("library", name, version, f"pkg:pypi/{name.lower().replace('_', '-')}@{version}")
+    fields: Any = found.metadata  # its protocol in typeshed has no `get`
+    expression = fields.get("License-Expression")
+    if expression:
+        component["licenses"] = [{"expression": expression}]
+    return component
+
+
+def python_itself() -> Component:
+    version = platform.python_version()
+    component = component_of("platform", "python", version, f"pkg:generic/python@{version}")
+    component["licenses"] = [{"license": {"id": "PSF-2.0"}}]
+    return component
+
+
+def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Component]:
+    """Shared libraries of the machine it was built on (OpenSSL, the C library), with the packages they came from."""
+    internal = folder / "_internal"
+    theirs = {path.name for found in listed for path in found.files or () if ".so" in path.name}
+    for path in sorted(internal.rglob("*.so*")):
+        inside = path.relative_to(internal).as_posix()
+        # Python modules belong to Python or to a package.
+        if path.is_symlink() or path.name in theirs or path.name.endswith(".so"):
+            continue
+        package, version = debian_package(path.name)
+        purl = f"pkg:deb/debian/{package}@{version}" if package else ""
+        component = component_of("library", path.name, version, purl, reference=f"file:{inside}")
+        component["hashes"] = [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}]
+        yield component
+
+
+def debian_package(library: str) -> tuple[str, str]:
+    """Name and version of the package a library of this machine belongs to; empty where there is no dpkg."""
+    try:
+        owner = subprocess.run(["dpkg", "-S", f"*/{library}"], capture_output=True, text=True, check=False).stdout
+        package = owner.partition(":")[0].splitlines()[0] if owner else ""
+        if not package:
+            return "", ""
+        query = ["dpkg-query", "-W", "-f=${Version}\n", package]
+        version = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError):
+        return "", ""
+    return package, version
+
+
+def of_packages(dashboard: Path) -> list[Component]:
+    """The libraries the dashboard's sources import, and those these need; what only builds it is not in it."""
+    entries = json.loads((dashboard / "package-lock.json").read_text())["packages"]
+    found: dict[str, Component] = {}
+    todo = [f"node_modules/{name}" for name in imported_packages(dashboard / "src", set(entries[""]["dependencies"]))]
+    while todo:
+        place = todo.pop()
+        if place in found:
+            continue
+        found[place] = of_package(place, entries[place])
+        todo += filter(None, (resolved(place, name, entries) for name in entries[place].get("dependencies", ())))
+    return list(found.values())
+
+
+def imported_packages(sources: Path, declared: set[str]) -> set[str]:
+    files = [
+        path for path in sources.rglob("*") if path.suffix in {".ts", ".tsx", ".css"} and ".test." not in path.name
+    ]
+    words = {word for path in files for word in _IMPORT.findall(path.read_text())}
+    return {name for name in declared if any(word == name or word.startswith(f"{name}/") for word in words)}
+
+
+def resolved(place: str, name: str, entries: dict[str, Any]) -> str:
+    """As Node looks for a package: beside the one that asks, then outwards. Empty: optional, and not there."""
+    while True:
+        candidate = f"{place}/node_modules/{name}" if place else f"node_modules/{name}"
+        if candidate in entries:
+            return candidate
+        if not place:
+            return ""
+        place = place.rpartition("node_modules/")[0].rstrip("/")
+
+
+def of_package(place: str, entry: dict[str, Any]) -> Component:
+    name = place.rpartition("node_modules/")[2]
+    purl = f"pkg:npm/{name.replace('@', '%40')}@{entry['version']}"
+    component = component_of("library", name, entry["version"], purl)
+    if isinstance(entry.get("license"), str):
+        component["licenses"] = [{"expression": entry["license"]}]
+    return component
+
+
+def component_of(kind: str, name: str, version: str, purl: str, *, reference: str = "") -> Component:
+    component = {"type": kind, "bom-ref": reference or purl, "name": name, "version": version or "unknown"}
+    return component | ({"purl": purl} if purl else {})
+
+
+def write(target: Path, document: dict[str, Any]) -> None:
+    part = target.with_name(f".{target.name}.new")
+    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    part.replace(target)
+
+
+def write_sums(folder: Path) -> None:
+    """`SHA256SUMS` of what a build leaves to be handed out, in the form `sha256sum -c` reads."""
+    made = sorted(path for path in folder.glob("coder-*") if path.is_file() and path.suffix != ".stamp")
+    lines = []
+    for path in made:
+        with path.open("rb") as file:
+            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
+    part = folder / f".{SUMS}.new"
+    part.write_text("".join(lines))
+    part.replace(folder / SUMS)
+
+
+def main() -> int:
+    """`sbom.py FOLDER` prints the document of a collected program."""
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    json.dump(describe(Path(sys.argv[1]), "coder", "0", dashboard=True), sys.stdout, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,38 @@
+"""Machines that somebody attaches by hand. Ours, not upstream's; their credentials are read in `workspaces.py`."""
+
+from __future__ import annotations
+
+from quart import Blueprint, Response
+
+from coder.api.external_agents import RotatedAgentToken
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import reply
+from coder.coderd.http.server.query import path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.workspaces import external_agents
+
+blueprint = Blueprint("external_agents", __name__, url_prefix="/api/v2")
+
+
+@route(
+    blueprint,
+    "POST",
+    "/workspaces/<id:workspace>/external-agent/<agent>/rotate-token",
+    scope="workspace:update",
+    answers=RotatedAgentToken,
+    refuses=(409,),
+    audit=Audited("workspace", "write"),
+)
+async def post_rotate_token(workspace: str, agent: str) -> Response:
+    """Makes a new token; the one in use goes on being good until the new one is used."""
+    made = await external_agents.rotate_token(context(), subject(), path_uuid(workspace), agent)
+    shown = made.instructions
+    return reply(
+        RotatedAgentToken(
+            command=shown.command,
+            agent_token=shown.agent_token,
+            generation=made.generation,
+            good_generations=list(made.good_generations),
+        )
+    )

@@ -1,0 +1,21 @@
+// The frame of the deployment's pages. Its own address leads to the first page the person may see.
+import { Navigate, Outlet } from "react-router";
+
+import { usePermissions } from "../../api/permissions";
+import { DEPLOYMENT } from "../../layout/nav-deployment";
+import { useReachable } from "../../layout/reachable";
+import { SidePage } from "../../layout/SidePage";
+import { Loading } from "../../ui/Loading";
+import { Refused } from "./Refused";
+
+export function DeploymentLayout() {
+  return <SidePage label="Deployment" groups={DEPLOYMENT}><Outlet /></SidePage>;
+}
+
+export function ToFirstPage() {
+  const reachable = useReachable();
+  const may = usePermissions();
+  if (!may.known) return <Loading />;
+  const first = DEPLOYMENT.flatMap((group) => group.items).find(reachable);
+  return first ? <Navigate to={first.to} replace /> : <Refused what="the deployment's settings" />;
+}

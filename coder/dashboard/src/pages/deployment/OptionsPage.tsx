@@ -1,0 +1,85 @@
+// The server's settings: what each is, what it is set to, and where that was set. They are changed where the server is
+// started, so every row says how.
+import { useQuery } from "@tanstack/react-query";
+import { Check, Minus, SlidersHorizontal } from "lucide-react";
+
+import { usePermissions } from "../../api/permissions";
+import { deploymentConfig, type DeploymentOption } from "../../api/queries/deployment";
+import { Tag } from "../../ui/Badge";
+import { Section } from "../../ui/Card";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { FilterBar, useListAddress } from "../../ui/FilterBar";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, Stack } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { grouped, onPage, shownValue, SOURCES, type OptionsPage } from "./options";
+import { Refused } from "./Refused";
+
+const PAGES: Readonly<Record<OptionsPage, { title: string; crumbs: readonly string[]; text: string }>> = {
+  userauth: { title: "User authentication", crumbs: ["User Authentication Settings"], text: "How people sign in: passwords, OpenID Connect, GitHub." },
+  network: { title: "Network", crumbs: ["Network Settings"], text: "Addresses, TLS, relays." },
+  security: { title: "Security", crumbs: ["Security Settings"], text: "Sessions, cookies, what owners may not do." },
+  observability: { title: "Observability", crumbs: ["Observability Settings"], text: "Logs, metrics, traces, health." },
+  all: { title: "All settings", crumbs: ["All Settings"], text: "Everything this server was started with." },
+};
+
+function Options({ page }: { page: OptionsPage }) {
+  const { title, crumbs, text } = PAGES[page];
+  useTitle(...crumbs);
+  const may = usePermissions();
+  const { filter, show } = useListAddress();
+  const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
+  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  const needle = filter.trim().toLowerCase();
+  const found = (config.data?.options ?? []).filter((option) => onPage(option, page) && !option.hidden && `${option.name} ${option.flag ?? ""} ${option.env ?? ""} ${option.description ?? ""}`.toLowerCase().includes(needle));
+  return (
+    <>
+      <PageHead title={title} description={`${text} Set on the command line, in the environment or in the configuration file of the server; read-only here.`} />
+      <FilterBar label="Search settings" placeholder="name, flag or variable" filter={filter} onChange={(next) => show(next)} />
+      {config.isPending ? <SkeletonRows rows={6} /> : null}
+      {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
+      {config.data && found.length === 0 ? <Empty icon={SlidersHorizontal} title="Nothing matches">Change the search above.</Empty> : null}
+      <Stack>{grouped(found).map((group) => <Section key={group.group} title={group.group} padded={false}><OptionTable label={group.group} options={group.options} /></Section>)}</Stack>
+    </>
+  );
+}
+
+export const UserAuthPage = () => <Options page="userauth" />;
+export const NetworkPage = () => <Options page="network" />;
+export const SecurityPage = () => <Options page="security" />;
+export const ObservabilityPage = () => <Options page="observability" />;
+export const AllSettingsPage = () => <Options page="all" />;
+
+export function OptionTable({ label, options }: { label: string; options: readonly DeploymentOption[] }) {
+  return (
+    <ul aria-label={label} className="options-table divide-y divide-line">
+      {options.map((option) => (
+        <li key={option.name} className={`grid grid-cols-[minmax(0,3fr)_minmax(0,2fr)] gap-x-6 gap-y-1.5 px-5 py-3 max-sm:grid-cols-1 option-${option.flag ?? ""}`}>
+          <div className="min-w-0">
+            <p className="font-medium">{option.name}</p>
+            {option.description ? <p className="text-sm text-muted [overflow-wrap:anywhere]">{option.description}</p> : null}
+            <p className="mt-1 flex flex-wrap gap-x-3 font-mono text-xs text-faint [overflow-wrap:anywhere]">
+              {option.flag ? <span>--{option.flag}</span> : null}{option.env ? <span>{option.env}</span> : null}
+            </p>
+          </div>
+          <div className="min-w-0">
+            <OptionValue option={option} />
+            {option.value_source ? <p className="mt-1"><Tag tone={option.value_source === "default" ? "idle" : "accent"}>{SOURCES[option.value_source] ?? option.value_source}</Tag></p> : null}
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function OptionValue({ option }: { option: DeploymentOption }) {
+  const value = shownValue(option);
+  switch (value.kind) {
+    case "secret": return <span className="text-muted">Not shown: it is a secret</span>;
+    case "unset": return <span className="text-muted">Not set</span>;
+    case "boolean": return value.on ? <span className="option-value-boolean inline-flex items-center gap-1.5 font-medium text-good"><Check className="size-4" aria-hidden="true" />Enabled</span> : <span className="option-value-boolean inline-flex items-center gap-1.5 text-muted"><Minus className="size-4" aria-hidden="true" />Disabled</span>;
+    case "list": return <ul className="flex flex-col gap-0.5">{value.items.map((item) => <li key={item} className="font-mono text-sm [overflow-wrap:anywhere]">{item}</li>)}</ul>;
+    case "text": return <code className="option-value-string text-sm [overflow-wrap:anywhere]">{value.text}</code>;
+  }
+}

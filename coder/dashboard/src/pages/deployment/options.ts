@@ -1,0 +1,78 @@
+// The server's options as the settings pages show them: which page has which, and values as text.
+import type { DeploymentOption, OptionGroup } from "../../api/queries/deployment";
+
+export type OptionsPage = "userauth" | "network" | "security" | "observability" | "all";
+
+/** "Networking / TLS": the groups around an option, outermost first. */
+export function groupPath(option: Pick<DeploymentOption, "group">): string {
+  const names: string[] = [];
+  for (let group: OptionGroup | undefined = option.group; group; group = group.parent) names.unshift(group.name);
+  return names.join(" / ");
+}
+
+const SECURITY = new Set([
+  "ssh-keygen-algorithm", "secure-auth-cookie", "samesite-auth-cookie", "disable-owner-workspace-access", "disable-password-auth", "disable-path-apps", "session-duration", "disable-session-expiry-refresh",
+  "max-token-lifetime", "max-admin-token-lifetime", "default-token-lifetime", "external-token-encryption-keys", "browser-only", "scim-auth-header", "additional-csp-policy", "disable-workspace-sharing",
+]);
+
+/** Whether an option stands on a page. Each page is a rule over groups, so that a new option finds its place by itself. */
+export function onPage(option: DeploymentOption, page: OptionsPage): boolean {
+  if (page === "all") return true;
+  const group = groupPath(option);
+  switch (page) {
+    case "userauth": return group === "OIDC" || group.startsWith("OAuth2") || option.flag === "disable-password-auth";
+    case "network": return group.startsWith("Networking");
+    case "observability": return group.startsWith("Introspection");
+    case "security": return group.includes("Dangerous") || (option.flag !== undefined && SECURITY.has(option.flag));
+  }
+}
+
+export function grouped(options: readonly DeploymentOption[]): { group: string; options: DeploymentOption[] }[] {
+  const found = new Map<string, DeploymentOption[]>();
+  for (const option of options) {
+    const group = groupPath(option) || "General";
+    found.set(group, [...(found.get(group) ?? []), option]);
+  }
+  return [...found].sort(([a], [b]) => a.localeCompare(b)).map(([group, own]) => ({ group, options: own }));
+}
+
+export type Shown = { kind: "secret" } | { kind: "unset" } | { kind: "boolean"; on: boolean } | { kind: "list"; items: string[] } | { kind: "text"; text: string };
+
+/** What is shown for a value. A missing one is a secret: the server never sends those. */
+export function shownValue(option: DeploymentOption): Shown {
+  if (!("value" in option)) return { kind: "secret" };
+  let value = option.value;
+  if (isRecord(value) && "Choices" in value && "Value" in value) value = value["Value"];
+  if (typeof value === "boolean") return { kind: "boolean", on: value };
+  if (value === null || value === undefined || value === "") return { kind: "unset" };
+  if (typeof value === "number" && option.annotations?.["format_duration"] === "true") return { kind: "text", text: nanoseconds(value) };
+  if (Array.isArray(value)) return value.length === 0 ? { kind: "unset" } : { kind: "list", items: value.map((item) => (typeof item === "object" ? JSON.stringify(item) : String(item))) };
+  if (isRecord(value)) {
+    const entries = Object.entries(value);
+    return entries.length === 0 ? { kind: "unset" } : { kind: "list", items: entries.map(([name, item]) => `${name} → ${typeof item === "object" ? JSON.stringify(item) : String(item)}`) };
+  }
+  return { kind: "text", text: typeof value === "object" ? JSON.stringify(value) : String(value) };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const UNITS: readonly (readonly [number, string])[] = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+
+/** Go's durations in words: exact, the two largest units are not rounded away. */
+export function nanoseconds(value: number): string {
+  if (value === 0) return "0 seconds";
+  let rest = Math.abs(value) / 1e9;
+  if (rest < 1) return `${Math.round(rest * 1e6) / 1e3} milliseconds`;
+  const parts: string[] = [];
+  for (const [size, name] of UNITS) {
+    const count = Math.floor(rest / size);
+    if (count === 0) continue;
+    rest -= count * size;
+    parts.push(`${count} ${name}${count === 1 ? "" : "s"}`);
+  }
+  return (value < 0 ? "minus " : "") + parts.join(" ");
+}
+
+export const SOURCES: Readonly<Record<string, string>> = { default: "Default", env: "Environment", flag: "Command line", yaml: "Configuration file" };

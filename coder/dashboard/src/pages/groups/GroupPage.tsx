@@ -1,0 +1,125 @@
+// One group: its members; its settings are a page of their own.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Ellipsis, Settings, Trash2, UserMinus, UsersRound } from "lucide-react";
+import { useState, type ReactNode } from "react";
+import { useNavigate, useParams } from "react-router";
+
+import { patch, remove } from "../../api/client";
+import { members } from "../../api/queries/organizations";
+import { groupByName } from "../../api/queries/people";
+import type { Group, ReducedUser } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Avatar } from "../../ui/Avatar";
+import { StatusText } from "../../ui/Badge";
+import { Button, ButtonLink, IconButton } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { Loading, SkeletonRows } from "../../ui/Loading";
+import { Menu, MenuItem } from "../../ui/Menu";
+import { Notice } from "../../ui/Notice";
+import { PageHead } from "../../ui/Page";
+import { PersonSearch } from "../../ui/PersonSearch";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { GroupForm } from "./GroupForm";
+import { groupName, isEveryone } from "./GroupsPage";
+import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
+
+/** Changes one thing of a group and leaves the rest: the API takes null for "as it is". */
+const CHANGE = { add_users: [], remove_users: [], name: "", display_name: null, avatar_url: null, quota_allowance: null };
+
+export function GroupPage() {
+  return <Found>{(home, group) => <Members home={home} group={group} />}</Found>;
+}
+
+export function GroupSettingsPage() {
+  return <Found>{(home, group) => <GroupSettings home={home} group={group} />}</Found>;
+}
+
+function Found({ children }: { children: (home: GroupsHome, group: Group) => ReactNode }) {
+  const { group: name = "" } = useParams();
+  const home = useGroupsHome();
+  const group = useQuery({ ...groupByName(home?.organization.name ?? "", name), enabled: home !== null });
+  useTitle(group.data ? groupName(group.data) : "Groups");
+  if (!home || group.isPending) return <Loading />;
+  if (group.isError) return <><PageHead title="Group" crumbs={[["Groups", home.base], [name]]} /><Failure error={group.error} retry={() => void group.refetch()} /></>;
+  return children(home, group.data);
+}
+
+function useChanged(home: GroupsHome) {
+  const queries = useQueryClient();
+  return () => queries.invalidateQueries({ queryKey: ["organizations", home.organization.name, "groups"] });
+}
+
+function Members({ home, group }: { home: GroupsHome; group: Group }) {
+  const changed = useChanged(home);
+  const people = useQuery({ ...members(home.organization.name, "", 1, 500), enabled: home.may.viewMembers === true });
+  const [deleting, setDeleting] = useState(false);
+  const navigate = useNavigate();
+  const everyone = isEveryone(group);
+  const change = (what: object, done: string) => patch(`/api/v2/groups/${group.id}`, { ...CHANGE, ...what }).then(
+    () => { toast.done(done); return changed(); },
+    (error: unknown) => { toast.failed("The group could not be changed", error); throw error; },
+  );
+  const steerable = home.may.updateGroups === true && !everyone && group.source !== "oidc";
+  const columns: Column<ReducedUser>[] = [
+    {
+      id: "user", header: "User",
+      cell: ({ row: { original: user } }) => (
+        <div className="flex min-w-40 items-center gap-3"><Avatar name={user.username} src={user.avatar_url} /><div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{user.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{user.email}</p></div></div>
+      ),
+    },
+    { id: "status", header: "Status", meta: { extra: true }, cell: ({ row }) => <StatusText tone={row.original.status === "active" ? "good" : "idle"}>{row.original.status[0]?.toUpperCase()}{row.original.status.slice(1)}</StatusText> },
+    { id: "seen", header: "Last seen", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.last_seen_at} /></span> },
+    ...(steerable ? [{
+      id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" as const },
+      cell: ({ row }) => (
+        <Menu label={`Actions for ${row.original.username}`} trigger={<IconButton size="sm" label="Open menu"><Ellipsis /></IconButton>}>
+          <MenuItem danger icon={<UserMinus />} onSelect={() => void change({ remove_users: [row.original.id] }, "Member removed successfully.").catch(() => undefined)}>Remove</MenuItem>
+        </Menu>
+      ),
+    } satisfies Column<ReducedUser>] : []),
+  ];
+  return (
+    <>
+      <PageHead icon={<Avatar name={groupName(group)} src={group.avatar_url} size="lg" square />} title={groupName(group)} crumbs={[["Groups", home.base], [groupName(group)]]}
+        description={`${group.total_member_count} ${group.total_member_count === 1 ? "member" : "members"}, quota allowance ${group.quota_allowance}`}
+        actions={home.may.updateGroups ? <><ButtonLink to={`${home.base}/${encodeURIComponent(group.name)}/settings`} icon={<Settings />}>Settings</ButtonLink>{home.may.deleteGroups && !everyone ? <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>Delete</Button> : null}</> : null} />
+      {everyone ? <div className="mb-4"><Notice kind="info" title="Every member of the organization is in this group.">Add and remove people at the members of the organization.</Notice></div> : null}
+      {!everyone && group.source === "oidc" ? <div className="mb-4"><Notice kind="info" title="The identity provider decides who is in this group.">People join and leave it when they sign in.</Notice></div> : null}
+      {steerable ? <PersonSearch without={new Set(group.members.map((member) => member.id))} {...(people.data ? { among: people.data.members.map((member) => ({ id: member.user_id, username: member.username, email: member.email, avatar_url: member.avatar_url })) } : {})} onAdd={(person) => change({ add_users: [person.id] }, `${person.username} is in the group now.`)} /> : null}
+      <DataTable label="Members" data={group.members} columns={columns} rowKey={(user) => user.id} empty={<Empty icon={UsersRound} title="No members yet">Add members of {home.name} above: they get what the group gets.</Empty>} />
+      <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete the group ${groupName(group)}?`} confirm="Delete" typed={group.name} typedLabel="Name of the group to delete" onConfirm={async () => {
+        await remove(`/api/v2/groups/${group.id}`);
+        toast.done("Group deleted successfully.");
+        await navigate(home.base);
+        void changed();
+      }}>
+        <p>Its {group.total_member_count} {group.total_member_count === 1 ? "member loses" : "members lose"} the templates, shared workspaces and quota they have by it. Their accounts stay.</p>
+      </Confirm>
+    </>
+  );
+}
+
+function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
+  const changed = useChanged(home);
+  const navigate = useNavigate();
+  const back = `${home.base}/${encodeURIComponent(group.name)}`;
+  if (!home.known) return <SkeletonRows rows={2} />;
+  return (
+    <>
+      <PageHead title="Group settings" crumbs={[["Groups", home.base], [groupName(group), back], ["Settings"]]} />
+      {home.may.updateGroups ? (
+        <GroupForm everyone={isEveryone(group)} start={{ name: group.name, display_name: group.display_name, avatar_url: group.avatar_url, quota_allowance: String(group.quota_allowance) }} actions={<ButtonLink to={back}>Cancel</ButtonLink>} send={async (values) => {
+          const { quota_allowance } = values;
+          const saved = await patch<Group>(`/api/v2/groups/${group.id}`, isEveryone(group) ? { ...CHANGE, quota_allowance } : { ...CHANGE, ...values, name: values.name === group.name ? "" : values.name });
+          toast.done("Group settings updated.");
+          await changed();
+          await navigate(`${home.base}/${encodeURIComponent(saved.name)}`);
+        }} />
+      ) : <Notice kind="info" title="You may see this group, not change it.">A user administrator of the organization can.</Notice>}
+    </>
+  );
+}

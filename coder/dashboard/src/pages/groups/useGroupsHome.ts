@@ -1,0 +1,14 @@
+// Where the groups on the page live: in an organization, or, below `/deployment`, in the default one.
+import { useParams } from "react-router";
+
+import { useOrganizationOf, type OrganizationView } from "../organizations/useOrganization";
+
+export interface GroupsHome extends OrganizationView {
+  base: string;
+}
+
+export function useGroupsHome(): GroupsHome | null {
+  const { organization } = useParams();
+  const view = useOrganizationOf(organization);
+  return view ? { ...view, base: organization === undefined ? "/deployment/groups" : `/organizations/${organization}/groups` } : null;
+}

@@ -1,0 +1,84 @@
+// Who connected to which workspace, by what, from where and until when.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Cable } from "lucide-react";
+
+import { ApiError } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { connectionLog, LOG_SHOWN } from "../../api/queries/deployment";
+import { users } from "../../api/queries/people";
+import { organizations } from "../../api/queries/session";
+import type { ConnectionLog } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { StatusText, Tag, type Tone } from "../../ui/Badge";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { FilterBar, useListAddress, type FilterMenu } from "../../ui/FilterBar";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, TextLink } from "../../ui/Page";
+import { Pager } from "../../ui/Pager";
+import { dateTime, duration } from "../../ui/time";
+import { useTitle } from "../../ui/title";
+import { Refused } from "../deployment/Refused";
+
+const KINDS: Readonly<Record<ConnectionLog["type"], string>> = { ssh: "SSH", vscode: "VS Code", jetbrains: "JetBrains", reconnecting_pty: "Web terminal", workspace_app: "App", port_forwarding: "Port", tunnel: "Tunnel" };
+const PRESETS = [["Everything", ""], ["Open now", "status:ongoing"], ["SSH connections", "type:ssh"], ["Apps", "type:workspace_app"]] as const;
+
+const COLUMNS: Column<ConnectionLog>[] = [
+  {
+    id: "what", header: "Connection",
+    cell: ({ row: { original: entry } }) => (
+      <div className="min-w-40">
+        <p><strong className="font-semibold">{entry.web_info?.user?.username ?? (entry.web_info ? "Somebody without an account" : "A client")}</strong> by {KINDS[entry.type]} {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}</p>
+        <p className="text-sm text-muted [overflow-wrap:anywhere]">to <TextLink to={`/@${entry.workspace_owner_username}/${entry.workspace_name}`}>{entry.workspace_owner_username}/{entry.workspace_name}</TextLink>{entry.agent_name ? `.${entry.agent_name}` : ""}</p>
+      </div>
+    ),
+  },
+  { id: "from", header: "From", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{row.original.ip || "unknown"}</span> },
+  { id: "at", header: "Started", meta: { extra: true }, cell: ({ row }) => <time className="whitespace-nowrap text-muted" dateTime={row.original.connect_time}>{dateTime(row.original.connect_time)}</time> },
+  { id: "end", header: "State", cell: ({ row }) => <State entry={row.original} /> },
+];
+
+function State({ entry }: { entry: ConnectionLog }) {
+  if (entry.web_info) {
+    const failed = entry.web_info.status_code >= 400;
+    return <Tag tone={failed ? "bad" : "good"}>{entry.web_info.status_code}</Tag>;
+  }
+  const info = entry.ssh_info;
+  if (!info?.disconnect_time) return <StatusText tone="good" pulse>Connected</StatusText>;
+  const tone: Tone = info.exit_code ? "warn" : "idle";
+  return (
+    <div>
+      <StatusText tone={tone}>{info.exit_code ? `Ended with code ${info.exit_code}` : "Ended"}</StatusText>
+      <p className="text-sm text-muted [overflow-wrap:anywhere]">after {duration(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}{info.disconnect_reason ? `: ${info.disconnect_reason}` : ""}</p>
+    </div>
+  );
+}
+
+export function ConnectionLogPage() {
+  useTitle("Connection Log");
+  const may = usePermissions();
+  const { filter, page, show } = useListAddress();
+  const list = useQuery({ ...connectionLog(filter, page), placeholderData: keepPreviousData });
+  const people = useQuery({ ...users("", 1, 100), enabled: may.viewUsers }).data?.users ?? [];
+  const orgs = useQuery(organizations).data ?? [];
+  const menus: FilterMenu[] = [
+    { term: "workspace_owner", label: "Owner", options: people.map((user) => ({ value: user.username, text: user.username, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" /> })) },
+    { term: "status", label: "Status", options: [{ value: "ongoing", text: "Open now" }, { value: "completed", text: "Ended" }] },
+    { term: "type", label: "Type", options: Object.entries(KINDS).map(([value, text]) => ({ value, text })) },
+    ...(orgs.length > 1 ? [{ term: "organization", label: "Organization", options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })) }] : []),
+  ];
+  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  if (may.known && !may.viewAnyConnectionLog) return <Refused what="the connection log" />;
+  return (
+    <>
+      <PageHead title="Connection log" description={<span role="status">{list.data ? `${list.data.count} ${list.data.count === 1 ? "connection" : "connections"}` : " "}</span>} />
+      <FilterBar label="Search the connection log" placeholder="workspace_owner:ana type:ssh connected_after:2026-01-31T00:00:00Z" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
+      {list.isPending ? <SkeletonRows rows={8} /> : null}
+      {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
+      {list.data ? <DataTable label="Connections" data={list.data.connection_logs} columns={COLUMNS} rowKey={(entry) => entry.id}
+        empty={<Empty icon={Cable} title={filter ? "Nothing matches" : "Nobody has connected yet"}>{filter ? "Change the search above, or clear it." : "Each connection to a workspace will be here: SSH, editors, terminals, apps and ports."}</Empty>} /> : null}
+      {list.data ? <Pager page={page} size={LOG_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+// Who belongs to an organization, with which roles, in which groups.
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Ellipsis, UserMinus, UsersRound } from "lucide-react";
+import { useState } from "react";
+
+import { ApiError, post, put, remove } from "../../api/client";
+import { members, organizationRoles } from "../../api/queries/organizations";
+import { groupsOf, PEOPLE_SHOWN } from "../../api/queries/people";
+import type { AssignableRoles, OrganizationMemberWithUserData } from "../../api/types";
+import { useMe } from "../../app/guards";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { IconButton } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { FilterBar, useListAddress } from "../../ui/FilterBar";
+import { SkeletonRows } from "../../ui/Loading";
+import { Menu, MenuItem } from "../../ui/Menu";
+import { PageHead, TextLink } from "../../ui/Page";
+import { Pager } from "../../ui/Pager";
+import { PersonSearch } from "../../ui/PersonSearch";
+import { RolePicker } from "../../ui/RolePicker";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { ORGANIZATION_ROLE_HINTS } from "../people/roles";
+import { useOrganization, type OrganizationView } from "./useOrganization";
+
+type Member = OrganizationMemberWithUserData;
+
+export function MembersPage() {
+  const view = useOrganization();
+  useTitle("Members", view?.name ?? "");
+  return view ? <Members view={view} /> : null;
+}
+
+function Members({ view }: { view: OrganizationView }) {
+  const { organization, may, home } = view;
+  const { filter, page, show } = useListAddress();
+  const list = useQuery({ ...members(organization.name, filter, page), placeholderData: keepPreviousData });
+  const roles = useQuery(organizationRoles(organization.name)).data ?? [];
+  const groups = useQuery({ ...groupsOf(organization.name), enabled: may.viewGroups === true }).data ?? [];
+  const queries = useQueryClient();
+  const [leaving, setLeaving] = useState<Member | null>(null);
+  const changed = () => queries.invalidateQueries({ queryKey: ["organizations", organization.name, "members"] });
+  const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
+  const columns: Column<Member>[] = [
+    {
+      id: "user", header: "User",
+      cell: ({ row: { original: member } }) => (
+        <div className="flex min-w-40 items-center gap-3">
+          <Avatar name={member.username} src={member.avatar_url} />
+          <div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{member.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{member.email || member.name}</p></div>
+        </div>
+      ),
+    },
+    { id: "roles", header: "Roles", cell: ({ row }) => <MemberRoles view={view} member={row.original} roles={roles} /> },
+    ...(may.viewGroups ? [{
+      id: "groups", header: "Groups", meta: { extra: true },
+      cell: ({ row }) => {
+        const mine = groups.filter((group) => group.id !== organization.id && group.members.some((member) => member.id === row.original.user_id));
+        return mine.length === 0 ? <span className="text-muted">None</span> : <span className="flex flex-wrap gap-x-2">{mine.map((group) => <TextLink key={group.id} to={`${home}/groups/${group.name}`}>{group.display_name || group.name}</TextLink>)}</span>;
+      },
+    } satisfies Column<Member>] : []),
+    {
+      id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" },
+      cell: ({ row: { original: member } }) => may.removeMembers ? (
+        <Menu label={`Actions for ${member.username}`} trigger={<IconButton size="sm" label="Open menu"><Ellipsis /></IconButton>}>
+          <MenuItem danger icon={<UserMinus />} onSelect={() => setLeaving(member)}>Remove…</MenuItem>
+        </Menu>
+      ) : null,
+    },
+  ];
+  const add = (id: string, name: string) => post(`/api/v2/organizations/${organization.name}/members/${id}`).then(
+    () => { toast.done(`${name} is a member now.`); return changed(); },
+    (error: unknown) => { toast.failed(`${name} could not be added`, error); throw error; },
+  );
+  return (
+    <>
+      <PageHead title="Members" description={<span role="status">{list.data ? `${list.data.count} in ${view.name}` : " "}</span>} />
+      {may.addMembers ? <PersonSearch without={new Set((list.data?.members ?? []).map((member) => member.user_id))} onAdd={(person) => add(person.id, person.username)} /> : null}
+      <FilterBar label="Search members" placeholder="name or email" filter={filter} onChange={(next) => show(next)} problem={problem} />
+      {list.isPending ? <SkeletonRows /> : null}
+      {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
+      {list.data ? <DataTable label="Members" data={list.data.members} columns={columns} rowKey={(member) => member.user_id}
+        empty={<Empty icon={UsersRound} title={filter ? "Nobody matches" : "No members yet"}>{filter ? "Change the search above." : "Members may use the templates of this organization and have workspaces in it."}</Empty>} /> : null}
+      {list.data ? <Pager page={page} size={PEOPLE_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
+      <Confirm open={leaving !== null} onClose={() => setLeaving(null)} title={`Remove ${leaving?.username ?? ""} from ${view.name}?`} confirm="Remove" onConfirm={async () => {
+        await remove(`/api/v2/organizations/${organization.name}/members/${leaving?.user_id}`);
+        toast.done("User removed from organization successfully!");
+        await changed();
+      }}>
+        <p>They lose its templates, their roles and groups in it. Their account stays, and so do their workspaces, until somebody deletes them.</p>
+      </Confirm>
+    </>
+  );
+}
+
+function MemberRoles({ view, member, roles }: { view: OrganizationView; member: Member; roles: readonly AssignableRoles[] }) {
+  const queries = useQueryClient();
+  const self = useMe().id === member.user_id;
+  const mutation = useMutation({
+    mutationFn: (next: string[]) => put(`/api/v2/organizations/${view.organization.name}/members/${member.user_id}/roles`, { roles: next }),
+    onError: (error) => toast.failed(`The roles of ${member.username} could not be changed`, error),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "members"] }),
+  });
+  const chosen = mutation.isPending ? mutation.variables : member.roles.map((role) => role.name);
+  return (
+    <div className="flex flex-wrap items-center gap-1">
+      {member.global_roles.filter((role) => role.name !== "member").map((role) => <Tag key={`site ${role.name}`} tone="accent" title="Of the whole deployment">{role.display_name || role.name}</Tag>)}
+      {chosen.map((name) => <Tag key={name}>{roles.find((role) => role.name === name)?.display_name || name}</Tag>)}
+      {chosen.length === 0 && member.global_roles.length === 0 ? <Tag>Member</Tag> : null}
+      {view.may.assignRoles && !self ? <RolePicker name={member.username} chosen={chosen} roles={roles} busy={mutation.isPending} onChange={(next) => mutation.mutate(next)} hints={ORGANIZATION_ROLE_HINTS} /> : null}
+    </div>
+  );
+}

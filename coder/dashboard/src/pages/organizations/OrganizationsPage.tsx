@@ -1,0 +1,40 @@
+// `/organizations` has nothing of its own: it leads to the first page of an organization that the person may see.
+import { useQueries, useQuery } from "@tanstack/react-query";
+import { Navigate, useParams } from "react-router";
+
+import { organizationChecks, type OrganizationPermissions } from "../../api/permissions";
+import { post } from "../../api/client";
+import { organizations } from "../../api/queries/session";
+import { Failure } from "../../ui/Failure";
+import { Loading } from "../../ui/Loading";
+import { Refused } from "../deployment/Refused";
+import { MembersPage } from "./MembersPage";
+import { organizationPages } from "./nav";
+import { useOrganization } from "./useOrganization";
+
+export function OrganizationsPage() {
+  const all = useQuery(organizations);
+  const ordered = [...(all.data ?? [])].sort((a, b) => Number(b.is_default) - Number(a.is_default));
+  const asked = useQueries({
+    queries: ordered.map((one) => ({
+      queryKey: ["permissions", "organization", one.id],
+      queryFn: () => post<OrganizationPermissions>("/api/v2/authcheck", { checks: organizationChecks(one.id) }),
+      staleTime: 60_000,
+    })),
+  });
+  if (all.isError) return <Failure error={all.error} retry={() => void all.refetch()} />;
+  if (all.isPending || asked.some((one) => one.isPending)) return <Loading />;
+  const pages = ordered.flatMap((one, index) => organizationPages(`/organizations/${one.name}`, asked[index]?.data ?? {}).flatMap((group) => group.items));
+  const first = pages[0];
+  return first ? <Navigate to={first.to} replace /> : <Refused what="the organizations' settings" />;
+}
+
+/** An organization's own address shows its members; who may not see them goes to the first page they may see. */
+export function OrganizationStart() {
+  const view = useOrganization();
+  const { organization } = useParams();
+  if (!view?.known) return <Loading />;
+  if (view.may.viewMembers) return <MembersPage key={organization} />;
+  const first = organizationPages(view.home, view.may).flatMap((group) => group.items)[0];
+  return first ? <Navigate to={first.to} replace /> : <Refused what="this organization's settings" />;
+}

@@ -1,0 +1,24 @@
+// The pages of one organization; each for those who may see it.
+import type { OrganizationPermissions } from "../../api/permissions";
+import type { SideGroup } from "../../layout/SidePage";
+
+interface Entry {
+  rest: string;
+  text: string;
+  allowed: (may: OrganizationPermissions) => boolean | undefined;
+}
+
+const PAGES: readonly { title: string; items: readonly Entry[] }[] = [
+  {
+    title: "People",
+    items: [
+      { rest: "", text: "Members", allowed: (may) => may.viewMembers },
+      { rest: "/groups", text: "Groups", allowed: (may) => may.viewGroups },
+    ],
+  },
+  { title: "Organization", items: [{ rest: "/settings", text: "Settings", allowed: (may) => may.update }] },
+];
+
+export function organizationPages(home: string, may: OrganizationPermissions): SideGroup[] {
+  return PAGES.map((group) => ({ title: group.title, items: group.items.filter((item) => item.allowed(may)).map((item) => ({ to: `${home}${item.rest}`, text: item.text })) })).filter((group) => group.items.length > 0);
+}

@@ -1,0 +1,80 @@
+// A new account: who it is, and how they will sign in.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "react-router";
+
+import { post } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { authMethods, organizations } from "../../api/queries/session";
+import { Button, ButtonLink } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { Failure } from "../../ui/Failure";
+import { Checkbox, RadioCards, TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { Narrow, PageHead, Stack } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { Refused } from "../deployment/Refused";
+import { randomPassword } from "./roles";
+
+const START = { username: "", name: "", email: "", login_type: "password", password: "", organization_ids: [] as string[] };
+const LIST = "/deployment/users";
+
+export function CreateUserPage() {
+  useTitle("Create User");
+  const may = usePermissions();
+  const methods = useQuery(authMethods).data;
+  const orgs = useQuery(organizations).data ?? [];
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const usual = orgs.filter((org) => org.is_default).map((org) => org.id);
+  const form = useForm(START, async (values) => {
+    const service = values.login_type === "service";
+    await post("/api/v2/users", {
+      ...values, organization_ids: values.organization_ids.length > 0 ? values.organization_ids : usual, user_status: null,
+      ...(service ? { login_type: "none", service_account: true, email: "", password: "" } : values.login_type === "password" ? {} : { password: "" }),
+    });
+    toast.done("Successfully created user.");
+    await queries.invalidateQueries({ queryKey: ["users"] });
+    await navigate(LIST);
+  });
+  if (may.known && !may.createUser) return <Refused what="the form for new users" />;
+  const { values, set, problem } = form;
+  const picked = values.organization_ids.length > 0 ? values.organization_ids : usual;
+  return (
+    <Narrow>
+      <PageHead title="Create user" crumbs={[["Users", LIST], ["Create"]]} />
+      <form onSubmit={form.submit} aria-label="Create user">
+        <Stack>
+          {form.error ? <Failure error={form.error} /> : null}
+          <Section title="How they sign in">
+            <RadioCards label="Login type" value={values.login_type} onChange={(value) => set("login_type", value)} options={[
+              { value: "password", text: "Password", hint: "You choose the first one; they can change it." },
+              { value: "oidc", text: methods?.oidc.signInText || "OpenID Connect", hint: methods?.oidc.enabled ? "By the organization's identity provider." : "Not set up on this server.", disabled: !methods?.oidc.enabled },
+              { value: "github", text: "GitHub", hint: methods?.github.enabled ? "By their GitHub account." : "Not set up on this server.", disabled: !methods?.github.enabled },
+              { value: "service", text: "Service account", hint: "For programs: no password and no mail, only tokens." },
+            ]} />
+          </Section>
+          <Section title="Who it is">
+            <Stack>
+              <TextField label="Username" required autoComplete="off" hint="Letters, digits and hyphens. Part of the addresses of their workspaces." value={values.username} problem={problem("username")} onChange={(value) => set("username", value)} />
+              <TextField label="Full name" autoComplete="off" value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
+              {values.login_type === "service" ? null : <TextField label="Email" type="email" required autoComplete="off" value={values.email} problem={problem("email")} onChange={(value) => set("email", value)} />}
+              {values.login_type === "password" ? (
+                <div className="flex items-end gap-2">
+                  <div className="min-w-0 flex-1"><TextField label="Password" name="password" required autoComplete="new-password" spellCheck={false} hint="They need it for the first time they sign in." value={values.password} problem={problem("password")} onChange={(value) => set("password", value)} /></div>
+                  <Button onClick={() => set("password", randomPassword())}>Generate</Button>
+                </div>
+              ) : null}
+            </Stack>
+          </Section>
+          {orgs.length > 1 ? (
+            <Section title="Organizations" description="Whose templates they may use and where their workspaces are.">
+              <Stack className="gap-2.5">{orgs.map((org) => <Checkbox key={org.id} label={org.display_name || org.name} checked={picked.includes(org.id)} onChange={(on) => set("organization_ids", on ? [...picked, org.id] : picked.filter((id) => id !== org.id))} />)}</Stack>
+            </Section>
+          ) : null}
+          <div className="flex justify-end gap-2"><ButtonLink to={LIST}>Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy}>Save</Button></div>
+        </Stack>
+      </form>
+    </Narrow>
+  );
+}

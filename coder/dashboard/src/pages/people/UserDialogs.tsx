@@ -1,0 +1,96 @@
+// What is done to one account: changed, given a new password, suspended, activated, deleted.
+import { useQueryClient } from "@tanstack/react-query";
+import { useId, useState } from "react";
+
+import { put, remove } from "../../api/client";
+import type { User } from "../../api/types";
+import { Button } from "../../ui/Button";
+import { CodeBox } from "../../ui/CodeBox";
+import { Confirm } from "../../ui/Confirm";
+import { Dialog } from "../../ui/Dialog";
+import { Failure } from "../../ui/Failure";
+import { TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { toast } from "../../ui/toast";
+import { randomPassword } from "./roles";
+
+export type UserAction = "edit" | "password" | "suspend" | "activate" | "delete";
+
+interface Props {
+  user: User;
+  action: UserAction;
+  onClose: () => void;
+}
+
+export function UserDialog(props: Props) {
+  switch (props.action) {
+    case "edit": return <EditUser {...props} />;
+    case "password": return <ResetPassword {...props} />;
+    case "delete": return <DeleteUser {...props} />;
+    default: return <ChangeStatus {...props} />;
+  }
+}
+
+function useUsersChanged() {
+  const queries = useQueryClient();
+  return () => queries.invalidateQueries({ queryKey: ["users"] });
+}
+
+function EditUser({ user, onClose }: Props) {
+  const changed = useUsersChanged();
+  const id = useId();
+  const form = useForm({ username: user.username, name: user.name ?? "", avatar_url: user.avatar_url ?? "" }, async (values) => {
+    await put(`/api/v2/users/${user.id}/profile`, values);
+    toast.done("Successfully updated the user.");
+    await changed();
+    onClose();
+  });
+  return (
+    <Dialog open onClose={onClose} title={`Edit ${user.username}`} description={user.email} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" form={id} look="primary" busy={form.busy}>Save</Button></>}>
+      <form id={id} className="flex flex-col gap-4" onSubmit={form.submit}>
+        {form.error ? <Failure error={form.error} /> : null}
+        <TextField label="Username" required hint="Part of the addresses of their workspaces: links to the old name stop working." value={form.values.username} problem={form.problem("username")} onChange={(value) => form.set("username", value)} />
+        <TextField label="Full name" value={form.values.name} problem={form.problem("name")} onChange={(value) => form.set("name", value)} />
+      </form>
+    </Dialog>
+  );
+}
+
+function ResetPassword({ user, onClose }: Props) {
+  const [password] = useState(randomPassword);
+  return (
+    <Confirm open onClose={onClose} title={`Reset the password of ${user.username}?`} confirm="Reset password" danger={false} onConfirm={async () => {
+      await put(`/api/v2/users/${user.id}/password`, { old_password: "", password });
+      toast.done("Successfully updated the user password.");
+    }} extra={<CodeBox label="New password" command={password} />}>
+      <p>Their old password stops working and they are signed out everywhere. Send them this one; they can change it in their own settings. It is not shown again.</p>
+    </Confirm>
+  );
+}
+
+function ChangeStatus({ user, action, onClose }: Props) {
+  const changed = useUsersChanged();
+  const suspend = action === "suspend";
+  return (
+    <Confirm open onClose={onClose} title={suspend ? `Suspend ${user.username}?` : `Activate ${user.username}?`} confirm={suspend ? "Suspend" : "Activate"} danger={suspend} onConfirm={async () => {
+      await put(`/api/v2/users/${user.id}/status/${action}`, {});
+      toast.done(suspend ? "Successfully suspended the user." : "Successfully activated the user.");
+      await changed();
+    }}>
+      {suspend ? <p>They can no longer sign in, and their sessions and tokens end at once. Their workspaces stay as they are; activating them gives everything back.</p> : <p>They can sign in again, with the roles and workspaces they had.</p>}
+    </Confirm>
+  );
+}
+
+function DeleteUser({ user, onClose }: Props) {
+  const changed = useUsersChanged();
+  return (
+    <Confirm open onClose={onClose} title={`Delete ${user.username}?`} confirm="Delete" typed={user.username} typedLabel="Name of the user to delete" onConfirm={async () => {
+      await remove(`/api/v2/users/${user.id}`);
+      toast.done("Successfully deleted the user.");
+      await changed();
+    }}>
+      <p>The account, its keys, tokens and secrets are gone for good. It is refused while they have workspaces: delete those first. To lock somebody out for a while, suspend them.</p>
+    </Confirm>
+  );
+}

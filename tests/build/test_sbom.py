@@ -1,0 +1,89 @@
+"""Bills of materials: true to what was collected, valid by CycloneDX's own schema, the same each time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from importlib import resources
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "build"))
+import modules
+import sbom
+
+
+@pytest.fixture
+def collected(tmp_path: Path) -> Path:
+    """A folder as build.py leaves it: trio and cryptography are in, pytest is not."""
+    internal = tmp_path / "coder/_internal"
+    (internal / "cryptography/hazmat/bindings").mkdir(parents=True)
+    found = dict.fromkeys(("coder.base", "trio._core._run", "json.decoder"), (modules.MODULE, b""))
+    (internal / "modules.bin").write_bytes(modules.packed(found))
+    (internal / "cryptography/hazmat/bindings/_rust.abi3.so").write_bytes(b"\x7fELF")
+    (internal / "libssl.so.3").write_bytes(b"tls")
+    return tmp_path / "coder"
+
+
+def names(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {part["name"]: part for part in document["components"]}
+
+
+def test_only_what_was_collected_is_named(collected: Path) -> None:
+    found = names(sbom.describe(collected, "coder-linux-amd64", "1.2.3", dashboard=False))
+    assert {"python", "trio", "cryptography", "libssl.so.3"} <= found.keys()
+    assert not {"coder", "pytest", "mypy", "sqlalchemy", "react"} & {name.lower() for name in found}
+    assert found["trio"]["purl"] == f"pkg:pypi/trio@{distribution('trio').version}"
+    assert found["libssl.so.3"]["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"tls").hexdigest()}]
+
+
+def test_the_dashboards_libraries_without_what_builds_it(collected: Path) -> None:
+    found = names(sbom.describe(collected, "coder", "1.2.3", dashboard=True))
+    assert found["react"]["purl"].startswith("pkg:npm/react@")
+    assert not {"typescript", "vite", "vitest", "eslint"} & found.keys()
+    scoped = [part["purl"] for part in found.values() if part["name"].startswith("@")]
+    assert scoped and all(purl.startswith("pkg:npm/%40") for purl in scoped)
+
+
+def test_the_same_program_has_the_same_document(collected: Path) -> None:
+    one, two = (sbom.describe(collected, "coder", "1", dashboard=True) for _ in range(2))
+    assert json.dumps(one) == json.dumps(two)
+    (collected / "_internal/libssl.so.3").write_bytes(b"other")
+    other = sbom.describe(collected, "coder", "1", dashboard=True)
+    assert other["serialNumber"] != one["serialNumber"]
+
+
+def test_the_document_is_what_cyclonedx_says(collected: Path) -> None:
+    pytest.importorskip("cyclonedx")
+    place = resources.files("cyclonedx.schema") / "_res"
+    schemas = {
+        name: json.loads((place / f"{name}.SNAPSHOT.schema.json").read_text())
+        for name in ("bom-1.5", "spdx", "jsf-0.82")
+    }
+    registry: Registry[Any] = Registry().with_resources(
+        (f"http://cyclonedx.org/schema/{name}.SNAPSHOT.schema.json", Resource.from_contents(schema))
+        for name, schema in schemas.items()
+    )
+    document = sbom.describe(collected, "coder", "1", dashboard=True)
+    jsonschema.Draft7Validator(schemas["bom-1.5"], registry=registry).validate(document)
+    references = [part["bom-ref"] for part in document["components"]]
+    assert len(references) == len(set(references)) and document["dependencies"][0]["dependsOn"] == references
+
+
+def test_sums_are_what_the_tool_checks(tmp_path: Path) -> None:
+    for name in ("coder-linux-amd64", "coder-linux-amd64.cdx.json", "coder-linux-amd64.stamp", "other"):
+        (tmp_path / name).write_text(name)
+    sbom.write_sums(tmp_path)
+    done = subprocess.run(["sha256sum", "-c", sbom.SUMS], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["coder-linux-amd64: OK", "coder-linux-amd64.cdx.json: OK"]
+    (tmp_path / "coder-linux-amd64").write_text("changed")
+    assert subprocess.run(["sha256sum", "-c", "--status", sbom.SUMS], cwd=tmp_path, check=False).returncode == 1

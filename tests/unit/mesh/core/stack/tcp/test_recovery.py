@@ -1,0 +1,215 @@
+"""Losses, found and repaired."""
+
+from typing import Any
+
+from coder.mesh.core.stack.interface import Stack, TcpSettings
+from coder.mesh.core.stack.tcp.connection import TcpSocket
+from coder.mesh.core.stack.tcp.recovery import Phase
+from coder.mesh.core.wire import ip
+from coder.mesh.core.wire.tcp import Options
+from tests.kit.puppet import Puppet
+from tests.kit.tcpnet import B, Link, Transfer, World
+
+SEGMENT = 1208
+
+
+def sending(options: Options | None = None) -> tuple[Puppet, TcpSocket]:
+    """A puppet that was sent ten segments, one round trip of 50 ms ago."""
+    puppet = Puppet() if options is None else Puppet(options=options)
+    socket = puppet.accepted()
+    socket.write_nowait(b"a" * 100)
+    puppet.collect()
+    puppet.now += 0.05
+    puppet.ack += 100
+    puppet.send()
+    socket.write_nowait(b"".join(bytes([n]) * socket.mss for n in range(10)))
+    segments = puppet.collect()
+    assert len(segments) == 10
+    puppet.now += 0.05
+    return puppet, socket
+
+
+def test_three_segments_beyond_a_hole_make_it_lost() -> None:
+    puppet, socket = sending()
+    base = puppet.ack
+    assert puppet.send(sack=((base + SEGMENT, base + 2 * SEGMENT),)) == []
+    assert socket.recovery.phase is Phase.OPEN
+    (again, *_) = puppet.send(sack=((base + SEGMENT, base + 4 * SEGMENT),))
+    assert again.seq == base
+    assert socket.recovery.phase is Phase.RECOVERY
+    puppet.ack = base + 10 * SEGMENT
+    puppet.send()
+    assert socket.recovery.phase is Phase.OPEN
+    assert socket.stats.retransmitted == SEGMENT
+
+
+def test_only_the_holes_are_sent_again() -> None:
+    puppet, _ = sending()
+    base = puppet.ack
+    sack = ((base + SEGMENT, base + 4 * SEGMENT), (base + 6 * SEGMENT, base + 9 * SEGMENT))
+    sent = puppet.send(sack=sack)
+    assert [(s.seq - base) // SEGMENT for s in sent] == [0, 4, 5]
+
+
+def test_reordering_within_a_quarter_round_trip_is_no_loss() -> None:
+    puppet, socket = sending()
+    base = puppet.ack
+    puppet.send(sack=((base + SEGMENT, base + 3 * SEGMENT),))
+    puppet.now += 0.005
+    puppet.ack = base + 10 * SEGMENT
+    puppet.send()
+    assert socket.stats.retransmitted == 0
+    assert socket.recovery.scoreboard.reordered
+
+
+def test_tail_loss_is_probed_before_the_timeout() -> None:
+    puppet, socket = sending()
+    base = puppet.ack
+    puppet.ack = base + 8 * SEGMENT
+    puppet.send()
+    (probe, *_) = puppet.advance(0.2)
+    assert probe.seq == base + 9 * SEGMENT
+    assert socket.stats.timeouts == 0
+    repaired = puppet.send(sack=((base + 9 * SEGMENT, base + 10 * SEGMENT),)) + puppet.advance(0.1)
+    assert [s.seq for s in repaired] == [base + 8 * SEGMENT]
+
+
+def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not() -> None:
+    for needless in (False, True):
+        puppet, socket = sending()
+        window = socket.recovery.cubic.window
+        assert puppet.last is not None and puppet.last.options.timestamps is not None
+        echo = puppet.last.options.timestamps[0]
+        (probe, *_) = puppet.advance(0.2)
+        puppet.ack += 10 * SEGMENT
+        puppet.stamp += 1
+        assert probe.options.timestamps is not None
+        echo = echo if needless else probe.options.timestamps[0]
+        puppet.send(options=Options(timestamps=(puppet.stamp, echo)))
+        assert (socket.recovery.cubic.window < window) is not needless
+        assert socket.recovery.phase is Phase.OPEN
+
+
+def test_silence_is_answered_with_ever_slower_retransmissions() -> None:
+    puppet, socket = sending()
+    sent = puppet.advance(60)
+    assert len(sent) == 9
+    assert sent[0].seq == puppet.ack + 9 * SEGMENT  # the probe of the tail
+    assert all(s.seq == puppet.ack for s in sent[1:])
+    assert socket.recovery.cubic.window == SEGMENT
+    assert socket.stats.timeouts == 8
+
+
+def test_unanswered_data_ends_in_a_timeout() -> None:
+    puppet = Puppet(TcpSettings(give_up=100))
+    socket = puppet.accepted()
+    socket.write_nowait(b"x")
+    puppet.advance(250)
+    assert socket.error is not None
+    assert socket.error.code == "timeout"
+
+
+def test_spurious_timeout_is_undone() -> None:
+    puppet, socket = sending()
+    first = socket.recovery.cubic.window
+    assert puppet.last is not None and puppet.last.options.timestamps is not None
+    echo = puppet.last.options.timestamps[0]
+    puppet.advance(1)
+    assert socket.recovery.phase is Phase.LOSS
+    puppet.stamp += 1
+    puppet.ack += 10 * SEGMENT
+    puppet.send(options=Options(timestamps=(puppet.stamp, echo)))  # the originals had arrived
+    assert socket.recovery.phase is Phase.OPEN
+    assert socket.recovery.cubic.window >= first
+
+
+def test_reno_peer_recovers_by_duplicate_acknowledgements() -> None:
+    puppet, socket = sending(Options(mss=1220))
+    base, mss = puppet.ack, socket.mss
+    assert puppet.send() == []
+    assert puppet.send() == []
+    (again, *_) = puppet.send()
+    assert again.seq == base
+    puppet.ack = base + 4 * mss
+    (partial, *_) = puppet.send()
+    assert partial.seq == base + 4 * mss
+    puppet.ack = base + 10 * mss
+    puppet.send()
+    assert socket.recovery.phase is Phase.OPEN
+
+
+def test_receiver_that_forgets_its_reports_is_survived() -> None:
+    puppet, socket = sending()
+    base = puppet.ack
+    puppet.send(sack=((base, base + 2 * SEGMENT),))  # reneging: the first byte is reported but never acknowledged
+    sent = puppet.advance(5)
+    assert base in [s.seq for s in sent]
+    puppet.ack = base + 10 * SEGMENT
+    puppet.send()
+    assert socket.recovery.scoreboard.runs == []
+
+
+def test_path_change_ends_the_wait_at_once() -> None:
+    world = World()
+    mine, theirs = world.connect()
+    dark = {"on": True}
+    world.filter = lambda _sender, _packet: not dark["on"]
+    mine.write_nowait(b"are you there")
+    world.settle(20)
+    dark["on"] = False
+    assert mine.recovery.rtt.retries >= 4
+    before = world.now
+    world.a.path_changed(B, world.now)
+    world.run(lambda: theirs.unread > 0)
+    assert world.now - before < 0.05
+
+
+def test_loss_of_one_percent_keeps_most_of_the_rate() -> None:
+    world = World(5, Link(delay=0.01, loss=0.001, rate=12.5e6), Link(delay=0.01))
+    mine, theirs = world.connect()
+    transfer = Transfer(mine, theirs, world.random.randbytes(10_000_000), world.random)
+    world.on_step = transfer.step
+    begun = world.now
+    world.run(lambda: transfer.done)
+    assert world.now - begun < 2.5
+    assert mine.stats.timeouts == 0
+    assert mine.stats.retransmitted < 3 * world.links[world.a].dropped * SEGMENT + 10 * SEGMENT
+
+
+def test_corrupt_sizes_never_confuse_prediction() -> None:
+    """A run of full segments, one of them shorter by its header: the careful way takes it."""
+    world = World()
+    mine, theirs = world.connect()
+    cut: list[Any] = []
+
+    def shorten(sender: Stack, packet: bytes) -> bool:
+        if sender is world.a and len(packet) == 1280 and not cut:
+            cut.append(packet)
+            size = (len(packet) - 40 - 100).to_bytes(2, "big")
+            world.b.input_batch([packet[:4] + size + packet[6:]], world.now)
+            return False
+        return True
+
+    world.filter = shorten
+    data = world.random.randbytes(100_000)
+    transfer = Transfer(mine, theirs, data, world.random)
+    world.on_step = transfer.step
+    world.run(lambda: transfer.done)
+    assert ip.HEADER_SIZE == 40
+
+
+def test_hours_of_sleep_are_no_silence() -> None:
+    """A laptop wakes after two hours and finds its network half a minute later: the connection is still there."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.write_nowait(b"x" * 1000)
+    (segment,) = puppet.collect()
+    puppet.now += 7200
+    assert puppet.advance(40)
+    assert socket.error is None
+    puppet.ack += len(segment.payload)
+    puppet.send()
+    assert socket.unacked == 0
+    socket.write_nowait(b"x" * 1000)
+    puppet.advance(3000)
+    assert socket.error is not None, "but silence while awake ends it"
