@@ -11,6 +11,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agent install": ("agents.agent_install:INSTALL", "Let this machine run the agent by itself"),
     "agent uninstall": ("agents.agent_install:UNINSTALL", "Stop the agent's service and remove it"),
     "autoupdate": ("workspaces.workspace_settings:AUTOUPDATE", "Toggle auto-update policy for a workspace"),
+    "bundle": ("provisioning.bundle:BUNDLE", "Collect Terraform and providers for machines without network"),
     "completion": ("completion:COMPLETION", "Install or update shell completion scripts"),
     "completion words": ("completion:WORDS", "What a command line may go on with"),
     "config-ssh": ("network.config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
