@@ -8,6 +8,8 @@ from collections.abc import Sequence
 # words -> (module:attribute, summary). The attribute is a `Command`; nothing is imported until it is chosen.
 COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agents.agent:AGENT", "Run the workspace agent"),
+    "agent install": ("agents.agent_install:INSTALL", "Let this machine run the agent by itself"),
+    "agent uninstall": ("agents.agent_install:UNINSTALL", "Stop the agent's service and remove it"),
     "autoupdate": ("workspaces.workspace_settings:AUTOUPDATE", "Toggle auto-update policy for a workspace"),
     "bundle": ("provisioning.bundle:BUNDLE", "Collect Terraform and providers for machines without network"),
     "completion": ("completion:COMPLETION", "Install or update shell completion scripts"),
