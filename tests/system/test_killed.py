@@ -12,7 +12,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -71,7 +70,7 @@ class Place:
         }[role]  # fmt: skip
         with (self.folder / f"{role}.log").open("ab") as log:
             self.processes[role] = subprocess.Popen(
-                [sys.executable, "-m", "coder", *words], env=self.env(), stdin=subprocess.DEVNULL, stdout=log,
+                [*program_under_test(), *words], env=self.env(), stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True,
             )  # fmt: skip
         if role == "server":
@@ -95,7 +94,7 @@ class Place:
 
     def coder(self, *words: str, check: bool = True) -> bytes:
         done = subprocess.run(
-            [sys.executable, "-m", "coder", *words], env=self.env(), capture_output=True, check=False, timeout=90
+            [*program_under_test(), *words], env=self.env(), capture_output=True, check=False, timeout=90
         )
         assert not check or done.returncode == 0, (done.stdout, done.stderr, self.logs())
         return done.stdout
