@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.loopback import program_under_test
+
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or ""
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not TERRAFORM, reason="terraform is not installed")]
