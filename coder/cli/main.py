@@ -8,7 +8,10 @@ from collections.abc import Sequence
 # words -> (module:attribute, summary). The attribute is a `Command`; nothing is imported until it is chosen.
 COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agents.agent:AGENT", "Run the workspace agent"),
+    "agent install": ("agents.agent_install:INSTALL", "Let this machine run the agent by itself"),
+    "agent uninstall": ("agents.agent_install:UNINSTALL", "Stop the agent's service and remove it"),
     "autoupdate": ("workspaces.workspace_settings:AUTOUPDATE", "Toggle auto-update policy for a workspace"),
+    "bundle": ("provisioning.bundle:BUNDLE", "Collect Terraform and providers for machines without network"),
     "completion": ("completion:COMPLETION", "Install or update shell completion scripts"),
     "completion words": ("completion:WORDS", "What a command line may go on with"),
     "config-ssh": ("network.config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
@@ -39,6 +42,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "external-workspaces agent-instructions": (
         "workspaces.external_workspaces:AGENT_INSTRUCTIONS",
         "Get the instructions for an external agent",
+    ),
+    "external-workspaces health": (
+        "workspaces.agent_health:HEALTH",
+        "Show how an attached machine is, and why it was away",
     ),
     "external-workspaces rotate-token": (
         "workspaces.external_workspaces:ROTATE_TOKEN",
@@ -339,6 +346,10 @@ GROUPS: dict[str, str] = {
 }
 
 
+DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
+"""Commands whose errors are read later, in a log: next steps stand there too."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns the exit code: 0, the command's own, or 1 for a failure."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -346,6 +357,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _serve_sandbox(words[1:])
     if words == ["command-server"]:
         return _serve_commands()
+    _hold_standard_descriptors()
+    if _completes():
+        return _invoke(load("completion words"), ["--", *words])
     if words and words[0] == "--version":
         words = ["version", *words[1:]]
     if len(words) == 1 and words[0].startswith(("Username for '", "Password for '")):
@@ -388,6 +402,26 @@ def _serve_commands() -> int:
 
     places = {name: f"coder.cli.{place.partition(':')[0]}" for name, (place, _) in COMMANDS.items()}
     return serve(env, places, main, command_name)
+
+
+def _hold_standard_descriptors() -> None:
+    """A closed standard stream is one that goes nowhere: else the next file or socket gets its number."""
+    import os
+
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
+
+
+def _completes() -> bool:
+    """Whether a shell asks what the line may go on with: completion scripts of the original set this variable."""
+    from coder.base.config import process_environment
+
+    return "COMPLETION_MODE" in process_environment()
 
 
 def _run(words: list[str]) -> int:
@@ -486,22 +520,53 @@ def _group(name: str, rest: list[str], asks_help: bool) -> int:
 def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
     from coder.base.config import process_environment
     from coder.base.errors import CoderError
-    from coder.cli.command import UsageError, parse
-    from coder.cli.failures import error_text
+    from coder.cli.command import UsageError, option_report, parse
+    from coder.cli.failures import defect_text
 
     _take_termination_for_interrupt()
+    verbose = False
     try:
-        return command.run(parse(command, words, process_environment())) or 0
+        invocation = parse(command, words, process_environment())
+        if invocation.globals["debug_options"]:
+            sys.stdout.write(option_report(invocation))
+            return 0
+        verbose = invocation.globals["verbose"]
+        if verbose:
+            _show_requests()
+        return command.run(invocation) or 0
     except UsageError as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
     except CoderError as error:
-        shown = f"coder {command.words}"
-        sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
-        sys.stderr.write(f"error: {error_text(error, is_terminal=sys.stderr.isatty())}\n")
+        _tell(command, [_text(command, error)])
         return 1
     except BaseExceptionGroup as group:
-        return _explain_group(command, group)
+        return _explain_group(command, group, verbose)
+    except (BrokenPipeError, ModuleNotFoundError):
+        raise  # `main` knows what they mean
+    except Exception as error:
+        _tell(command, [defect_text(error, verbose=verbose)])
+        return 1
+
+
+def _show_requests() -> None:
+    """Each request on stderr, for `--verbose`."""
+    from coder.net.request_log import REQUESTS
+
+    REQUESTS.listener = lambda exchange: print(exchange, file=sys.stderr)
+
+
+def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
+    shown = f"coder {command.words}"
+    sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
+    for text in texts:
+        sys.stderr.write(f"error: {text}\n")
+
+
+def _text(command, error) -> str:  # type: ignore[no-untyped-def]
+    from coder.cli.failures import error_text
+
+    return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
 
 
 def _take_termination_for_interrupt() -> None:
@@ -514,21 +579,22 @@ def _take_termination_for_interrupt() -> None:
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
 
 
-def _explain_group(command, group: BaseExceptionGroup) -> int:  # type: ignore[no-untyped-def]
-    """A nursery wraps what happened: one known error inside is that error; Ctrl-C is Ctrl-C; else a real defect."""
+def _explain_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # type: ignore[no-untyped-def]
+    """A nursery wraps what happened: what is known of it is told; Ctrl-C is Ctrl-C."""
     from coder.base.errors import CoderError
-    from coder.cli.failures import error_text
+    from coder.cli.failures import defect_text
 
     inner = _flatten(group)
     if any(isinstance(error, KeyboardInterrupt) for error in inner):
         return 130
+    if all(isinstance(error, BrokenPipeError) for error in inner):
+        raise inner[0]
     known = [error for error in inner if isinstance(error, CoderError)]
-    if len(known) != len(inner):
+    others = [error for error in inner if isinstance(error, Exception) and error not in known]
+    if len(known) + len(others) != len(inner):
         raise group
-    sys.stderr.write(f'Encountered an error running "coder {command.words}", see "coder {command.words} --help" ')
-    sys.stderr.write("for more information\n")
-    for error in known:
-        sys.stderr.write(f"error: {error_text(error, is_terminal=sys.stderr.isatty())}\n")
+    texts = [_text(command, error) for error in known] or [defect_text(error, verbose=verbose) for error in others]
+    _tell(command, texts)
     return 1
 
 

@@ -25,9 +25,7 @@ def _list(invocation: Invocation) -> int:
     if not groups and invocation["output"] != "json":
         say("No groups found! Create one:\n\n  coder groups create <name>\n")
         return 0
-    print_rows(
-        invocation, COLUMNS, lambda: [_row(group) for group in groups], lambda: [{"Group": group} for group in groups]
-    )
+    print_rows(invocation, COLUMNS, lambda: [_row(group) for group in groups], lambda: groups)
     return 0
 
 

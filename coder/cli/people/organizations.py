@@ -79,7 +79,8 @@ def _named(client: BlockingClient, name: str) -> dict[str, Any]:
 def _create(invocation: Invocation) -> int:
     client = session.client(invocation)
     name = invocation.args[0]
-    confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
+    if sys.stdin.isatty():  # nothing is lost by it, so scripts are not asked
+        confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
     with doing("failed to create organization"):
         made = client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)).json()
     sys.stdout.write(f"Organization {made['name']} ({made['id']}) created.\n")

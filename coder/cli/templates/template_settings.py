@@ -243,7 +243,7 @@ def _archive(invocation: Invocation) -> int:
         path = f"/api/v2/templates/{template['id']}/versions/archive"
         with doing(f'archive template versions for "{template["name"]}"'):
             done = client.request("POST", path, json={"all": invocation["all"]}).json()
-        count = len(done["archived_ids"])
+        count = len(done["archived_ids"] or ())
         sys.stdout.write(f"Archived {count} versions from {template['name']} at {_now()}!\n")
     return 0
 

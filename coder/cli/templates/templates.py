@@ -31,7 +31,7 @@ LIST_COLUMNS = (
 
 
 def organization_of(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
-    """The organization chosen by flag or saved file, else the only or default one."""
+    """The organization chosen by flag or saved file, else the only one. Raises CoderError when there are several."""
     chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
     if chosen:
         found: dict[str, Any] = client.request("GET", f"/api/v2/organizations/{quote(chosen)}").json()
@@ -39,12 +39,20 @@ def organization_of(invocation: Invocation, client: BlockingClient) -> dict[str,
     organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json()
     if not organizations:
         raise CoderError("no_organization", "you are not a member of any organization", "Ask an administrator.")
-    return next((item for item in organizations if item["is_default"]), organizations[0])
+    if len(organizations) > 1:
+        names = ", ".join(sorted(item["name"] for item in organizations))
+        raise CoderError(
+            "organization", f"you are a member of several organizations: choose one with --org (one of: {names})"
+        )
+    return organizations[0]
 
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json()
+    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json() or []
+    if invocation["org"]:
+        organization = organization_of(invocation, client)
+        templates = [item for item in templates if item["organization_id"] == organization["id"]]
     if not templates and invocation["output"] != "json":
         say("No templates found! Create one:\n\n  coder templates push\n")
         return 0
