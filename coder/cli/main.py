@@ -8,7 +8,10 @@ from collections.abc import Sequence
 # words -> (module:attribute, summary). The attribute is a `Command`; nothing is imported until it is chosen.
 COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agents.agent:AGENT", "Run the workspace agent"),
+    "agent install": ("agents.agent_install:INSTALL", "Let this machine run the agent by itself"),
+    "agent uninstall": ("agents.agent_install:UNINSTALL", "Stop the agent's service and remove it"),
     "autoupdate": ("workspaces.workspace_settings:AUTOUPDATE", "Toggle auto-update policy for a workspace"),
+    "bundle": ("provisioning.bundle:BUNDLE", "Collect Terraform and providers for machines without network"),
     "completion": ("completion:COMPLETION", "Install or update shell completion scripts"),
     "completion words": ("completion:WORDS", "What a command line may go on with"),
     "config-ssh": ("network.config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
@@ -39,6 +42,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "external-workspaces agent-instructions": (
         "workspaces.external_workspaces:AGENT_INSTRUCTIONS",
         "Get the instructions for an external agent",
+    ),
+    "external-workspaces health": (
+        "workspaces.agent_health:HEALTH",
+        "Show how an attached machine is, and why it was away",
     ),
     "external-workspaces rotate-token": (
         "workspaces.external_workspaces:ROTATE_TOKEN",

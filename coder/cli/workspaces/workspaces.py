@@ -165,7 +165,17 @@ def _show(invocation: Invocation) -> int:
         if resource.get("hide") or resource["workspace_transition"] != build["transition"]:
             continue
         _print_resource(workspace, resource, details=invocation["details"])
+        if invocation["details"] or build.get("has_external_agent"):
+            _print_health(client, resource.get("agents") or [])
     return 0
+
+
+def _print_health(client: BlockingClient, agents: list[dict[str, Any]]) -> None:
+    from coder.cli.workspaces.agent_health import health_lines
+
+    for agent in agents:
+        for line in health_lines(client, agent["id"]):
+            sys.stdout.write(f"   {line}\n")
 
 
 def _print_resource(workspace: dict[str, Any], resource: dict[str, Any], *, details: bool) -> None:
