@@ -76,7 +76,7 @@ def _config(invocation: Invocation) -> Any:
     headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
     policy = session.with_tls_files(DialPolicy(session.normal_url(url), headers=headers), invocation)
     auth = str(invocation["auth"])
-    token = Secret(_token(invocation) if auth == "token" else "")
+    token = Secret(read_token(invocation) if auth == "token" else "")
     return AgentConfig(
         policy=policy.with_token(token or None),
         token=token,
@@ -103,7 +103,8 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
     return partial(exchange, policy, auth, agent_name)
 
 
-def _token(invocation: Invocation) -> str:
+def read_token(invocation: Invocation) -> str:
+    """The token that was given, or that lies in the file. Raises CoderError."""
     token = str(invocation["agent_token"])
     path = invocation["agent_token_file"]
     if not token and path:
