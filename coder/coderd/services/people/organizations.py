@@ -278,7 +278,7 @@ async def set_member_roles(
         if name not in ORGANIZATION_ROLES and name not in own:
             raise Invalid(f'"{name}:{organization.id}" is not a supported role')
     _require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
-    await ctx.db.run(store.update_member_roles, organization.id, user.id, wanted, ctx.clock.now())
+    await ctx.db.run(store.update_member_roles, organization.id, user.id, wanted)
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound

@@ -316,14 +316,13 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
     require(subject, "delete", user_resource(user.id))
     if user.deleted:
         return
-    now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
         if await _owns_workspaces(tx, user.id):
             raise ExpectationFailed(
                 "You cannot delete a user that has workspaces. Delete their workspaces and try again!"
             )
-        await user_store.update_user(tx, user.id, deleted=True, updated_at=now)
+        await user_store.update_user(tx, user.id, deleted=True)
         await user_store.remove_memberships(tx, user.id)
         await key_store.delete_keys_of(tx, user.id)
 
@@ -340,7 +339,8 @@ async def _change(ctx: Context, user: UserRow, **values: Unpack[user_store.UserC
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> UserRow:
-        values["updated_at"] = now
+        if set(values) != {"rbac_roles"}:
+            values["updated_at"] = now  # what somebody may do is no part of the profile
         await user_store.update_user(tx, user.id, **values)
         row = await user_store.get_user(tx, user.id)
         if row is None:

@@ -27,10 +27,15 @@ class Scene:
         self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
         self.current: Any = self.place
         self.calls: list[tuple[str, float]] = []
-        connections = AgentConnections(None)  # type: ignore[arg-type]
-        self.ctx: Any = SimpleNamespace(part=lambda _kind: connections, clock=FakeClock(), db=self)
+        connections = AgentConnections(SimpleNamespace(clock=FakeClock()))  # type: ignore[arg-type]
+        self.ctx: Any = SimpleNamespace(
+            part=lambda _kind: connections, clock=FakeClock(), db=self, stopping=trio.Event()
+        )
+        self.ended: list[str | None] = []
 
-    async def run(self, fn: Any, *_args: Any) -> Any:
+    async def run(self, fn: Any, *args: Any) -> Any:
+        if fn is agent_connections._mark_disconnected:
+            self.ended.append(args[-1])
         await trio.lowlevel.checkpoint()
         self.calls.append((fn.__name__.strip("_"), trio.current_time()))
         return self.current if fn is agent_connections._touch else None
@@ -50,6 +55,7 @@ async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock: trio.tes
         assert trio.current_time() == pytest.approx(17)
         assert "no answer to a ping" in session.reason
     assert view_context.names() == ["mark_connected", "touch", "mark_disconnected"]
+    assert view_context.ended == ["silent"]
 
 
 async def test_a_closed_connection_is_noticed_at_once(autojump_clock: trio.testing.MockClock) -> None:
@@ -60,6 +66,7 @@ async def test_a_closed_connection_is_noticed_at_once(autojump_clock: trio.testi
         async with monitored(view_context.ctx, view_context.place, session, "2.10"):
             await session.wait_closed()
     assert view_context.calls[-1] == ("mark_disconnected", pytest.approx(0))
+    assert view_context.ended == ["closed"]
 
 
 async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_clock: trio.testing.MockClock) -> None:
