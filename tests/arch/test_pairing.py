@@ -61,7 +61,7 @@ def test_a_file_without_a_test_of_its_own_has_a_reason() -> None:
     assert not unexplained, f"write tests/unit/…/test_NAME.py, or a reason into {TABLE.name}"
 
 
-@pytest.mark.parametrize("reason", reasons(), ids=lambda reason: str(reason.folder))
+@pytest.mark.parametrize("reason", reasons(), ids=lambda reason: f"{reason.folder}:{min(reason.files)}")
 def test_reasons_are_needed_and_true(reason: Reason) -> None:
     assert (ROOT / reason.held_by).exists() and reason.why
     assert "*" not in reason.files or reason.folder in WHOLE_FOLDERS

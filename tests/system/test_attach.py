@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -164,12 +165,12 @@ async def test_with_an_authority_of_ones_own(tool: str, place: Path) -> None:
     authority = Authority(place)
     certificate, key = authority.issue("localhost")
     port = _free_port()
-    settings = {
+    settings: dict[str, Any] = {
         "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
         "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://localhost:{port}",
     }  # fmt: skip
     (place / "wgetrc").write_text(f"ca_certificate = {authority.file}\n")
-    trust = {"SSL_CERT_FILE": authority.file, "WGETRC": str(place / "wgetrc")}
+    trust: dict[str, Any] = {"SSL_CERT_FILE": authority.file, "WGETRC": str(place / "wgetrc")}
     async with workspace_world(**settings) as view, attaching(view, place, path, **trust) as attached:
         await connected(view, attached)
 
@@ -181,14 +182,14 @@ async def test_behind_a_proxy_that_wants_a_password(place: Path) -> None:
     authority = Authority(place)
     certificate, key = authority.issue("coder.internal")
     port = _free_port()
-    settings = {
+    settings: dict[str, Any] = {
         "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
         "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://coder.internal:{port}",
     }  # fmt: skip
     proxy = AuthProxy(("127.0.0.1", port), "ana", "secret")
     async with workspace_world(**settings) as view, trio.open_nursery() as nursery:
         box = await nursery.start(serve_box, proxy)
-        ways = {"SSL_CERT_FILE": authority.file, "HTTPS_PROXY": f"http://ana:secret@127.0.0.1:{box}"}
+        ways: dict[str, Any] = {"SSL_CERT_FILE": authority.file, "HTTPS_PROXY": f"http://ana:secret@127.0.0.1:{box}"}
         ways["https_proxy"] = ways["HTTPS_PROXY"]
         async with attaching(view, place, path, **ways) as attached:
             await connected(view, attached)
