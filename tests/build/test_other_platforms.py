@@ -41,7 +41,7 @@ def test_the_spec_makes_one_file_where_there_is_no_launcher() -> None:
             scripts, binaries, datas = "scripts", "binaries", "datas"
 
         def record(what: str, into: list[tuple[str, tuple[object, ...], dict[str, object]]] = made):  # type: ignore[no-untyped-def]
-            return lambda *args, **rest: into.append((what, args, rest))
+            return lambda *args, **given: into.append((what, args, given))
 
         exec(tail, {"sys": Sys, "a": Analysed, "pyz": "pyz", "EXE": record("EXE"), "COLLECT": record("COLLECT")})  # noqa: S102
         (_, pieces, settings), *rest = made
