@@ -114,6 +114,8 @@ def _ttl(milliseconds: int | None) -> str:
 def search(invocation: Invocation, extra: str = "") -> str:
     """The `q` of a list command: `--search`, nothing for `--all`, plus what the command itself demands."""
     shared = bool(invocation.options.get("shared_with_me"))
+    if invocation.options.get("org"):
+        extra = f"organization:{invocation['org']} {extra}".strip()
     if shared:
         extra = f"shared_with_user:me {extra}"
     # The default asks for one's own, and nobody shares with oneself.
@@ -123,7 +125,9 @@ def search(invocation: Invocation, extra: str = "") -> str:
 
 
 def fetch(client: BlockingClient, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"]
+    found: list[dict[str, Any]] = (
+        client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"] or []
+    )
     return found
 
 
