@@ -146,6 +146,11 @@ class AgentRole:
         before, self.state.manifest = self.state.manifest, manifest
         if before is not None and before.owner_username == NOBODY != manifest.owner_username:
             self._start_anew()  # it was given away while we were not connected
+        rebuilt = before is not None and before.agent_id != manifest.agent_id
+        self.recorder.note("connected", rebuilt=rebuilt)
+        if rebuilt:
+            log.info("the workspace was built anew; going on as its new agent")
+            self.lifecycle.retell()
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
         self._manifest_seen.set()
