@@ -60,6 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "groups edit": ("people.groups:EDIT", "Edit a user group"),
     "groups list": ("people.groups:LIST", "List user groups"),
     "licenses add": ("server.deployment:ADD_LICENSE", "Add a license; none is needed"),
+    "licenses delete": ("server.deployment:DELETE_LICENSE", "Delete a license"),
     "licenses list": ("server.deployment:LICENSES", "List licenses"),
     "list": ("workspaces.workspaces:LIST", "List workspaces"),
     "login": ("login.login:LOGIN", "Authenticate with a Coder deployment"),
@@ -148,6 +149,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schedule stop": ("workspaces.workspace_schedule:STOP", "Edit workspace stop schedule"),
     "secret create": ("people.secrets:CREATE", "Create a secret"),
     "secret delete": ("people.secrets:DELETE", "Delete a secret"),
+    "secret disable": ("people.secrets:DISABLE", "Keep a secret, but give it to no workspace"),
+    "secret enable": ("people.secrets:ENABLE", "Give a secret to workspaces again"),
     "secret import": ("people.secrets:IMPORT", "Create the secrets of a file"),
     "secret list": ("people.secrets:LIST", "List secrets, or show one; never their values"),
     "secret update": ("people.secrets:UPDATE", "Change a secret"),
@@ -161,6 +164,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "server postgres-builtin-serve": (
         "server.server_database:BUILTIN_SERVE",
         "Run the built-in database without its server",
+    ),
+    "server regenerate-vapid-keypair": (
+        "server.server_database:NEW_PUSH_KEYS",
+        "Make new keys for browser notifications and forget all subscriptions",
     ),
     "server restore": ("server.backup:RESTORE", "Put a backup in the place of the database"),
     "server postgres-builtin-url": ("server.server_database:BUILTIN_URL", "Print the URL of the built-in database"),
@@ -221,6 +228,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users oidc-claims": ("people.users:OIDC_CLAIMS", "Show what the OpenID provider says of you"),
     "users show": ("people.users:SHOW", "Show a single user"),
     "users suspend": ("people.users:SUSPEND", "Suspend a user, who can then not log in"),
+    "vscodessh": ("network.vscodessh:VSCODESSH", "Speak SSH to a workspace for an editor's extension"),
     "version": ("version:VERSION", "Show coder version"),
     "wireguard add": ("network.wireguard_clients:ADD", "Let a device with any WireGuard app reach your workspaces"),
     "wireguard list": ("network.wireguard_clients:LIST", "List your WireGuard clients and what they may reach"),
@@ -286,11 +294,7 @@ ALIASES: dict[str, str] = {
     "organizations members edit-role": "organizations members edit-roles",
     "organizations role": "organizations roles",
     "schedule override-stop": "schedule extend",
-    "wg add": "wireguard add",
-    "wg list": "wireguard list",
-    "wg ls": "wireguard list",
-    "wg remove": "wireguard remove",
-    "wg rm": "wireguard remove",
+    "wg": "wireguard",
     "wireguard ls": "wireguard list",
     "wireguard rm": "wireguard remove",
     "tasks": "task",
@@ -303,6 +307,32 @@ ALIASES: dict[str, str] = {
     "workspace-proxy list": "workspace-proxy ls",
     "workspace-proxy rm": "workspace-proxy delete",
     "organizations setting": "organizations settings",
+    **{
+        f"organizations settings {verb} {alias}": f"organizations settings {verb} {name}"
+        for verb in ("show", "set")
+        for alias, name in (
+            ("groupsync", "group-sync"),
+            ("rolesync", "role-sync"),
+            ("organizationsync", "organization-sync"),
+            ("org-sync", "organization-sync"),
+            ("orgsync", "organization-sync"),
+            ("workspacesharing", "workspace-sharing"),
+        )
+    },
+    "external-workspace": "external-workspaces",
+    "licenses rm": "licenses delete",
+    "licenses del": "licenses delete",
+    "organizations roles edit": "organizations roles update",
+    "prebuild": "prebuilds",
+    "provisioner keys del": "provisioner keys delete",
+    "pubkey": "publickey",
+    "secret remove": "secret delete",
+    "secret edit": "secret update",
+    "sharing share": "sharing add",
+    "sharing unshare": "sharing remove",
+    "sharing rm": "sharing remove",
+    "templates preset": "templates presets",
+    "users active": "users activate",
 }
 
 GROUPS: dict[str, str] = {
@@ -348,6 +378,10 @@ GROUPS: dict[str, str] = {
 
 DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
 """Commands whose errors are read later, in a log: next steps stand there too."""
+
+
+WITH_ORGANIZATION = frozenset({"external-workspaces", "organizations"})
+"""Groups that have --org themselves, and with them each of their commands."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -433,7 +467,7 @@ def _run(words: list[str]) -> int:
     if asks_help:
         from coder.cli.command import help_text
 
-        sys.stdout.write(help_text(command, children(name)))
+        sys.stdout.write(help_text(command, children(name), other_names(name)))
         return 0
     return _invoke(command, rest)
 
@@ -453,21 +487,31 @@ def _before_raw(name: str | None, rest: list[str]) -> list[str]:
 def _choose(words: list[str]) -> tuple[str | None, list[str]]:
     """The longest run of leading words that names a command or group, global flags skipped over."""
     flags, rest = _leading_flags(words)
-    best: tuple[str | None, list[str]] = (None, rest)
+    best: tuple[str | None, list[str]] = (None, flags + rest)
     name = ""
-    for count in range(1, min(4, len(rest)) + 1):
+    while rest and not rest[0].startswith("-"):
         # Word by word, so that the alias of a group is good for everything in it.
-        name = f"{name} {rest[count - 1]}".lstrip()
+        name = f"{name} {rest[0]}".lstrip()
         name = ALIASES.get(name, name)
+        rest = rest[1:]
         if name in COMMANDS or name in GROUPS:
-            best = (name, rest[count:])
-    return best[0], flags + best[1]
+            best = (name, flags + rest)
+        elif not children(name):
+            break
+        if name in GROUPS:  # `coder organizations --org x members list`: a group's flags are its commands'
+            between, rest = _leading_flags(rest)
+            flags += between
+            best = (name, flags + rest)
+    return best
 
 
 def _leading_flags(words: list[str]) -> tuple[list[str], list[str]]:
-    from coder.cli.command import GLOBAL_OPTIONS
+    """(flags, the words from the first that is none). Those of all commands, and the organization's."""
+    from coder.cli.command import GLOBAL_OPTIONS, ORG
 
-    kinds = {f"--{option.flag}": option.kind for option in GLOBAL_OPTIONS}
+    known = (*GLOBAL_OPTIONS, ORG)
+    kinds = {f"--{option.flag}": option.kind for option in known}
+    kinds |= {f"-{option.short}": option.kind for option in known if option.short}
     index = 0
     while index < len(words) and words[index].startswith("-") and words[index] not in {"-h", "--help"}:
         takes_value = kinds.get(words[index], "bool") != "bool"
@@ -480,7 +524,14 @@ def load(name: str):  # type: ignore[no-untyped-def]
     from importlib import import_module
 
     module, _, attribute = COMMANDS[name][0].partition(":")
-    return getattr(import_module(f"coder.cli.{module}"), attribute)
+    command = getattr(import_module(f"coder.cli.{module}"), attribute)
+    if name.split(" ", 1)[0] in WITH_ORGANIZATION and all(option.flag != "org" for option in command.options):
+        from dataclasses import replace
+
+        from coder.cli.command import ORG
+
+        return replace(command, options=(*command.options, ORG))
+    return command
 
 
 def children(name: str) -> list[tuple[str, str]]:
@@ -499,6 +550,11 @@ def children(name: str) -> list[tuple[str, str]]:
     return sorted(found.items())
 
 
+def other_names(name: str) -> list[str]:
+    """Last words under which a command or group is known as well."""
+    return sorted(alias.rpartition(" ")[2] for alias, target in ALIASES.items() if target == name)
+
+
 def _group(name: str, rest: list[str], asks_help: bool) -> int:
     from coder.cli.command import GLOBAL_OPTIONS, Command, help_text
 
@@ -513,7 +569,7 @@ def _group(name: str, rest: list[str], asks_help: bool) -> int:
     summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     options = () if name else GLOBAL_OPTIONS
     command = Command(words=name, summary=summary, run=lambda _: 0, options=options, usage="[subcommand]")
-    sys.stdout.write(help_text(command, children(name)))
+    sys.stdout.write(help_text(command, children(name), other_names(name)))
     return 0
 
 
@@ -533,7 +589,9 @@ def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
         verbose = invocation.globals["verbose"]
         if verbose:
             _show_requests()
-        return command.run(invocation) or 0
+        code = command.run(invocation) or 0
+        _warn_of_version(invocation)
+        return code
     except UsageError as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
@@ -554,6 +612,16 @@ def _show_requests() -> None:
     from coder.net.request_log import REQUESTS
 
     REQUESTS.listener = lambda exchange: print(exchange, file=sys.stderr)
+
+
+def _warn_of_version(invocation) -> None:  # type: ignore[no-untyped-def]
+    log = sys.modules.get("coder.net.request_log")
+    if log is None or not log.REQUESTS.server_version or invocation.globals["no_version_warning"]:
+        return
+    from coder.base.version import BUILD_VERSION
+    from coder.cli.failures import version_warning
+
+    sys.stderr.write(version_warning(BUILD_VERSION, log.REQUESTS.server_version))
 
 
 def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]

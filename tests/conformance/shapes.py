@@ -121,8 +121,10 @@ def recorded_shapes() -> dict[str, dict[str, Any]]:
             body = response.get("body")
             operation = operation_of(request["method"], request["path"])
             special = isinstance(body, dict) and len(body) == 1 and next(iter(body)).startswith("$")
-            if operation is None or (response["status"] or 500) >= 300 or body in (None, "<omitted>") or special:
+            if operation is None or (response["status"] or 500) >= 300 or body == "<omitted>" or special:
                 continue
+            if body is None and "content-type" not in response.get("headers", {}):
+                continue  # no body at all
             _learn(found.setdefault(operation.name, {}), body)
     return found
 

@@ -1,7 +1,7 @@
 """Every SSH client people use against the agent's server. A cell whose program is missing is skipped.
 
 Not among the cells, because they do not work yet: dbclient of Dropbear 2022.83 (the connection ends before its command
-runs), and writing with rclone 1.60, whose write packets carry bytes behind their data, which OpenSSH ignores and asyncssh refuses.
+runs), and writing with rclone 1.60 (its write packets carry bytes behind their data, which asyncssh refuses).
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ class OddServer:
     url: str
     answer: Reply
     asked: list[tuple[str, str]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    "Of the requests that had one."
     failed: Exception | None = None
     "What went wrong in `answer`: the test's own fault."
 
@@ -55,9 +57,10 @@ def _serve(listener: socket.socket, server: OddServer, patience: int) -> None:
         with connection:
             connection.settimeout(5)
             try:
-                line = _request_line(connection)
+                line, body = _read_request(connection)
                 if line:
                     server.asked.append(line)
+                    server.bodies += [body] if body else []
                     if len(server.asked) <= patience:
                         connection.sendall(server.answer(*line))
             except OSError:
@@ -66,13 +69,13 @@ def _serve(listener: socket.socket, server: OddServer, patience: int) -> None:
                 server.failed = error
 
 
-def _request_line(connection: socket.socket) -> tuple[str, str] | None:
-    """Reads one request to the end of its body."""
+def _read_request(connection: socket.socket) -> tuple[tuple[str, str] | None, bytes]:
+    """((method, path), body); None when nothing came."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(65536)
         if not piece:
-            return None
+            return None, b""
         data += piece
     head, _, body = data.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
@@ -80,4 +83,4 @@ def _request_line(connection: socket.socket) -> tuple[str, str] | None:
     while sizes and len(body) < sizes[0]:
         body += connection.recv(65536)
     method, path, _ = lines[0].split(" ", 2)
-    return method, path
+    return (method, path), body

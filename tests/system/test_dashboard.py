@@ -150,6 +150,18 @@ def test_platform_changes_the_command(page: Page, server: Loopback) -> None:
     expect(page.get_by_test_id("command")).to_contain_text("/init-script/darwin/arm64")
 
 
+def test_a_new_token_for_the_machine(page: Page, server: Loopback) -> None:
+    before = agent_token(server)
+    page.get_by_role("button", name="Rotate token").click()
+    page.get_by_test_id("confirm-button").click()
+    expect(page.get_by_text("There is a new token.")).to_be_visible()
+    after = agent_token(server)
+    assert after != before
+    page.get_by_role("button", name="Show token").click()
+    expect(page.get_by_test_id("command")).to_contain_text(after)
+    page.get_by_role("button", name="Hide token").click()
+
+
 def test_actions_are_disabled_with_the_reason(page: Page) -> None:
     for name in ("Start", "Stop", "Restart"):
         button = page.get_by_role("button", name=name, exact=True)

@@ -188,7 +188,9 @@ def _wanted_version(client: BlockingClient, template: dict[str, Any], name: str)
     if name in {"", "active"}:
         path = f"/api/v2/templateversions/{template['active_version_id']}"
     elif name == "latest":
-        versions: list[dict[str, Any]] = client.request("GET", f"/api/v2/templates/{template['id']}/versions").json()
+        versions: list[dict[str, Any]] = (
+            client.request("GET", f"/api/v2/templates/{template['id']}/versions").json() or []
+        )
         return max(versions, key=lambda version: str(version["created_at"]))
     else:
         path = f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}"

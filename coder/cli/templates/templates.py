@@ -36,7 +36,7 @@ def organization_of(invocation: Invocation, client: BlockingClient) -> dict[str,
     if chosen:
         found: dict[str, Any] = client.request("GET", f"/api/v2/organizations/{quote(chosen)}").json()
         return found
-    organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json()
+    organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json() or []
     if not organizations:
         raise CoderError("no_organization", "you are not a member of any organization", "Ask an administrator.")
     if len(organizations) > 1:
@@ -205,7 +205,7 @@ def _missing_variables(client: BlockingClient, version: dict[str, Any], values: 
     job = client.request("GET", f"/api/v2/templateversions/{version['id']}").json()["job"]
     if job.get("error_code") != "REQUIRED_TEMPLATE_VARIABLES":
         return []
-    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json()
+    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json() or []
     return [item for item in listed if item["required"] and item["name"] not in values]
 
 

@@ -86,7 +86,7 @@ def _refuse_taken(client: BlockingClient, owner: str, name: str) -> None:
 
 def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dict[str, Any], dict[str, Any]]:
     """The template and the version to build from, by flags or, for a person at a terminal, by a question."""
-    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json()
+    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json() or []
     organization = invocation["org"]
     if organization:
         templates = [item for item in templates if organization in {item["organization_id"], item["organization_name"]}]
@@ -139,7 +139,7 @@ def _parameters_of(client: BlockingClient, source: dict[str, Any] | None) -> dic
     if source is None:
         return {}
     build = source["latest_build"]["id"]
-    rows = client.request("GET", f"/api/v2/workspacebuilds/{build}/parameters").json()
+    rows = client.request("GET", f"/api/v2/workspacebuilds/{build}/parameters").json() or []
     return {row["name"]: row["value"] for row in rows}
 
 
@@ -148,7 +148,7 @@ def _preset(invocation: Invocation, client: BlockingClient, version: dict[str, A
     wanted = invocation["preset"]
     if wanted.lower() == "none":
         return None
-    presets = client.request("GET", f"/api/v2/templateversions/{version['id']}/presets").json()
+    presets = client.request("GET", f"/api/v2/templateversions/{version['id']}/presets").json() or []
     label = ""
     if wanted:
         found = next((one for one in presets if one["Name"] == wanted), None)

@@ -62,9 +62,10 @@ def workspace_row(workspace: dict[str, Any]) -> dict[str, Any]:
     """Cells of one workspace by column name."""
     build = workspace["latest_build"]
     status = status_word(build)
+    star = "★ " if workspace.get("favorite") and sys.stdout.isatty() else ""
     return {
         "favorite": bool(workspace.get("favorite")),
-        "workspace": f"{workspace['owner_name']}/{workspace['name']}",
+        "workspace": f"{star}{workspace['owner_name']}/{workspace['name']}",
         "organization id": workspace["organization_id"],
         "organization name": workspace["organization_name"],
         "template": workspace["template_name"],
@@ -114,6 +115,8 @@ def _ttl(milliseconds: int | None) -> str:
 def search(invocation: Invocation, extra: str = "") -> str:
     """The `q` of a list command: `--search`, nothing for `--all`, plus what the command itself demands."""
     shared = bool(invocation.options.get("shared_with_me"))
+    if invocation.options.get("org"):
+        extra = f"organization:{invocation['org']} {extra}".strip()
     if shared:
         extra = f"shared_with_user:me {extra}"
     # The default asks for one's own, and nobody shares with oneself.
@@ -123,7 +126,9 @@ def search(invocation: Invocation, extra: str = "") -> str:
 
 
 def fetch(client: BlockingClient, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"]
+    found: list[dict[str, Any]] = (
+        client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"] or []
+    )
     return found
 
 

@@ -23,6 +23,10 @@ NO_CHOICE = {
     "provisioner start": "a daemon; a key says its organization", "provisionerd start": "as above",
     "create": "a template's name decides, and two of one name are refused", "external-workspaces create": "as create",
     "task create": "as create", "templates list": "lists those of all organizations",
+    "organizations list": "lists them", "organizations create": "names one", "organizations delete": "names one",
+    "external-workspaces list": "lists those of all organizations",
+    "external-workspaces agent-instructions": "names a workspace",
+    "external-workspaces rotate-token": "names a workspace",
     "organizations settings show organization-sync": "of the whole deployment",
     "organizations settings set organization-sync": "of the whole deployment",
 }  # fmt: skip
@@ -93,3 +97,27 @@ async def test_completion_mode_of_the_originals_shells_runs_nothing(
 async def test_completion_mode_offers_what_the_line_may_go_on_with(server: OddServer, tmp_path: Path) -> None:
     offered = await run(["templates", "ver"], server, tmp_path, COMPLETION_MODE="1")
     assert offered.stdout == "versions\n"
+
+
+def without_rows(method: str, path: str) -> bytes:
+    """The lists an answer consists of are null, as Go programs write empty ones."""
+    whole = described(method, path)
+    if path.startswith("/api/v2/users/me/organizations"):
+        whole = ORGANIZATIONS[:1]
+    elif path.partition("?")[0] in {"/api/v2/tasks", "/api/v2/workspaceproxies"}:  # not described by the reference
+        whole = {"tasks": None, "regions": None}
+    elif isinstance(whole, list):
+        whole = None
+    elif isinstance(whole, dict) and "count" in whole:
+        whole = {key: None if isinstance(value, list) else value for key, value in whole.items()}
+    return reply(json.dumps(whole))
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in {"list", "ls"}])
+@pytest.mark.parametrize("form", ["table", "json"])
+async def test_nothing_to_list_is_no_failure(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
+    server.answer = without_rows
+    result = await run([*arguments(name), "-o", form], server, tmp_path)
+    assert result.code == 0, result.stderr
+    if form == "json":
+        assert json.loads(result.stdout) in ([], {}) or name == "features list"

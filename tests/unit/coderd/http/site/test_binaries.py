@@ -55,7 +55,7 @@ async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
             assert (await world.get(f"/bin/{name}.asc", token="")).text == f"signature of the {kind}"
         assert (await world.get("/bin/coder-linux-armv7.asc", token="")).status_code == 404
         missing = await world.get("/bin/coder-darwin-arm64", token="")
-        assert missing.status_code == 404 and "pip install coder" in missing.json()["detail"]
+        assert missing.status_code == 404 and "pipx install FILE.whl" in missing.json()["detail"]
 
 
 async def test_ranges_join_to_the_whole(shelf: Path) -> None:
