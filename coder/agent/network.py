@@ -76,6 +76,7 @@ class AgentNetwork:
         self._listening = trio.CancelScope()
         self._connections = 0
         self.traffic = Traffic()
+        state.overlay = lambda: self._node.status() if self._node is not None else None
 
     async def update(self, manifest: agent_pb2.Manifest) -> None:
         """Opens the node at the first manifest; later ones change its relays and whether direct paths are used."""
