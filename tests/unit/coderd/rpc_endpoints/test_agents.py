@@ -89,7 +89,7 @@ async def test_manifest() -> None:
         "directory": "~/work",
         "apps": [
             provisioner_pb2.App(
-                slug="web", display_name="Web", url="http://localhost:1", sharing_level=provisioner_pb2.OWNER
+                slug="web", display_name="Web", url="http://localhost:1", sharing_level=provisioner_pb2.AUTHENTICATED
             )
         ],
         "metadata": [
