@@ -7,36 +7,19 @@ nothing waits a fixed time: what is expected has to appear.
 from __future__ import annotations
 
 import re
-import shutil
 import signal
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.kit.browser import SOON, is_error, listed_pages, missing, open_browser
 from tests.kit.loopback import ROOT, Loopback, end, open_loopback
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"
 MACHINE = "hello-world"
-SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
 REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it."
-
-
-def missing() -> str:
-    """What this machine lacks for the flow; "" for nothing."""
-    if not CHROMIUM.exists():
-        return "chromium is not installed"
-    if shutil.which("terraform") is None:
-        return "terraform is not on PATH"
-    return "" if (ROOT / "coder/dashboard/dist/index.html").is_file() else "the dashboard is not built"
 
 
 pytestmark = [
@@ -54,12 +37,8 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if "trio_asyncio" in sys.modules:
-        pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+    with open_browser() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +264,6 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
 
 
 AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
-PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
 OWN = f"/@ana-admin/{MACHINE}"
 TEMPLATE = "/templates/local-process"
 PAGES = (
@@ -295,18 +273,6 @@ PAGES = (
     f"{TEMPLATE}/prebuilds", f"{TEMPLATE}/settings", f"{TEMPLATE}/settings/permissions",
     f"{TEMPLATE}/settings/variables", f"{TEMPLATE}/settings/schedule", f"{TEMPLATE}/workspace", "/cli-auth",
 )  # fmt: skip
-
-
-def listed_pages() -> list[str]:
-    """Those of every area's list."""
-    lines = [line.strip() for path in sorted(PAGE_LISTS.glob("*.txt")) for line in path.read_text().splitlines()]
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-def is_error(said: ConsoleMessage) -> bool:
-    """What a page says went wrong; not that a template names a picture this deployment does not have."""
-    picture = any(part in said.location.get("url", "") for part in ("/icon/", "/emojis/"))
-    return said.type == "error" and not picture
 
 
 # The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
