@@ -18,7 +18,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-SOON = 7_000  # milliseconds; a limit for slow machines, not a wait
+SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
 PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
 
 

@@ -56,7 +56,7 @@ function Editor({ view, role, create = false, readOnly = false }: { view: Organi
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
           {readOnly ? null : (
-            <Section title="Name">
+            <Section title="What it is called">
               <Stack>
                 <TextField label="Name" required autoComplete="off" readOnly={!create} hint={create ? "Letters, digits and hyphens. It cannot be changed later." : "It cannot be changed."} value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
                 <TextField label="Display name" autoComplete="off" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
