@@ -90,7 +90,8 @@ def is_data(path: PurePosixPath) -> bool:
 def of_distribution(found: Distribution) -> Component:
     name, version = found.metadata["Name"], found.version
     component = component_of("library", name, version, f"pkg:pypi/{name.lower().replace('_', '-')}@{version}")
-    expression = found.metadata.get("License-Expression")
+    fields: Any = found.metadata  # its protocol in typeshed has no `get`
+    expression = fields.get("License-Expression")
     if expression:
         component["licenses"] = [{"expression": expression}]
     return component

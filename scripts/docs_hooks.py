@@ -1,12 +1,49 @@
-"""For MkDocs: links that leave the documentation (a source, the README) become plain names."""
+"""For MkDocs: patterns in the navigation, and links that leave the documentation become plain names."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s:]+)(#[^)]*)?\)")
+
+
+def named(entry: Any) -> Iterator[str]:
+    """Every page and pattern of a navigation."""
+    if isinstance(entry, str):
+        yield entry
+        return
+    for value in entry.values() if isinstance(entry, dict) else entry:
+        yield from named(value)
+
+
+def expanded(entry: Any, docs: Path, taken: set[str]) -> Any:
+    """The same navigation with pages for patterns, a folder's README first."""
+    if isinstance(entry, str):
+        if "*" not in entry:
+            return entry
+        found = {path.relative_to(docs).as_posix() for path in docs.glob(entry)} - taken
+        return sorted(found, key=lambda name: (not name.endswith("README.md"), name))
+    if isinstance(entry, dict):
+        return {title: expanded(value, docs, taken) for title, value in entry.items()}
+    return [expanded(value, docs, taken) for value in entry]
+
+
+def without_empty(entries: list[Any]) -> list[Any]:
+    return [entry for entry in entries if not (isinstance(entry, dict) and [] in entry.values())]
+
+
+def navigation(entries: list[Any], docs: Path) -> list[Any]:
+    taken = {name for name in named(entries) if "*" not in name}
+    return without_empty(expanded(entries, docs, taken))
+
+
+def on_config(config: Any) -> Any:
+    config["nav"] = navigation(config["nav"], Path(config["docs_dir"]))
+    return config
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -20,6 +20,7 @@ from coder.agent.app_health import AppHealth
 from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection
 from coder.agent.connection_reports import ReportQueue
+from coder.agent.flight_recorder import FlightRecorder
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.logs import LogQueue
 from coder.agent.metadata import MetadataCollector
@@ -32,6 +33,7 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.net.errors import HttpError, NetError
+from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import agent_pb2
 
 log = get_logger("agent")
@@ -71,6 +73,7 @@ class AgentRole:
         self.scripts = ScriptRunner(self.state, self.logs, self._report_timing, config.log_dir, config.script_data_dir)
         self.metadata = MetadataCollector(self.state)
         self.app_health = AppHealth(self.state)
+        self.recorder = FlightRecorder(config.state_dir)
         self._manifest_seen = trio.Event()
         self._served = False
         "Whether the current connection brought a manifest."
@@ -103,12 +106,14 @@ class AgentRole:
                 nursery.start_soon(partial(self._stay_connected, network, link))
                 nursery.start_soon(self._first_manifest, nursery)
                 nursery.start_soon(self._open_ssh, ssh)
+                nursery.start_soon(self.recorder.run)
                 nursery.start_soon(self._wait_for_owner)
                 await self._stop.wait()
                 if self._given:
                     await self._hand_over(ssh, network, link)
                 else:
                     await self._shut_down(ssh, network, link)
+                await self.recorder.stop()
                 nursery.cancel_scope.cancel()
         return self._given
 
@@ -126,6 +131,7 @@ class AgentRole:
                     await ServerConnection(self, network).run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
                     _explain(group, self.config)
+                    self.recorder.note("disconnected" if self._served else "dial_failed", how=_how(group))
                 if self._served:
                     lost_at = trio.current_time()
                 if trio.current_time() - began > LAST_DELAY:
@@ -257,6 +263,20 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
         )  # fmt: skip
         return
     log.warn("connection to the server ended; dialling again", url=url, error=explain_error(error).split("\n")[0])
+
+
+def _how(group: BaseExceptionGroup[BaseException]) -> str:
+    """In a word, how a connection ended or why there was none: for the flight recorder."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, HttpError):
+        return f"http {error.status}"
+    if isinstance(error, RpcClosed) and "no answer" in error.message:
+        return "silent"
+    if isinstance(error, RpcClosed | trio.BrokenResourceError):
+        return "closed"
+    return error.code if isinstance(error, CoderError) else type(error).__name__
 
 
 def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:

@@ -33,3 +33,5 @@ class AgentConfig:
     subsystems: tuple[str, ...] = ()
     exchange: Callable[[], Awaitable[Secret]] | None = None
     "Gets the token, before every dial: a build may give the machine another."
+    state_dir: Path | None = None
+    "Where the flight recorder is kept; None keeps it in memory."

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from coder.agent.network import AgentNetwork
 from coder.agent.resources import push_loop
 from coder.agent.stats import Statistics
+from coder.agent.vitals import report_loop
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.net.websocket import connect_websocket
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from coder.agent.app_health import AppHealth
     from coder.agent.config import AgentConfig
     from coder.agent.connection_reports import ReportQueue
+    from coder.agent.flight_recorder import FlightRecorder
     from coder.agent.lifecycle import Lifecycle
     from coder.agent.logs import LogQueue
     from coder.agent.metadata import MetadataCollector
@@ -55,7 +57,14 @@ class Connected(Protocol):
     app_health: AppHealth
     timings: tuple[trio.MemorySendChannel[agent_pb2.Timing], trio.MemoryReceiveChannel[agent_pb2.Timing]]
 
+    recorder: FlightRecorder
+
     async def renew_token(self) -> None: ...
+
+
+def _plain(name: str) -> str:
+    """A name that is good in a file's."""
+    return "".join(char for char in name if char.isascii() and (char.isalnum() or char in "-_"))[:64]
 
 
 class ServerConnection:
@@ -93,6 +102,7 @@ class ServerConnection:
             nursery.start_soon(push_loop, session)
             await self._take_manifest(session, on_manifest)
             log.info("connected", url=agent.config.policy.url)
+            await self._open_recorder()
             nursery.start_soon(
                 agent.app_health.loop,
                 self._tolerant(session, "BatchUpdateAppHealths", agent_pb2.BatchUpdateAppHealthResponse),
@@ -102,8 +112,18 @@ class ServerConnection:
                 await self._network.update(manifest)
             nursery.start_soon(Statistics(agent.state, self._network).loop, session)
             nursery.start_soon(self._network.coordinate, session)
+            home = agent.state.identity.home
+            nursery.start_soon(report_loop, agent.config.policy, agent.recorder, self._network, home)
             await session.wait_closed()
             raise trio.BrokenResourceError("the server closed the connection")
+
+    async def _open_recorder(self) -> None:
+        manifest, recorder = self._agent.state.manifest, self._agent.recorder
+        if manifest is not None:
+            await recorder.open(
+                f"{manifest.workspace_id.hex() or manifest.agent_id.hex()}-{_plain(manifest.agent_name)}"
+            )
+        recorder.note("connected")
 
     async def _take_manifest(self, session: Session, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
         manifest = await session.call(SERVICE + "GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)

@@ -164,6 +164,19 @@ class AgentNetwork:
     def connection_count(self) -> int:
         return self._connections
 
+    def peers_in_use(self, seconds: float) -> dict[str, int | None]:
+        """How many peers with a handshake that young are reached directly, and how many through a relay."""
+        if self._node is None:
+            return {"direct": None, "relayed": None}
+        since = trio.current_time() - seconds
+        peers = [
+            peer
+            for peer in self._node.status().peers
+            if peer.last_handshake is not None and peer.last_handshake > since
+        ]
+        direct = sum(1 for peer in peers if peer.path == "direct")
+        return {"direct": direct, "relayed": len(peers) - direct}
+
     async def latencies(self) -> list[float]:
         """Seconds to each connected peer, by disco ping."""
         if self._node is None:

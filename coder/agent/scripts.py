@@ -17,6 +17,7 @@ import trio
 from coder.agent import environment
 from coder.agent.cron import next_run
 from coder.agent.logs import LogQueue
+from coder.agent.script_log import ScriptLog
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.rpc.proto import agent_pb2
@@ -55,9 +56,12 @@ class ScriptRunner:
         state.script_bin = self._data_dir / "bin"
 
     def prepare(self) -> None:
-        """Creates the scripts' data and bin directories."""
-        (self._data_dir / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._log_dir.mkdir(parents=True, exist_ok=True)
+        """Creates the scripts' data and bin directories, where this machine lets us."""
+        try:
+            (self._data_dir / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._log_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            log.warn("scripts have no directory for their files", path=self._data_dir, error=error)
 
     async def run_all(self, scripts: list[Script], stage: agent_pb2.Timing.Stage.ValueType) -> ScriptOutcome:
         """All scripts at once; returns when every one has ended."""
@@ -114,7 +118,7 @@ class ScriptRunner:
         env |= {"CODER_SCRIPT_DATA_DIR": str(self._data_dir), "CODER_SCRIPT_BIN_DIR": str(self._data_dir / "bin")}
         argv = environment.command_line(self._state.identity, script.script or "true")
         timeout = script.timeout.ToTimedelta().total_seconds() or float("inf")
-        with self._open_log(script) as out:
+        with ScriptLog(self._log_path(script)) as out:
             process = await trio.lowlevel.open_process(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -124,10 +128,10 @@ class ScriptRunner:
                 cwd=self._state.workdir(),
                 start_new_session=True,
             )
-            return await self._attend(script, process, out.fileno(), timeout)
+            return await self._attend(script, process, out, timeout)
 
     async def _attend(
-        self, script: Script, process: trio.Process, out: int, timeout: float
+        self, script: Script, process: trio.Process, out: ScriptLog, timeout: float
     ) -> tuple[int, agent_pb2.Timing.Status.ValueType]:
         status: agent_pb2.Timing.Status.ValueType = Status.OK
         async with trio.open_nursery() as nursery:
@@ -154,7 +158,7 @@ class ScriptRunner:
             status = Status.EXIT_FAILURE
         return code, status
 
-    async def _copy_both(self, script: Script, process: trio.Process, out: int, done: trio.Event) -> None:
+    async def _copy_both(self, script: Script, process: trio.Process, out: ScriptLog, done: trio.Event) -> None:
         """Two pipes have no common order: of what came between two looks, standard output goes first."""
         assert process.stdout is not None and process.stderr is not None  # noqa: S101 - asked for
         plain = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.INFO, out)
@@ -175,24 +179,22 @@ class ScriptRunner:
             plain.finish()
         done.set()
 
-    def _open_log(self, script: Script):  # type: ignore[no-untyped-def]
+    def _log_path(self, script: Script) -> Path:
         name = script.log_path or f"coder-script-{uuid.UUID(bytes=script.log_source_id)}.log"
-        path = environment.expand_directory(name, self._state.identity, dict(os.environ))
-        if not script.log_path or not (script.log_path.startswith(("/", "~", "$"))):
-            path = self._log_dir / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("ab")
+        if script.log_path.startswith(("/", "~", "$")):
+            return environment.expand_directory(name, self._state.identity, dict(os.environ))
+        return self._log_dir / name
 
 
 class _Pipe:
     """Cuts what comes through one pipe into lines of the log."""
 
-    def __init__(self, queue: LogQueue, source: bytes, level: agent_pb2.Log.Level.ValueType, out: int) -> None:
+    def __init__(self, queue: LogQueue, source: bytes, level: agent_pb2.Log.Level.ValueType, out: ScriptLog) -> None:
         self._queue, self._source, self._level, self._out = queue, source, level, out
         self._rest = b""
 
     def take(self, chunk: bytes | bytearray) -> None:
-        os.write(self._out, chunk)
+        self._out.write(chunk)
         *lines, rest = (self._rest + chunk).split(b"\n")
         if len(rest) > MAX_REST:
             lines, rest = [*lines, rest], b""

@@ -26,7 +26,10 @@ def parse_duration(text: str) -> timedelta:
     parts = _PART.findall(body)
     if not parts or "".join(number + unit for number, unit in parts) != body:
         raise CoderError("bad_duration", f"{text!r} is not a duration", 'Write it like "1h30m", "45s" or "7d".')
-    return timedelta(seconds=sign * sum(float(number) * _UNITS[unit] for number, unit in parts))
+    try:
+        return timedelta(seconds=sign * sum(float(number) * _UNITS[unit] for number, unit in parts))
+    except OverflowError as error:
+        raise CoderError("bad_duration", f"{text!r} is longer than any clock counts", "Write a shorter one.") from error
 
 
 def format_duration(value: timedelta) -> str:

@@ -20,7 +20,7 @@ class CoderError(Exception):
         return self.message
 
 
-def explain_error(error: BaseException) -> str:
+def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
     """One line for people: the message, then its causes, then the hint."""
     parts = [_sentence(error)]
     cause = error.__cause__
@@ -30,7 +30,7 @@ def explain_error(error: BaseException) -> str:
             parts.append(text)
         cause = cause.__cause__
     line = ": ".join(part for part in parts if part)
-    hint = error.hint if isinstance(error, CoderError) else ""
+    hint = error.hint if isinstance(error, CoderError) and with_hint else ""
     return f"{line}\n{hint}" if hint else line
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from coder.base.config import Inputs, Option, resolve
-from coder.base.duration import parse_duration
+from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
 
 
@@ -56,6 +57,7 @@ class Invocation:
     env: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
     "Flags as given, by flag name, for roles that resolve again with a configuration file."
+    global_sources: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
@@ -164,7 +166,8 @@ def parse(command: Command, argv: Sequence[str], env: Mapping[str, str]) -> Invo
         raise CoderError("usage", _wanted(command, len(args)))
     if command.max_args is not None and len(args) > command.max_args:
         raise CoderError("usage", _wanted(command, len(args)))
-    return Invocation(command, args, resolved.values, resolved.sources, glob.values, list(argv), env, own)
+    values, sources = resolved.values, resolved.sources
+    return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources)
 
 
 def _wanted(command: Command, got: int) -> str:
@@ -269,6 +272,33 @@ def _fault(option: Option, value: str) -> str:
 _BOOLS = frozenset({"1", "t", "true", "yes", "on", "0", "f", "false", "no", "off", ""})
 
 
+def option_report(invocation: Invocation) -> str:
+    """`--debug-options`: every option, its value (secrets masked) and where it comes from."""
+    rows = [("Option", "Value", "Value Source")]
+    sides = (
+        (invocation.command.options, invocation.options, invocation.sources),
+        (GLOBAL_OPTIONS, invocation.globals, invocation.global_sources),
+    )
+    for options, values, sources in sides:
+        for option in options:
+            value = values[option.name]
+            shown = "***" if option.secret and value else shown_value(value)
+            rows.append((option.flag or option.name, shown, sources[option.name]))
+    widths = [max(len(row[index]) for row in rows) for index in range(2)]
+    return "".join(f"{one.ljust(widths[0])}  {two.ljust(widths[1])}  {three}\n" for one, two, three in rows)
+
+
+def shown_value(value: Any) -> str:
+    """An option's value as a person writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return ",".join(str(item) for item in value)
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    return str(value)
+
+
 def help_text(command: Command, children: Sequence[tuple[str, str]] = ()) -> str:
     """Help in the usual layout: version, usage, subcommands, options."""
     from coder.base.version import BUILD_VERSION
@@ -303,7 +333,6 @@ def _option_lines(option: Option) -> list[str]:
     kind = f"[{kind}]" if option.choices and option.kind == "string-array" else kind
     env = f", ${option.env}" if option.env else ""
     default = option.default
-    shown = ",".join(default) if isinstance(default, tuple) else default
-    tail = f" (default: {shown})" if shown not in ("", False, None) else ""
+    tail = f" (default: {shown_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
     head = f"  {short}--{option.flag} {kind}{env}{tail}"
     return [head, f"          {option.help}", ""] if option.help else [head, ""]

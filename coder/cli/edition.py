@@ -21,6 +21,6 @@ def explain_missing(error: ModuleNotFoundError) -> int:
     sys.stderr.write(
         "error: You are using a slim build of Coder, which does not support this command.\n"
         "Suggestion: Download the full program: a server offers it as /bin/coder-full-<os>-<arch>, "
-        "and `pip install coder` makes one from the wheel.\n"
+        "and the wheel (`pipx install FILE.whl`) is one.\n"
     )
     return 1

@@ -2,6 +2,9 @@
 
 What the API answered is printed in the lines scripts know from upstream: `Trace=[doing: ]`, the message, validations
 one a line, then the detail or a suggestion. Next steps for people go to terminals only, since scripts compare lines.
+
+Nothing a command raises reaches a person as a traceback: an answer that is not shaped as the API's (an older server, a
+proxy in between) trips the code that reads it anywhere, and is told here in one place. `--verbose` adds the traceback.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ def error_text(error: CoderError, *, is_terminal: bool) -> str:
         chain.append(chain[-1].__cause__)
     answer = next((one for one in chain if isinstance(one, HttpError)), None)
     if answer is None:
-        return explain_error(error)
+        return explain_error(error, with_hint=is_terminal)
     traced = [one.message for one in chain[: chain.index(answer)] if isinstance(one, CoderError)]
     lines = [f"Trace=[{': '.join(traced)}: ]"] if traced else []
     lines.append(answer.message or f"HTTP {answer.status}")
@@ -46,3 +49,38 @@ def error_text(error: CoderError, *, is_terminal: bool) -> str:
     if hint and is_terminal and answer.status != 401:
         lines.append(f"Suggestion: {hint}")
     return "\n".join(lines)
+
+
+def defect_text(error: Exception, *, verbose: bool) -> str:
+    """Everything after `error: ` for what no command meant to raise: an answer it could not read, or our own defect."""
+    from coder.net.request_log import REQUESTS
+
+    asked = REQUESTS.last
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    elif asked is not None:
+        text = (
+            f"the answer to {asked.method} {path_of(asked.url)} is not what this program understands: {_slip(error)}\n"
+            "Suggestion: Compare the versions (coder version, and the server's at /api/v2/buildinfo); a proxy may have "
+            "answered instead."
+        )
+    else:
+        text = f"a defect of this program: {_slip(error)}\nSuggestion: Run it again with --verbose and report it."
+    if verbose:
+        import traceback
+
+        text += "\n" + "".join(traceback.format_exception(error)).rstrip()
+    return text
+
+
+def path_of(url: str) -> str:
+    """The path of a URL: what follows may be secret, what precedes is known."""
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).path
+
+
+def _slip(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error.args[0]!r} is missing" if error.args else "something is missing"
+    return " ".join(str(error).split())[:200] or type(error).__name__

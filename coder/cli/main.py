@@ -8,7 +8,10 @@ from collections.abc import Sequence
 # words -> (module:attribute, summary). The attribute is a `Command`; nothing is imported until it is chosen.
 COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agents.agent:AGENT", "Run the workspace agent"),
+    "agent install": ("agents.agent_install:INSTALL", "Let this machine run the agent by itself"),
+    "agent uninstall": ("agents.agent_install:UNINSTALL", "Stop the agent's service and remove it"),
     "autoupdate": ("workspaces.workspace_settings:AUTOUPDATE", "Toggle auto-update policy for a workspace"),
+    "bundle": ("provisioning.bundle:BUNDLE", "Collect Terraform and providers for machines without network"),
     "completion": ("completion:COMPLETION", "Install or update shell completion scripts"),
     "completion words": ("completion:WORDS", "What a command line may go on with"),
     "config-ssh": ("network.config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
@@ -40,6 +43,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "workspaces.external_workspaces:AGENT_INSTRUCTIONS",
         "Get the instructions for an external agent",
     ),
+    "external-workspaces health": (
+        "workspaces.agent_health:HEALTH",
+        "Show how an attached machine is, and why it was away",
+    ),
     "external-workspaces rotate-token": (
         "workspaces.external_workspaces:ROTATE_TOKEN",
         "Give an external agent a new token",
@@ -53,6 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "groups edit": ("people.groups:EDIT", "Edit a user group"),
     "groups list": ("people.groups:LIST", "List user groups"),
     "licenses add": ("server.deployment:ADD_LICENSE", "Add a license; none is needed"),
+    "licenses delete": ("server.deployment:DELETE_LICENSE", "Delete a license"),
     "licenses list": ("server.deployment:LICENSES", "List licenses"),
     "list": ("workspaces.workspaces:LIST", "List workspaces"),
     "login": ("login.login:LOGIN", "Authenticate with a Coder deployment"),
@@ -141,6 +149,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schedule stop": ("workspaces.workspace_schedule:STOP", "Edit workspace stop schedule"),
     "secret create": ("people.secrets:CREATE", "Create a secret"),
     "secret delete": ("people.secrets:DELETE", "Delete a secret"),
+    "secret disable": ("people.secrets:DISABLE", "Keep a secret, but give it to no workspace"),
+    "secret enable": ("people.secrets:ENABLE", "Give a secret to workspaces again"),
     "secret import": ("people.secrets:IMPORT", "Create the secrets of a file"),
     "secret list": ("people.secrets:LIST", "List secrets, or show one; never their values"),
     "secret update": ("people.secrets:UPDATE", "Change a secret"),
@@ -154,6 +164,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "server postgres-builtin-serve": (
         "server.server_database:BUILTIN_SERVE",
         "Run the built-in database without its server",
+    ),
+    "server regenerate-vapid-keypair": (
+        "server.server_database:NEW_PUSH_KEYS",
+        "Make new keys for browser notifications and forget all subscriptions",
     ),
     "server restore": ("server.backup:RESTORE", "Put a backup in the place of the database"),
     "server postgres-builtin-url": ("server.server_database:BUILTIN_URL", "Print the URL of the built-in database"),
@@ -214,6 +228,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users oidc-claims": ("people.users:OIDC_CLAIMS", "Show what the OpenID provider says of you"),
     "users show": ("people.users:SHOW", "Show a single user"),
     "users suspend": ("people.users:SUSPEND", "Suspend a user, who can then not log in"),
+    "vscodessh": ("network.vscodessh:VSCODESSH", "Speak SSH to a workspace for an editor's extension"),
     "version": ("version:VERSION", "Show coder version"),
     "wireguard add": ("network.wireguard_clients:ADD", "Let a device with any WireGuard app reach your workspaces"),
     "wireguard list": ("network.wireguard_clients:LIST", "List your WireGuard clients and what they may reach"),
@@ -279,11 +294,7 @@ ALIASES: dict[str, str] = {
     "organizations members edit-role": "organizations members edit-roles",
     "organizations role": "organizations roles",
     "schedule override-stop": "schedule extend",
-    "wg add": "wireguard add",
-    "wg list": "wireguard list",
-    "wg ls": "wireguard list",
-    "wg remove": "wireguard remove",
-    "wg rm": "wireguard remove",
+    "wg": "wireguard",
     "wireguard ls": "wireguard list",
     "wireguard rm": "wireguard remove",
     "tasks": "task",
@@ -296,6 +307,32 @@ ALIASES: dict[str, str] = {
     "workspace-proxy list": "workspace-proxy ls",
     "workspace-proxy rm": "workspace-proxy delete",
     "organizations setting": "organizations settings",
+    **{
+        f"organizations settings {verb} {alias}": f"organizations settings {verb} {name}"
+        for verb in ("show", "set")
+        for alias, name in (
+            ("groupsync", "group-sync"),
+            ("rolesync", "role-sync"),
+            ("organizationsync", "organization-sync"),
+            ("org-sync", "organization-sync"),
+            ("orgsync", "organization-sync"),
+            ("workspacesharing", "workspace-sharing"),
+        )
+    },
+    "external-workspace": "external-workspaces",
+    "licenses rm": "licenses delete",
+    "licenses del": "licenses delete",
+    "organizations roles edit": "organizations roles update",
+    "prebuild": "prebuilds",
+    "provisioner keys del": "provisioner keys delete",
+    "pubkey": "publickey",
+    "secret remove": "secret delete",
+    "secret edit": "secret update",
+    "sharing share": "sharing add",
+    "sharing unshare": "sharing remove",
+    "sharing rm": "sharing remove",
+    "templates preset": "templates presets",
+    "users active": "users activate",
 }
 
 GROUPS: dict[str, str] = {
@@ -339,6 +376,14 @@ GROUPS: dict[str, str] = {
 }
 
 
+DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
+"""Commands whose errors are read later, in a log: next steps stand there too."""
+
+
+WITH_ORGANIZATION = frozenset({"external-workspaces", "organizations"})
+"""Groups that have --org themselves, and with them each of their commands."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns the exit code: 0, the command's own, or 1 for a failure."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -346,6 +391,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _serve_sandbox(words[1:])
     if words == ["command-server"]:
         return _serve_commands()
+    _hold_standard_descriptors()
+    if _completes():
+        return _invoke(load("completion words"), ["--", *words])
     if words and words[0] == "--version":
         words = ["version", *words[1:]]
     if len(words) == 1 and words[0].startswith(("Username for '", "Password for '")):
@@ -390,6 +438,26 @@ def _serve_commands() -> int:
     return serve(env, places, main, command_name)
 
 
+def _hold_standard_descriptors() -> None:
+    """A closed standard stream is one that goes nowhere: else the next file or socket gets its number."""
+    import os
+
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
+
+
+def _completes() -> bool:
+    """Whether a shell asks what the line may go on with: completion scripts of the original set this variable."""
+    from coder.base.config import process_environment
+
+    return "COMPLETION_MODE" in process_environment()
+
+
 def _run(words: list[str]) -> int:
     name, rest = _choose(words)
     asks_help = any(word in {"-h", "--help"} for word in _before_raw(name, rest))
@@ -419,21 +487,31 @@ def _before_raw(name: str | None, rest: list[str]) -> list[str]:
 def _choose(words: list[str]) -> tuple[str | None, list[str]]:
     """The longest run of leading words that names a command or group, global flags skipped over."""
     flags, rest = _leading_flags(words)
-    best: tuple[str | None, list[str]] = (None, rest)
+    best: tuple[str | None, list[str]] = (None, flags + rest)
     name = ""
-    for count in range(1, min(4, len(rest)) + 1):
+    while rest and not rest[0].startswith("-"):
         # Word by word, so that the alias of a group is good for everything in it.
-        name = f"{name} {rest[count - 1]}".lstrip()
+        name = f"{name} {rest[0]}".lstrip()
         name = ALIASES.get(name, name)
+        rest = rest[1:]
         if name in COMMANDS or name in GROUPS:
-            best = (name, rest[count:])
-    return best[0], flags + best[1]
+            best = (name, flags + rest)
+        elif not children(name):
+            break
+        if name in GROUPS:  # `coder organizations --org x members list`: a group's flags are its commands'
+            between, rest = _leading_flags(rest)
+            flags += between
+            best = (name, flags + rest)
+    return best
 
 
 def _leading_flags(words: list[str]) -> tuple[list[str], list[str]]:
-    from coder.cli.command import GLOBAL_OPTIONS
+    """(flags, the words from the first that is none). Those of all commands, and the organization's."""
+    from coder.cli.command import GLOBAL_OPTIONS, ORG
 
-    kinds = {f"--{option.flag}": option.kind for option in GLOBAL_OPTIONS}
+    known = (*GLOBAL_OPTIONS, ORG)
+    kinds = {f"--{option.flag}": option.kind for option in known}
+    kinds |= {f"-{option.short}": option.kind for option in known if option.short}
     index = 0
     while index < len(words) and words[index].startswith("-") and words[index] not in {"-h", "--help"}:
         takes_value = kinds.get(words[index], "bool") != "bool"
@@ -446,7 +524,14 @@ def load(name: str):  # type: ignore[no-untyped-def]
     from importlib import import_module
 
     module, _, attribute = COMMANDS[name][0].partition(":")
-    return getattr(import_module(f"coder.cli.{module}"), attribute)
+    command = getattr(import_module(f"coder.cli.{module}"), attribute)
+    if name.split(" ", 1)[0] in WITH_ORGANIZATION and all(option.flag != "org" for option in command.options):
+        from dataclasses import replace
+
+        from coder.cli.command import ORG
+
+        return replace(command, options=(*command.options, ORG))
+    return command
 
 
 def children(name: str) -> list[tuple[str, str]]:
@@ -486,22 +571,53 @@ def _group(name: str, rest: list[str], asks_help: bool) -> int:
 def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
     from coder.base.config import process_environment
     from coder.base.errors import CoderError
-    from coder.cli.command import UsageError, parse
-    from coder.cli.failures import error_text
+    from coder.cli.command import UsageError, option_report, parse
+    from coder.cli.failures import defect_text
 
     _take_termination_for_interrupt()
+    verbose = False
     try:
-        return command.run(parse(command, words, process_environment())) or 0
+        invocation = parse(command, words, process_environment())
+        if invocation.globals["debug_options"]:
+            sys.stdout.write(option_report(invocation))
+            return 0
+        verbose = invocation.globals["verbose"]
+        if verbose:
+            _show_requests()
+        return command.run(invocation) or 0
     except UsageError as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
     except CoderError as error:
-        shown = f"coder {command.words}"
-        sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
-        sys.stderr.write(f"error: {error_text(error, is_terminal=sys.stderr.isatty())}\n")
+        _tell(command, [_text(command, error)])
         return 1
     except BaseExceptionGroup as group:
-        return _explain_group(command, group)
+        return _explain_group(command, group, verbose)
+    except (BrokenPipeError, ModuleNotFoundError):
+        raise  # `main` knows what they mean
+    except Exception as error:
+        _tell(command, [defect_text(error, verbose=verbose)])
+        return 1
+
+
+def _show_requests() -> None:
+    """Each request on stderr, for `--verbose`."""
+    from coder.net.request_log import REQUESTS
+
+    REQUESTS.listener = lambda exchange: print(exchange, file=sys.stderr)
+
+
+def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
+    shown = f"coder {command.words}"
+    sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
+    for text in texts:
+        sys.stderr.write(f"error: {text}\n")
+
+
+def _text(command, error) -> str:  # type: ignore[no-untyped-def]
+    from coder.cli.failures import error_text
+
+    return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
 
 
 def _take_termination_for_interrupt() -> None:
@@ -514,21 +630,22 @@ def _take_termination_for_interrupt() -> None:
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
 
 
-def _explain_group(command, group: BaseExceptionGroup) -> int:  # type: ignore[no-untyped-def]
-    """A nursery wraps what happened: one known error inside is that error; Ctrl-C is Ctrl-C; else a real defect."""
+def _explain_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # type: ignore[no-untyped-def]
+    """A nursery wraps what happened: what is known of it is told; Ctrl-C is Ctrl-C."""
     from coder.base.errors import CoderError
-    from coder.cli.failures import error_text
+    from coder.cli.failures import defect_text
 
     inner = _flatten(group)
     if any(isinstance(error, KeyboardInterrupt) for error in inner):
         return 130
+    if all(isinstance(error, BrokenPipeError) for error in inner):
+        raise inner[0]
     known = [error for error in inner if isinstance(error, CoderError)]
-    if len(known) != len(inner):
+    others = [error for error in inner if isinstance(error, Exception) and error not in known]
+    if len(known) + len(others) != len(inner):
         raise group
-    sys.stderr.write(f'Encountered an error running "coder {command.words}", see "coder {command.words} --help" ')
-    sys.stderr.write("for more information\n")
-    for error in known:
-        sys.stderr.write(f"error: {error_text(error, is_terminal=sys.stderr.isatty())}\n")
+    texts = [_text(command, error) for error in known] or [defect_text(error, verbose=verbose) for error in others]
+    _tell(command, texts)
     return 1
 
 

@@ -23,6 +23,8 @@ from coder.net.ssh_transport import StreamTransport
 CHUNK = 256 << 10
 LOST = 255
 "Exit code when the connection ends before the command does, as ssh's."
+UNREAD = 141
+"Exit code when nobody reads our output any more: that of a program ended by SIGPIPE, as our other commands have it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,12 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
             nursery.start_soon(_feed, process)
             if request.tty:
                 nursery.start_soon(_watch_size, process)
-            await _drain(process)
-            await aio_as_trio(process.wait_closed)()
+            was_read = await _drain(process)
+            if was_read:
+                await aio_as_trio(process.wait_closed)()
             nursery.cancel_scope.cancel()
+    if not was_read:
+        return UNREAD
     code = process.returncode
     return LOST if code is None or code < 0 else code
 
@@ -114,14 +119,20 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
             await source.aclose()
 
 
-async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> None:
+async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
+    """Until the command has said everything. False when whoever reads our output went away before that."""
+    gone = trio.Event()
+
     async def copy(pipe: asyncssh.SSHReader[bytes], descriptor: int) -> None:
         sink = StandardOutput(descriptor)
         try:
             while data := await aio_as_trio(pipe.read)(CHUNK):
                 await sink.send_all(data)
         except (BrokenPipeError, trio.BrokenResourceError):
-            process.terminate()  # our reader is gone: so is the reason for the command
+            # Our reader is gone, and with it the reason for the command: ask it to end, and do not wait for it.
+            process.terminate()
+            gone.set()
+            nursery.cancel_scope.cancel()
         except asyncssh.Error:
             pass  # the connection ended; the exit code says so
         finally:
@@ -131,6 +142,7 @@ async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(copy, process.stdout, 1)
         nursery.start_soon(copy, process.stderr, 2)
+    return not gone.is_set()
 
 
 async def _watch_size(process: asyncssh.SSHClientProcess[bytes]) -> None:

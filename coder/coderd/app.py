@@ -269,7 +269,10 @@ def _http_server(context: Context) -> HttpServer:
     def is_upgrade(head: h11.Request) -> bool:
         return apps.claims(head) or table.find(path_of(head)) is not None
 
-    return HttpServer(build_application(context, table.endpoints), is_upgrade, open_endpoint)
+    return HttpServer(
+        build_application(context, table.endpoints), is_upgrade, open_endpoint,
+        prefixed_cookies=context.config.host_prefix_cookie,
+    )  # fmt: skip
 
 
 async def _wait_for_signal(announce: Callable[[str], None]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from coder.net.blocking_http import BadAnswerError, DisconnectedError, HttpConnection, TunnelRefusedError
-from coder.net.errors import NetError, error_from_body, proxy_refusal, tls_failure
+from coder.net.errors import NetError, error_from_body, not_an_answer, proxy_refusal, tls_failure
 from coder.net.policy import DialPolicy, common_headers, default_port, proxy_for, tls_context
+from coder.net.request_log import REQUESTS
 
 if TYPE_CHECKING:
     import ssl
@@ -24,9 +26,13 @@ class HttpAnswer:
     body: bytes
 
     def json(self, kind: Any = Any) -> Any:
+        """Raises NetError when the answer is no JSON of that kind."""
         import msgspec
 
-        return msgspec.json.decode(self.body, type=kind)
+        try:
+            return msgspec.json.decode(self.body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise not_an_answer(self.headers.get("content-type", "")) from error
 
 
 class BlockingClient:
@@ -58,9 +64,14 @@ class BlockingClient:
 
             body = msgspec.json.encode(json)
             fields["Content-Type"] = "application/json"
-        answer = self._exchange(method, self.policy.origin.path.rstrip("/") + path, body, fields)
-        if answer.status not in expect:
-            raise error_from_body(answer.status, answer.body)
+        began, status = monotonic(), 0
+        try:
+            answer = self._exchange(method, self.policy.origin.path.rstrip("/") + path, body, fields)
+            status = answer.status
+        finally:
+            REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, monotonic() - began)
+        if status not in expect:
+            raise error_from_body(status, answer.body)
         return answer
 
     def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:

@@ -11,6 +11,13 @@ class NetError(CoderError):
     """No usable connection. Codes: `unreachable`, `tls`, `tls_files`, `proxy`, `timeout`, `protocol`."""
 
 
+def not_an_answer(content_type: str) -> NetError:
+    """A success whose body is not what the API sends: a captive portal, a proxy's page, another program."""
+    shown = "a web page" if content_type.startswith("text/html") else "something else"
+    hint = "Is the URL that of a Coder deployment, and is there a proxy or sign-in page in between?"
+    return NetError("protocol", f"the server answered with {shown} where the API answers with JSON", hint)
+
+
 def proxy_refusal(proxy: str, target: str, said: str) -> NetError:
     """A proxy that answered CONNECT with anything but success; `said` is its status line."""
     wants_login = " 407" in f" {said}"

@@ -16,8 +16,9 @@ import h11
 import trio
 
 from coder.net.dial import connect
-from coder.net.errors import NetError, error_from_body, tls_failure
+from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
 from coder.net.policy import DialPolicy, common_headers
+from coder.net.request_log import REQUESTS
 
 T = TypeVar("T")
 Headers = Iterable[tuple[str, str]]
@@ -39,10 +40,13 @@ class HttpResponse:
     body: bytes
 
     def json(self, kind: type[T] | Any = Any) -> Any:
-        """Decodes the body. Raises msgspec errors."""
+        """Decodes the body. Raises NetError when it is no JSON of that kind."""
         import msgspec
 
-        return msgspec.json.decode(self.body, type=kind)
+        try:
+            return msgspec.json.decode(self.body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise not_an_answer(self.headers.get("content-type", "")) from error
 
 
 class _Connection:
@@ -107,20 +111,30 @@ class HttpClient:
 
             body = msgspec.json.encode(json)
             extra.append(("Content-Type", "application/json"))
-        with trio.move_on_after(timeout):
-            async with self.stream(method, path, body=body, headers=extra) as answer:
-                chunks = []
-                size = 0
-                async for chunk in answer.chunks():
-                    size += len(chunk)
-                    if size > MAX_BODY:
-                        raise NetError("protocol", f"the answer to {method} {path} is larger than {MAX_BODY} bytes")
-                    chunks.append(chunk)
-                response = HttpResponse(answer.status, answer.headers, b"".join(chunks))
-            if response.status not in expect:
-                raise error_from_body(response.status, response.body)
-            return response
+        began, status = trio.current_time(), 0
+        try:
+            with trio.move_on_after(timeout):
+                response = await self._read_whole(method, path, body, extra)
+                status = response.status
+                if status not in expect:
+                    raise error_from_body(status, response.body)
+                return response
+        finally:
+            REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, trio.current_time() - began)
         raise NetError("timeout", f"{method} {path} was not answered within {timeout:g} s")
+
+    async def _read_whole(
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+    ) -> HttpResponse:
+        async with self.stream(method, path, body=body, headers=headers) as answer:
+            chunks = []
+            size = 0
+            async for chunk in answer.chunks():
+                size += len(chunk)
+                if size > MAX_BODY:
+                    raise NetError("protocol", f"the answer to {method} {path} is larger than {MAX_BODY} bytes")
+                chunks.append(chunk)
+            return HttpResponse(answer.status, answer.headers, b"".join(chunks))
 
     @asynccontextmanager
     async def stream(

@@ -19,7 +19,7 @@ from coder.base.log import get_logger
 from coder.coderd.apps.authorizer import AppAdmission
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.apps import app_tickets
-from coder.coderd.services.apps.app_refusals import AppRefusedError, from_fields
+from coder.coderd.services.apps.app_refusals import AppRefusedError, Reason, from_fields
 from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
 from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.services.apps.app_visitor import Visitor
@@ -34,6 +34,9 @@ JUDGE_EVERY = 60.0
 """Seconds between looks at what is open: the life of a ticket."""
 _OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
 """Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
+
+_PAGES: dict[int, Reason] = {400: "workspace_offline", 404: "not_found", 502: "agent_offline"}
+"""What a server means that answers every proxy with the page for its visitor (the original)."""
 
 _log = get_logger("apps")
 
@@ -87,6 +90,8 @@ class RemoteAppAuthorizer:
             return AppRefusedError("sign_in")
         if error.is_enveloped and error.status in {403, 404}:
             return AppRefusedError("not_found")
+        if _is_page(error) and error.status in _PAGES:
+            return AppRefusedError(_PAGES[error.status])
         _log.warn("the server did not say who may come in", status=error.status, reason=str(error))
         return AppRefusedError("primary_away", f"The server answered with status {error.status}.")
 
@@ -162,3 +167,8 @@ class RemoteAppAuthorizer:
         except CoderError as error:
             # The sessions stay and are reported next time.
             _log.warn("use of applications could not be reported", reason=error.message)
+
+
+def _is_page(error: HttpError) -> bool:
+    """Is the body HTML? Its first bytes are in the message of an answer that is not the API's own."""
+    return not error.is_enveloped and "<!doctype html" in error.message.lower()

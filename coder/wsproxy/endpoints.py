@@ -12,10 +12,10 @@ from uuid import UUID
 
 import trio
 
-from coder.coderd.apps import pages
 from coder.coderd.rpc_endpoints.derp import PLAIN, serve_derp
 from coder.coderd.services.access.credentials import Credentials, cookie_value, foreign_origin
 from coder.coderd.services.agents import terminals
+from coder.coderd.services.apps import app_pages as pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError
 from coder.coderd.services.apps.app_tickets import opens_terminal_untrusted, terminal_request
 from coder.coderd.services.apps.app_visitor import Visitor

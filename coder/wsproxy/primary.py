@@ -88,7 +88,8 @@ class Primary:
         return self._read((await self._http.request("GET", path, timeout=TIMEOUT)).body, kind)
 
     async def _post(self, call: str, said: ApiStruct) -> bytes:
-        headers = [("Content-Type", "application/json")]
+        # Who does not ask for JSON is given pages for a browser.
+        headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
         body = codec.encode(said)
         return (await self._http.request("POST", f"{_ROOT}/{call}", body=body, headers=headers, timeout=TIMEOUT)).body
 

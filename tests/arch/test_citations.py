@@ -47,7 +47,7 @@ MADE_AT_RUN_TIME = re.compile(r"^(?:files/|\.terraform/|dist/|\.git/)|settings\.
 def tracked() -> frozenset[str]:
     """Every file of the repository, and each with its path cut from the left."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    names = set()
+    names: set[str] = set()
     for line in listed.splitlines():
         parts = line.split("/")
         names.update("/".join(parts[start:]) for start in range(len(parts)))

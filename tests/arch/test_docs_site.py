@@ -5,30 +5,24 @@ Looked at without building; `tests/system/test_docs_site.py` builds it.
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+_SPEC = importlib.util.spec_from_file_location("docs_hooks", ROOT / "scripts/docs_hooks.py")
+assert _SPEC and _SPEC.loader
+hooks = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(hooks)
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCE = re.compile(r"```.*?```", re.DOTALL)
 ANCHORED = re.compile(r"\]\(([^)#\s:]*)#([^)]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
-
-
-def named(entry: Any) -> Iterator[str]:
-    """Every page of a navigation."""
-    if isinstance(entry, str):
-        yield entry
-        return
-    for value in entry.values() if isinstance(entry, dict) else entry:
-        yield from named(value)
 
 
 def anchors(page: Path) -> set[str]:
@@ -43,7 +37,7 @@ def anchors(page: Path) -> set[str]:
 
 def test_the_navigation_has_every_page_once() -> None:
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    listed = sorted(named(settings["nav"]))
+    listed = sorted(hooks.named(hooks.navigation(settings["nav"], DOCS)))
     assert listed == sorted(path.relative_to(DOCS).as_posix() for path in PAGES)
     assert "search" in settings["plugins"]
 

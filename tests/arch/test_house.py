@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -35,7 +36,7 @@ def test_files_and_functions_stay_readable(path: Path) -> None:
     if text.strip():
         assert ast.get_docstring(tree) or path.name == "__main__.py", "no module docstring"
     long = [
-        f"{node.name} ({node.end_lineno - node.lineno} lines)"
+        f"{node.name} ({(node.end_lineno or 0) - node.lineno} lines)"
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno > LONGEST_FUNCTION
@@ -61,6 +62,7 @@ WHO_MAY_IMPORT = {
 """Files (shell patterns, `*` crosses folders) that may name a package or module in an import."""
 
 
+@cache
 def imported_by(path: Path) -> set[str]:
     """Everything any import statement of a file names, at any depth: `from a.b import c` gives a.b and a.b.c."""
     names: set[str] = set()

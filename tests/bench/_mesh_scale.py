@@ -39,7 +39,12 @@ class Hub:
         stack = Stack([HUB], os.urandom)
         self.sent: list[tuple[PublicKey, bytes]] = []
         self.endpoint = Endpoint(
-            self.key, PrivateKey.generate(os.urandom), stack, self, os.urandom, wall_offset=time.time()
+            self.key,
+            PrivateKey.generate(os.urandom),
+            stack,
+            self,  # type: ignore[arg-type]
+            os.urandom,
+            wall_offset=time.time(),
         )
 
     def udp(self, datagrams: Sequence[bytes], to: Any) -> bool:

@@ -186,7 +186,7 @@ def _on_loopback(table: Table, quick: bool) -> None:
 
 def _round_trips(table: Table, path: str, results: list[Result]) -> None:
     def figure(name: str) -> float:
-        return median(result.sender[name] for result in results)
+        return float(median(result.sender[name] for result in results))
 
     plain = figure("plain_round_trip_us")
     target = round(plain * 1.6, 1) if path == "direct" else None

@@ -350,7 +350,7 @@ def main() -> None:
     if arguments.default_buffers:
         from coder.mesh.drivers import udp
 
-        udp._BUFFER_STEPS = (212_992,)  # type: ignore[misc]
+        udp._BUFFER_STEPS = (212_992,)  # type: ignore[assignment, misc]
     role = Role(host, (arguments.relay, int(port)), path)
     if name == "relay":
         trio.run(_relay, role)

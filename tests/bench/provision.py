@@ -208,7 +208,7 @@ def _connectable(place: Place, api: Api, rounds: int) -> list[dict[str, Any]]:
         body = {"name": f"w{number}", "template_id": template["id"]}
         made = api.post("/api/v2/users/me/workspaces", body)
         began = time.perf_counter()
-        wait(lambda ident=made["id"]: _agent_connected(api, ident))
+        wait(lambda ident=made["id"]: _agent_connected(api, ident))  # type: ignore[misc]
         found.append(time.perf_counter() - began)
         deleting = api.post(f"/api/v2/workspaces/{made['id']}/builds", {"transition": "delete"})
         api.ended(f"/api/v2/workspacebuilds/{deleting['id']}")

@@ -207,9 +207,15 @@ QUERIES: dict[str, str] = {
     "/api/v2/settings/idpsync/field-values": "claimField=groups",
     "/api/v2/organizations/{organization}/settings/idpsync/field-values": "claimField=groups",
     "/api/v2/workspaceproxies/me/crypto-keys": "feature=workspace_apps_api_key",
-    "/api/v2/workspaceagents/me/external-auth": "id=none",
-    "/api/v2/workspaceagents/me/gitauth": "id=none",
-    "/api/v2/applications/auth-redirect": "",
+    "/api/v2/workspaceagents/me/external-auth": "id=dev",
+    "/api/v2/workspaceagents/me/gitauth": "id=dev",
+    "/api/v2/applications/auth-redirect": "redirect_uri=http://8080--a--w--u.apps.example.com/",
+    "/api/v2/organizations/{organization}/provisionerdaemons/serve": "provisioner=terraform&version=1.10",
+    "/api/v2/workspaceagents/{workspaceagent}/coordinate": "version=2.0",
+    "/api/v2/tailnet": "version=2.0",
+    "/api/v2/workspaceagents/{workspaceagent}/pty": "reconnect=11111111-1111-4111-8111-111111111166&width=80&height=24",
+    "/api/v2/workspaceagents/me/rpc": "version=2.0",
+    "/api/v2/workspaceproxies/me/coordinate": "version=2.0",
     "/api/v2/workspaceagents/me/tasks/{task}/log-snapshot": "format=agentapi",
 }
 """Query strings that belong to a good request."""

@@ -10,19 +10,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.kit.recorded_areas import AREAS, BUILDS, recorded_area
-from tests.kit.replay import Report, load_area
+from tests.kit.replay import OURS, Recordings, Report
 
 
-async def replay_areas(areas: Sequence[str], folder: Path) -> list[Report]:
+async def replay_areas(areas: Sequence[str], folder: Path, recordings: Recordings = OURS) -> list[Report]:
     """One report an area."""
-    return [await _replay(area, folder) for area in areas]
+    return [await _replay(area, folder / area, recordings) for area in areas]
 
 
-async def _replay(area: str, folder: Path) -> Report:
+async def _replay(area: str, folder: Path, recordings: Recordings) -> Report:
     if area in BUILDS and not shutil.which("terraform"):
-        lines = load_area(area)
-        return Report(area, total=len(lines), mismatches={line["n"]: ["not replayed"] for line in lines})
-    async with recorded_area(area, folder) as place:
+        numbers = [line["n"] for line in recordings.own(area)]
+        mismatches = {number: ["not replayed"] for number in numbers}
+        return Report(area, total=len(numbers), mismatches=mismatches, wrong_status=set(numbers))
+    folder.mkdir(exist_ok=True)
+    async with recorded_area(area, folder, recordings) as place:
         return await place.replay()
 
 

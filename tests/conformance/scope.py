@@ -20,6 +20,9 @@ _NOT_RECORDED = frozenset({("GET", "/api/v2/organizations/{organization}/paginat
 """Newer than the release whose recordings we follow, which answers 404 there."""
 
 
+_STREAMS = ("-ws", "/watch", "/ws", "/pty", "/coordinate", "/serve", "/rpc", "-watch", "/derp", "/dynamic-parameters")
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One documented route."""
@@ -32,6 +35,23 @@ class Operation:
     "Documented successes; empty when unknown."
     response: str = ""
     "A type of types.schema.json, `[]Type` for lists, empty when there is none to check."
+
+    @property
+    def upgrades(self) -> bool:
+        """Does a WebSocket (or a relay's stream) begin here?"""
+        marks = (
+            "-ws",
+            "/watch",
+            "/ws",
+            "/pty",
+            "/coordinate",
+            "/serve",
+            "/rpc",
+            "-watch",
+            "/derp",
+            "/dynamic-parameters",
+        )
+        return self.method == "GET" and (101 in self.statuses or self.path.endswith(marks))
 
     @property
     def name(self) -> str:

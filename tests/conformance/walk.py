@@ -12,77 +12,18 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field
 
 import httpx
 
 from tests.conformance.bodies import QUERIES
 from tests.conformance.scope import Operation, in_scope, permission_rows
-from tests.conformance.world import SILENT, UNKNOWN, Populated
-from tests.kit.schema import problems
+from tests.conformance.stories import first_stories, stories
+from tests.conformance.success import Outcome, judge
+from tests.conformance.world import UNKNOWN, Populated
+from tests.kit.handshake import handshake
 
 _AGENT = "/api/v2/workspaceagents/me/"
 _PROXY = "/api/v2/workspaceproxies/me/"
-_ALSO_GOOD: dict[str, tuple[int, ...]] = {
-    "GET /api/v2/debug/pprof": (307,),
-    "GET /api/v2/debug/{user}/debug-link": (400,),
-    "GET /api/v2/applications/auth-redirect": (303, 400),
-    "POST /api/v2/users/first": (409,),
-    "POST /api/v2/users/otp/change-password": (400,),
-    "POST /api/v2/users/{user}/convert-login": (400,),
-    "PATCH /api/v2/workspaces/{workspace}": (204, 400),
-    "PUT /api/v2/workspaces/{workspace}/extend": (409, 400),
-    "PATCH /api/v2/workspacebuilds/{workspacebuild}/cancel": (400,),
-    "PATCH /api/v2/templateversions/{templateversion}/cancel": (412, 400),
-    "PATCH /api/v2/templateversions/{templateversion}/dry-run/{jobID}/cancel": (412, 400),
-    "GET /api/v2/workspaceagents/{workspaceagent}/containers": (403,),  # our agent has none
-    "GET /api/v2/workspaceagents/{workspaceagent}/pty": (404, 426),
-    "GET /api/v2/workspaceagents/me/reinit": (SILENT,),
-    "GET /api/experimental/watch-all-workspacebuilds": (403,),
-    "PUT /api/v2/notifications/inbox/{id}/read-status": (404, 500),
-    "PUT /api/v2/notifications/templates/{notification_template}/method": (404,),
-    "POST /api/v2/notifications/test": (204,),
-    "DELETE /api/v2/organizations/{organization}": (400,),
-    "GET /api/v2/debug/ws": (426,),
-    "GET /oauth2/authorize": (400, 401),
-    "POST /oauth2/authorize": (400, 401),
-    "POST /api/v2/oauth2-provider/apps": (201,),
-    "POST /api/v2/oauth2-provider/apps/{app}/secrets": (201,),
-    "POST /oauth2/tokens": (400, 401),
-    "DELETE /oauth2/tokens": (400, 401, 404),
-    "POST /oauth2/revoke": (400, 401),
-    "GET /oauth2/clients/{client_id}": (401,),
-    "PUT /oauth2/clients/{client_id}": (401,),
-    "DELETE /oauth2/clients/{client_id}": (401,),
-    "GET /api/v2/users/oidc/callback": (307,),
-    "GET /api/v2/users/oauth2/github/callback": (303, 307),
-    "GET /api/v2/workspaceproxies/me/coordinate": (400, 426),
-    "POST /api/v2/applications/reconnecting-pty-signed-token": (400,),
-    "DELETE /api/v2/organizations/{organization}/members/roles/{roleName}": (204,),
-    "PUT /api/v2/users/{user}/status/suspend": (400,),
-    "GET /api/v2/users/oidc-claims": (404, 400),
-    "POST /api/v2/organizations/{organization}/members/{user}": (400,),
-    "POST /api/v2/workspaceagents/aws-instance-identity": (401,),
-    "POST /api/v2/workspaceagents/azure-instance-identity": (401,),
-    "POST /api/v2/workspaceagents/google-instance-identity": (401,),
-    "GET /api/v2/workspaceagents/me/external-auth": (404,),
-    "GET /api/v2/workspaceagents/me/gitauth": (404,),
-    "POST /api/v2/workspaceagents/me/log-source": (201,),
-    "POST /api/v2/organizations/{organization}/templates": (201,),
-    "GET /api/v2/workspaceagents/{workspaceagent}/coordinate": (400,),
-    "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials": (404,),
-    "DELETE /api/v2/workspaceagents/{workspaceagent}/containers/devcontainers/{devcontainer}": (400,),
-    "POST /api/v2/workspaceagents/{workspaceagent}/containers/devcontainers/{devcontainer}/recreate": (400,),
-    "GET /derp": (426,),
-    "GET /api/v2/organizations/{organization}/provisionerdaemons/serve": (400, 426),
-    # nothing listens where the task's app would
-    "POST /api/v2/tasks/{user}/{task}/send": (409, 502),
-    "POST /api/experimental/tasks/{user}/{task}/send": (409, 502),
-    "POST /api/v2/users/{user}/webpush/test": (204, 400, 404),
-}
-"""Answers that are right in this deployment: most agents do not run, nothing can be cancelled any more."""
-
-
 _WITH_AGENT = frozenset(
     {"POST /api/v2/workspaceproxies/me/issue-signed-app-token"}
     | {
@@ -99,22 +40,6 @@ _BY_ANOTHER = frozenset(
      "POST /api/v2/organizations/{organization}/members/{user}"}
 )  # fmt: skip
 """Nobody may do these to oneself."""
-_SELF_SHAPED = frozenset(
-    {"GET /api/v2/users/{user}/roles", "GET /api/v2/workspacebuilds/{workspacebuild}/state",
-     "GET /api/v2/experiments/available", "DELETE /api/v2/groups/{group}",
-     "GET /api/v2/notifications/dispatch-methods", "POST /api/v2/organizations/{organization}/members/roles",
-     "PUT /api/v2/organizations/{organization}/members/roles",
-     "GET /api/v2/organizations/{organization}/paginated-members", "GET /api/v2/templates/{template}/acl/available",
-     "POST /api/v2/templates/{template}/versions/archive",
-     "GET /api/v2/templates/{template}/versions/{templateversionname}",
-     "POST /api/v2/templateversions/{templateversion}/archive",
-     "POST /api/v2/templateversions/{templateversion}/unarchive", "GET /api/v2/users/{user}/quiet-hours",
-     "PUT /api/v2/users/{user}/quiet-hours", "GET /api/v2/notifications/inbox", "GET /api/v2/external-auth",
-     "GET /api/v2/deployment/config", "POST /api/v2/workspaceproxies",
-     "PATCH /api/v2/workspaceproxies/{workspaceproxy}", "GET /api/v2/insights/user-status-counts",
-     "POST /api/v2/oauth2-provider/apps/{app}/secrets"}
-)  # fmt: skip
-"""The recorded server answers another shape than the document says; the recordings win (tests/kit/replay.py)."""
 _PUBLIC = frozenset(
     {"POST /api/v2/csp/reports", "GET /api/v2/derp-map", "GET /api/v2/entitlements", "GET /api/v2/users/authmethods",
      "GET /api/v2/users/first", "POST /api/v2/users/first", "POST /api/v2/users/validate-password",
@@ -155,29 +80,18 @@ _AS_RECORDED = {
 """Refusals of unknown and foreign objects that differ from 404 in the release we follow."""
 
 
-@dataclass
-class Outcome:
-    """One operation's results."""
-
-    operation: Operation
-    implemented: bool = True
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def valid(self) -> bool:
-        return self.implemented and not self.problems
-
-    def mark(self) -> str:
-        return "ok" if self.valid else "wrong" if self.implemented else "MISSING"
-
-
 async def walk(world: Populated) -> list[Outcome]:
     """All operations; those that remove things come last."""
     refused = {
         (row["method"], row["path"]) for row in permission_rows() if row["member"] == "403" and "{" in row["path"]
     }
     operations = sorted(in_scope(), key=lambda item: (item.method == "DELETE", "/status/" in item.path))
+    told = [found async for found in first_stories(world)]
     outcomes = [await _one(world, operation, refused) for operation in operations]
+    by_name = {item.operation.name: item for item in outcomes}
+    told += [found async for found in stories(world)]
+    for name, answer in told:
+        judge(by_name[name], answer)
     return sorted(outcomes, key=lambda item: (item.operation.path, item.operation.method))
 
 
@@ -214,7 +128,9 @@ async def _one(world: Populated, operation: Operation, refused: set[tuple[str, s
     await world.prepare(operation.name, who)
     async with world.running_agent(who) if operation.name in _WITH_AGENT else contextlib.nullcontext():
         answer = await world.ask(operation.method, path, token, body)
-    outcome.problems += _allowed(operation, answer)
+        if answer.status_code in {400, 426} and operation.upgrades:
+            answer = await handshake(world.world.url, path, token, _credential_header(operation))
+    judge(outcome, answer)
     if operation.method != "GET" and answer.status_code < 400:
         world.drop(who, person=who == "boss")
     return outcome
@@ -237,37 +153,6 @@ async def _credential(world: Populated, operation: Operation, who: str) -> str:
     if operation.name in _BY_ANOTHER:
         return world.world.token
     return await world.token(who)
-
-
-def _allowed(operation: Operation, answer: httpx.Response) -> list[str]:
-    status = answer.status_code
-    good = {*operation.statuses, *_ALSO_GOOD.get(operation.name, ())}
-    if 101 in good or operation.path.endswith(("-ws", "/watch")):
-        good.add(426)  # asked without the handshake
-    if not operation.statuses:
-        good |= {200, 201, 204, 202}
-    if status not in good:
-        return [f"allowed: {status} {answer.text[:160]}"]
-    if "event-stream" in answer.headers.get("content-type", "") or status not in operation.statuses:
-        return []
-    unchecked = not operation.response or operation.name in _SELF_SHAPED
-    if unchecked or not answer.content or status in {204, 304}:
-        return []
-    try:
-        value = answer.json()
-    except ValueError:
-        return [f"shape: no JSON: {answer.text[:60]!r}"]
-    return [f"shape: {text}" for text in _shape(operation.response, value)[:3]]
-
-
-def _shape(name: str, value: object) -> list[str]:
-    if not name.startswith("[]"):
-        return problems(name, value)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        return [f"a list became {type(value).__name__}"]
-    return [text for item in value[:5] for text in problems(name[2:], item)]
 
 
 async def _bad_calls(
@@ -306,6 +191,10 @@ async def _bad_calls(
     allowed = {404, 403} if (operation.method, operation.path) in refused or operation.method != "GET" else {404}
     if answer.status_code not in _AS_RECORDED.get(operation.name, allowed):
         outcome.problems.append(f"foreign: {answer.status_code}")
+
+
+def _credential_header(operation: Operation) -> str:
+    return "Coder-External-Proxy-Token" if operation.path.startswith(_PROXY) else "Coder-Session-Token"
 
 
 def _is_missing(answer: httpx.Response) -> bool:

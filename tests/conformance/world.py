@@ -14,6 +14,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -32,6 +33,7 @@ from tests.kit.agents import AgentWorld, eventually
 from tests.kit.coderd import FIRST_USER, World
 from tests.kit.daemon import Answers, agent, resource
 from tests.kit.identity_provider import CLIENT_ID, identity_provider
+from tests.kit.mail import mail_server
 from tests.kit.push_service import PushService, push_service
 from tests.kit.whole_agent import running_agent
 from tests.kit.workspaces import full_agent, parameters, settled, workspace_world
@@ -200,7 +202,7 @@ class Populated:
 
     async def _new_user(self, who: str) -> str:
         if who in {"site", "owner"}:
-            return FIRST_USER["username"]  # type: ignore[return-value]
+            return str(FIRST_USER["username"])
         await self.token(who)
         return self.people[who]
 
@@ -279,7 +281,7 @@ class Populated:
         file_id = await self._new_fileID("site")
         if file_id is not None:
             self.things["site", "fileID"] = file_id  # who may change a template may read what it was made from
-        body = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}}
+        body: dict[str, Any] = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}}
         if template_id:
             body["template_id"] = template_id
         path = f"/api/v2/organizations/{self.world.organization_id}/templateversions"
@@ -483,7 +485,7 @@ async def populated(**settings: Any) -> AsyncIterator[Populated]:
 @contextlib.asynccontextmanager
 async def equipped(**settings: Any) -> AsyncIterator[Populated]:
     """The same with everything beside it that operations need: providers of identities, SCIM, a push service."""
-    with identity_provider() as idp, tempfile.TemporaryDirectory() as folder:
+    with identity_provider() as idp, mail_server() as (box, smarthost), tempfile.TemporaryDirectory() as folder:
         idp.claims = {"sub": "s-1", "email": "somebody@example.com", "email_verified": True}
         env = {
             "CODER_EXTERNAL_AUTH_0_ID": "dev",
@@ -507,11 +509,17 @@ async def equipped(**settings: Any) -> AsyncIterator[Populated]:
             "oauth2_github_allow_everyone": True,
             "oauth2_github_device_flow": True,
             "scim_auth_header": Secret(SCIM_KEY),
+            "email_smarthost": smarthost,
+            "email_from": "coder@example.com",
+            "notifications_fetch_interval": timedelta(seconds=0.5),
+            "allow_workspace_renames": True,
+            "wildcard_access_url": "*.apps.example.com",
         }
         async with (
             populated(**options, **settings) as found,
             push_service(found.world, Path(folder)) as found.world.extra["push"],
         ):
+            found.world.extra["mail"] = box
             yield found
 
 

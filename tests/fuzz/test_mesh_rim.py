@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coder.mesh.core.crypto.keys import PrivateKey
+from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import derp
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.framing import Inbox
@@ -74,7 +75,7 @@ def test_a_handshake_reader_ends_with_one_error(data: bytes) -> None:
         try:
             while True:
                 await inbox.frame()
-        except derp.WireError:
+        except WireError:
             pass
 
     trio.run(main)

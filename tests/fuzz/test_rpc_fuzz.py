@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +37,7 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
 
 @given(st.lists(frames | st.binary(max_size=30)), st.lists(st.integers(0, 20)))
 @settings(max_examples=300, deadline=None)
-def test_yamux_raises_its_own_error_only(parts, sizes) -> None:
+def test_yamux_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -> None:
     machine = yamux.Yamux(client=False)
     machine.open_stream()
     try:
@@ -52,7 +54,7 @@ def test_yamux_raises_its_own_error_only(parts, sizes) -> None:
 
 @given(st.lists(packets.map(drpc.encode_packet) | st.binary(max_size=30)), st.lists(st.integers(0, 20)))
 @settings(max_examples=300, deadline=None)
-def test_drpc_raises_its_own_error_only(parts, sizes) -> None:
+def test_drpc_raises_its_own_error_only(parts: list[bytes], sizes: list[int]) -> None:
     call = drpc.IncomingCall()
     try:
         for chunk in cut(b"".join(parts), sizes):
@@ -63,10 +65,10 @@ def test_drpc_raises_its_own_error_only(parts, sizes) -> None:
 
 @given(st.lists(st.binary(max_size=200_000), max_size=4), st.lists(st.integers(0, 70_000)))
 @settings(max_examples=60, deadline=None)
-def test_packets_survive_any_cutting(bodies, sizes) -> None:
+def test_packets_survive_any_cutting(bodies: list[bytes], sizes: list[int]) -> None:
     sent = [drpc.DrpcPacket(drpc.PacketKind.MESSAGE, 1, number + 1, body) for number, body in enumerate(bodies)]
     reader = drpc.PacketReader()
-    received = []
+    received: list[Any] = []
     for chunk in cut(b"".join(map(drpc.encode_packet, sent)), sizes):
         received += reader.receive_untrusted(chunk)
     assert received == sent

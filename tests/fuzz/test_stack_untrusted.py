@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from hypothesis import given, settings
@@ -14,7 +15,12 @@ from coder.mesh.core.wire.tcp import Options, Segment
 from tests.kit.puppet import OURS, PUPPET, Puppet
 from tests.kit.tcpnet import Link, Transfer, World
 
-PARSERS = [ip.parse_untrusted, tcp.parse_untrusted, tcp.parse_options_untrusted, udp.parse_untrusted]
+PARSERS: list[Callable[[bytes], object]] = [
+    ip.parse_untrusted,
+    tcp.parse_untrusted,
+    tcp.parse_options_untrusted,
+    udp.parse_untrusted,
+]
 PARSERS += [icmp.parse_untrusted, tsmp.parse_untrusted]
 
 

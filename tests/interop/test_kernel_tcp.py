@@ -32,7 +32,8 @@ def run(scenario: str) -> dict[str, object]:
     command = ["unshare", "--net", sys.executable, str(HELPER), *scenario.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ async def nodes(
             mesh_process(inside("agent"), "node", "2", *where) as agent,
         ):
             for node, mapped in ((client, f"{client_at}:"), (agent, "10.77.0.2:")):
-                await node.wait(10, lambda got, seen=mapped: seen in str(got.get("info")))
+                await node.wait(10, lambda got, seen=mapped: seen in str(got.get("info")))  # type: ignore[misc]
             prepare(client, agent)
             await introduce(client, agent)
             yield client, agent

@@ -231,12 +231,12 @@ def stream_of_datagrams(node: Node, seconds: float, *, ours: bool) -> int:
 def renew(node: Node, theirs: PrivateKey, psk: bytes) -> None:
     node.device.remove_peer(theirs.public)
     node.device.add_peer(theirs.public, time.monotonic(), allowed=[THEIRS], psk=psk)  # now we are the initiator
-    keypairs.REKEY_AFTER_TIME = 1.0  # as initiator we renew as soon as we may, five seconds after the last handshake
+    keypairs.REKEY_AFTER_TIME = 1.0  # type: ignore[attr-defined]  # as initiator we renew as soon as we may, five seconds after the last handshake
     try:
         if stream_of_datagrams(node, 6.5, ours=True) < 2:
             raise SystemExit("our keys were not renewed")
     finally:
-        keypairs.REKEY_AFTER_TIME = 120.0
+        keypairs.REKEY_AFTER_TIME = 120.0  # type: ignore[attr-defined]
     print("renewed")
 
 
@@ -256,7 +256,7 @@ def roam(node: Node, theirs: PrivateKey) -> None:
         inner.sendto(b"from their new address", ("fd00::1", 7))
         node.run_until(lambda: any(b"from their new address" in p for p in node.inbox))
     if tunnel.source != ("127.0.0.1", 52000):
-        raise SystemExit(f"their new address went unnoticed: {tunnel.source}")
+        raise SystemExit(f"their new address went unnoticed: {tunnel.source!r}")
     node.there = tunnel.source
     ask(b"to their new address")
     print("roamed")

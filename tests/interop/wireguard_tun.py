@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from ipaddress import ip_interface
+from typing import Any
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.tunnel import keypairs
@@ -77,7 +78,7 @@ class Gateway:
             pass
 
     def read_tun(self, now: float) -> None:
-        packets = []
+        packets: list[Any] = []
         try:
             while len(packets) < BATCH:
                 packets.append(os.read(self.tun, 65_536))
@@ -93,7 +94,7 @@ class Gateway:
             except OSError:
                 return
             self.take(self.device.receive_untrusted(datagram, source, now))
-            if self.tunnel.source is not None:
+            if isinstance(self.tunnel.source, tuple):
                 self.peer = self.tunnel.source  # it roams: the last place it was proved to be at
 
     def run(self) -> None:
@@ -117,7 +118,7 @@ class Gateway:
 
 def main() -> None:
     port, host, peer_port, key, seconds, *addresses = sys.argv[1:]
-    keypairs.REKEY_AFTER_TIME = float(seconds)
+    keypairs.REKEY_AFTER_TIME = float(seconds)  # type: ignore[attr-defined]
     gateway = Gateway(int(port), (host, int(peer_port)), PublicKey(bytes.fromhex(key)), addresses)
     print(gateway.device.local.public.hex(), flush=True)
     gateway.run()

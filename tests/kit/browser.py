@@ -1,17 +1,17 @@
-"""Chromium by Playwright for tests of the dashboard: what they need, how it is started, which pages there are."""
+"""Debian's chromium by Playwright, and what every page of the dashboard is held to."""
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-
-import pytest
-from playwright.sync_api import Browser, ConsoleMessage, sync_playwright
+from typing import TYPE_CHECKING
 
 from tests.kit.loopback import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -19,11 +19,14 @@ FLAGS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
+AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
 PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
+WIDE = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
 
 
 def missing() -> str:
-    """What this machine lacks for tests in a browser; "" for nothing."""
+    """What this machine lacks for a browser; "" for nothing."""
     if not CHROMIUM.exists():
         return "chromium is not installed"
     if shutil.which("terraform") is None:
@@ -31,8 +34,11 @@ def missing() -> str:
     return "" if (ROOT / "coder/dashboard/dist/index.html").is_file() else "the dashboard is not built"
 
 
-@contextlib.contextmanager
-def open_browser() -> Iterator[Browser]:
+def launched() -> Iterator[Browser]:
+    """For a fixture. Skips where Playwright's event loop cannot run."""
+    import pytest
+    from playwright.sync_api import sync_playwright
+
     if "trio_asyncio" in sys.modules:
         pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
     with sync_playwright() as playwright:
@@ -42,7 +48,7 @@ def open_browser() -> Iterator[Browser]:
 
 
 def listed_pages() -> list[str]:
-    """The addresses of every area's list."""
+    """Those of every area's list."""
     lines = [line.strip() for path in sorted(PAGE_LISTS.glob("*.txt")) for line in path.read_text().splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -51,3 +57,41 @@ def is_error(said: ConsoleMessage) -> bool:
     """What a page says went wrong; not that a template names a picture this deployment does not have."""
     picture = any(part in said.location.get("url", "") for part in ("/icon/", "/emojis/"))
     return said.type == "error" and not picture
+
+
+# The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
+SWITCH = """async theme => {
+    document.documentElement.dataset.theme = theme;
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const running = document.getAnimations().filter(one => one instanceof CSSTransition);
+    await Promise.allSettled(running.map(one => one.finished));
+}"""
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def faults(page: Page, paths: Iterable[str], ready: Callable[[Page], None]) -> list[str]:
+    """What is wrong with the pages: errors they say, serious findings of axe-core in either theme, width on a phone."""
+    found: list[str] = []
+    page.on("console", lambda said: found.append(f"{page.url}: {said}") if is_error(said) else None)
+    page.on("pageerror", lambda error: found.append(f"{page.url}: {error}"))
+    page.emulate_media(reduced_motion="reduce")  # a colour on its way to another would be measured between them
+    for path in paths:
+        page.goto(path)
+        ready(page)
+        page.evaluate(AXE.read_text())
+        for theme in ("light", "dark"):
+            page.evaluate(SWITCH, theme)
+            said = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+            found += [
+                f"{path} {theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
+                for one in said["violations"]
+                if one["impact"] in {"serious", "critical"}
+            ]
+        before = page.viewport_size
+        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        over = page.evaluate(TOO_WIDE)
+        if over > 0:
+            found.append(f"{path}: {over} px wider than a phone")
+        if before:
+            page.set_viewport_size(before)
+    return found

@@ -55,9 +55,9 @@ def _streams(stdin: str) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     before = sys.stdin, sys.stdout, sys.stderr
     texts = [io.TextIOWrapper(buffer, encoding="utf-8", write_through=True) for buffer in (out, err)]
     given = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
-    sys.stdin = _ByThread(before[0], given)  # type: ignore[assignment]
-    sys.stdout = _ByThread(before[1], texts[0])  # type: ignore[assignment]
-    sys.stderr = _ByThread(before[2], texts[1])  # type: ignore[assignment]
+    sys.stdin = _ByThread(before[0], given)
+    sys.stdout = _ByThread(before[1], texts[0])
+    sys.stderr = _ByThread(before[2], texts[1])
     try:
         yield out, err
     finally:

@@ -36,7 +36,13 @@ from coder.coderd.store.engine import postgres
 from coder.coderd.store.engine.database import LoopThread, open_database
 from coder.coderd.store.engine.migrate import migrate
 
-FIRST_USER = {"email": "a@b.c", "username": "admin", "name": "", "password": "SomeSecure123!", "trial": False}
+FIRST_USER: dict[str, Any] = {
+    "email": "a@b.c",
+    "username": "admin",
+    "name": "",
+    "password": "SomeSecure123!",
+    "trial": False,
+}
 _counter = itertools.count()
 
 
@@ -177,7 +183,7 @@ class World:
     ) -> tuple[str, str]:
         """A new user, in the default organization unless others are named: (user id, session token)."""
         name = name or f"member{uuid4().hex[:8]}"
-        body = {
+        body: dict[str, Any] = {
             "email": f"{name}@b.c",
             "username": name,
             "password": FIRST_USER["password"],

@@ -23,6 +23,7 @@ import trio
 from coder.base.secret import Secret
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
+from coder.rpc.calls import CallStream
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 from coder.rpc.session import Session, open_session
 from tests.kit.coderd import World
@@ -30,7 +31,7 @@ from tests.kit.coderd import World
 SERVICE = "/provisionerd.ProvisionerDaemon/"
 
 
-def line(stage: str, output: str, level: int = provisioner_pb2.INFO, at: int = 1_795_232_665_586) -> Any:
+def line(stage: str, output: str, level: Any = provisioner_pb2.INFO, at: int = 1_795_232_665_586) -> Any:
     """One log line as a provisioner sends it."""
     return provisionerd_pb2.Log(
         source=provisionerd_pb2.PROVISIONER, level=level, created_at=at, stage=stage, output=output
@@ -79,7 +80,9 @@ class FakeDaemon:
             return await stream.receive()
 
     @contextlib.asynccontextmanager
-    async def acquiring(self) -> AsyncIterator[Any]:
+    async def acquiring(
+        self,
+    ) -> AsyncIterator[CallStream[provisionerd_pb2.CancelAcquire, provisionerd_pb2.AcquiredJob]]:
         """The open stream of one request for work."""
         pb = provisionerd_pb2
         async with self.session.open_stream(
@@ -89,7 +92,7 @@ class FakeDaemon:
 
     async def update(self, job: Any, **fields: Any) -> provisionerd_pb2.UpdateJobResponse:
         request = provisionerd_pb2.UpdateJobRequest(job_id=job.job_id, **fields)
-        return await self.call("UpdateJob", request, provisionerd_pb2.UpdateJobResponse)
+        return await self.session.call(f"{SERVICE}UpdateJob", request, provisionerd_pb2.UpdateJobResponse)
 
     async def fail(self, job: Any, error: str, **fields: Any) -> None:
         await self.call("FailJob", provisionerd_pb2.FailedJob(job_id=job.job_id, error=error, **fields))

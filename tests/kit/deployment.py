@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.kit.loopback import program_under_test
 from tests.kit.natworld import SERVER, World, find, open_world
 
 URL = f"http://{SERVER}:3000"
@@ -44,7 +45,7 @@ class Deployment:
         return self.folder / "ssh_config"
 
     def program(self) -> list[str]:
-        return [sys.executable, "-m", "coder"]
+        return list(program_under_test())
 
     def env(self, role: str) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TF_CLI_CONFIG_FILE") if name in os.environ}
@@ -171,6 +172,6 @@ def make_workspace(deployment: Deployment) -> None:
 def wrapper(deployment: Deployment) -> Path:
     """A program file for ProxyCommand; in a release this is the binary."""
     path = deployment.folder / "coder"
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m coder "$@"\n')
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(program_under_test())} "$@"\n')
     path.chmod(0o755)
     return path

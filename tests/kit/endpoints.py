@@ -91,7 +91,7 @@ class Machine:
         self.endpoint = Endpoint(
             private,
             PrivateKey(bytes([100 + number]) * 32),
-            self.tcp if real else self.stack,  # type: ignore[arg-type]
+            self.tcp if real else self.stack,
             self,
             random.Random(number).randbytes,
             wall_offset=1.7e9,

@@ -89,6 +89,8 @@ class Names:
     "Bound names: `user.alice` -> value."
     seen: dict[str, str] = field(default_factory=dict)
     "Numbered placeholders: `<uuid:3>` -> value."
+    moments: dict[str, datetime] = field(default_factory=dict)
+    "Numbered times of the answer at hand: equal numbers are equal times there, and nowhere else."
 
     def fill(self, text: str) -> str:
         """`text` with bound names and repeats put in. Raises KeyError for an unbound name."""
@@ -177,7 +179,7 @@ def _without_order(items: list[Any]) -> bool:
 
 
 def _copy(names: Names) -> Names:
-    return Names(dict(names.bound), dict(names.seen))
+    return Names(dict(names.bound), dict(names.seen), dict(names.moments))
 
 
 def _ordered(expected: list[Any], actual: list[Any], names: Names, where: str) -> list[str]:
@@ -194,6 +196,7 @@ def _as_sets(expected: list[Any], actual: list[Any], names: Names, where: str) -
             trial = _copy(names)
             if not differences(item, candidate, trial, where):
                 names.seen.update(trial.seen)
+                names.moments.update(trial.moments)
                 left.remove(candidate)
                 break
         else:
@@ -263,7 +266,9 @@ def _placeholder_differences(expected: str, actual: Any, names: Names, where: st
     if shape is not None and not re.fullmatch(shape, actual):
         return [f"{where}: {expected} became {_short(actual)}"]
     if kind == "time" and _TIME.fullmatch(actual) is not None:
-        datetime.fromisoformat(actual.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(actual.replace("Z", "+00:00"))
+        if ":" in expected and names.moments.setdefault(expected, moment) != moment:
+            return [f"{where}: {expected} was {names.moments[expected]} and became {actual!r}"]
     if ":" in expected and kind in _EQUAL_WITHIN_AREA:
         known = names.seen.setdefault(expected, actual)
         if known != actual:

@@ -54,7 +54,7 @@ TX = bytes(12)
 A, B = bytes.fromhex("fd7a" + 28 * "1"), bytes.fromhex("fd7a" + 28 * "2")
 
 
-def _cut(data: bytes, *sizes: int) -> list[bytes]:
+def _cut(data: bytes, *sizes: int) -> Any:
     """Fixed-size fields out of any bytes: what is missing is zero."""
     fields, at = [], 0
     for size in sizes:
@@ -246,7 +246,9 @@ MESH = {
         lambda d: open_box(OURS, THEIRS.public, d[:24], d[24:]), (CryptoError,), [NONCE + BOX.seal(NONCE, b"text")]
     ),
     "core/crypto/cookie.py:CookieJar.accept_reply_untrusted": Harness(
-        lambda d: JAR.accept_reply_untrusted(*_cut(d, 24, 32), 0.0), (CryptoError,), [bytes(56)]
+        lambda d: JAR.accept_reply_untrusted(*_cut(d, 24, 32), 0.0),  # type: ignore[call-arg]
+        (CryptoError,),
+        [bytes(56)],
     ),
     "core/crypto/keys.py:PublicKey.from_binary_untrusted": Harness(
         PublicKey.from_binary_untrusted, (CryptoError,), [OURS.public.binary]
@@ -260,7 +262,9 @@ MESH = {
         lambda d: read_timestamp_untrusted(HEARD, THEIRS.exchange(OURS.public), d), (CryptoError,), [FIELDS.timestamp]
     ),
     "core/crypto/noise.py:read_response_untrusted": Harness(
-        lambda d: read_response_untrusted(INITIATED, OURS, *_cut(d, 32, 16), NO_PSK), (CryptoError,), [bytes(48)]
+        lambda d: read_response_untrusted(INITIATED, OURS, *_cut(d, 32, 16), NO_PSK),  # type: ignore[call-arg]
+        (CryptoError,),
+        [bytes(48)],
     ),
     "core/tunnel/device.py:Device.receive_untrusted": Harness(_device, (), [bytes((1, 0, 0, 0)) + bytes(144)]),
     "core/tunnel/device.py:Device.refuses_untrusted": Harness(_refuses, (), [bytes(148), bytes(92)]),

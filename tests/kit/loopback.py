@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -29,8 +30,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = (sys.executable, "-m", "coder")
 TEMPLATE = "externally-managed-workspace"
+
+
+def program_under_test() -> tuple[str, ...]:
+    """This source tree, or the built program that `./scripts/test --binary` names."""
+    built = os.environ.get("CODER_TEST_BINARY")
+    return (built,) if built else (sys.executable, "-m", "coder")
 
 
 @dataclass
@@ -39,6 +45,8 @@ class Loopback:
 
     folder: Path
     url: str
+    options: tuple[str, ...] = ()
+    "More of the server's command line."
     server: subprocess.Popen[bytes] | None = None
     token: str = ""
     agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -53,15 +61,15 @@ class Loopback:
         """A long-running role in its own process group; its output goes to <role>.log."""
         with (self.folder / f"{role}.log").open("ab") as log:
             return subprocess.Popen(
-                [*PROGRAM, *args], env=self.env(role) | (env or {}), cwd=self.folder, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [*program_under_test(), *args], env=self.env(role) | (env or {}), cwd=self.folder,
+                start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
 
     def start_server(self) -> None:
         self.server = self.spawn(
             "srv", "server", "--http-address", self.url.removeprefix("http://"), "--access-url", self.url,
             "--cache-dir", str(self.folder / "cache"), "--derp-server-stun-addresses", "disable",
-            "--stun-address", "127.0.0.1:0", "--provisioner-daemons", "1",
+            "--stun-address", "127.0.0.1:0", "--provisioner-daemons", "1", *self.options,
         )  # fmt: skip
         limit = time.monotonic() + 60
         while not self.answers():
@@ -99,7 +107,7 @@ class Loopback:
         """Runs the command line as the person of `sign_in`; its output."""
         env = self.env("client") | {"CODER_URL": self.url, "CODER_SESSION_TOKEN": self.token}
         done = subprocess.run(
-            [*PROGRAM, *args],
+            [*program_under_test(), *args],
             env=env,
             cwd=self.folder,
             capture_output=True,
@@ -123,7 +131,7 @@ class Loopback:
     def push_local_template(self) -> None:
         """The bundled template whose workspaces are processes of the server's own machine."""
         template, program = self.folder / "local-process", self.folder / "coder"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m coder "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(program_under_test())} "$@"\n')
         program.chmod(0o755)
         self.coder("templates", "init", "--id", "local-process", str(template))
         self.coder(
@@ -170,11 +178,11 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, limit: f
 
 
 @contextlib.contextmanager
-def open_loopback() -> Iterator[Loopback]:
-    """A fresh deployment without any user; everything of it is gone afterwards."""
+def open_loopback(*options: str) -> Iterator[Loopback]:
+    """A fresh deployment without any user; everything of it is gone afterwards. `options`: of the server."""
     folder = Path(tempfile.mkdtemp(prefix="coder-loopback-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
-    found = Loopback(folder, f"http://127.0.0.1:{_free_port()}")
+    found = Loopback(folder, f"http://127.0.0.1:{_free_port()}", options)
     try:
         found.start_server()
         yield found

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import EmailMessage
 from email.policy import default as mail_policy
-from typing import Any, cast
+from typing import Any
 
 from aiosmtpd.controller import Controller
 
@@ -27,7 +27,7 @@ class Mailbox:
         if self.refuse:
             self.refuse -= 1
             return "451 later"
-        mail = cast("EmailMessage", email.message_from_bytes(envelope.content, policy=mail_policy))
+        mail = email.message_from_bytes(envelope.content, policy=mail_policy)
         self.mails.append((envelope.mail_from, envelope.rcpt_tos, mail))
         return "250 OK"
 

@@ -15,6 +15,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import trio
@@ -167,6 +168,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "relay":
         trio.run(relay, sys.argv[2])
     elif sys.argv[1] == "router":
-        trio.run(router, *sys.argv[2:5])
+        trio.run(partial(router, *sys.argv[2:5]))
     else:
         trio.run(node, int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), "nodirect" not in sys.argv)

@@ -11,6 +11,7 @@ import signal
 import struct
 import sys
 import termios
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -30,8 +31,9 @@ def _say(text: str) -> None:
 
 
 def _wait() -> None:
+    # Not pause(): a signal that came just before it would be served only after the next one.
     while True:
-        signal.pause()
+        time.sleep(0.02)
 
 
 def _probe(invocation: Invocation) -> int:
@@ -72,9 +74,14 @@ def _probe(invocation: Invocation) -> int:
             _say("waiting")
             _wait()
         case "size":
-            signal.signal(signal.SIGWINCH, lambda *_: _say(_size()))
-            _say(_size())
-            _wait()
+            changed = [True]
+            # Said by the loop: a handler that writes may come upon a write that is under way.
+            signal.signal(signal.SIGWINCH, lambda *_: changed.append(True))
+            while True:
+                if changed:
+                    changed.clear()
+                    _say(_size())
+                time.sleep(0.02)
         case "line":
             _say("ready")
             _say("got " + sys.stdin.readline().strip())

@@ -82,6 +82,7 @@ class FakeServer:
         self.connections += 1
         ours, theirs = trio.testing.memory_stream_pair()
         deliver = theirs.send_stream.send_all_hook
+        assert deliver is not None
 
         async def deliver_unless_silent() -> None:
             while self.silent:
@@ -183,8 +184,10 @@ def echo_archive(**steps: list[Any]) -> bytes:
         pb.Log: "log", pb.ParseComplete: "parse", pb.InitComplete: "init", pb.PlanComplete: "plan",
         pb.ApplyComplete: "apply", pb.GraphComplete: "graph",
     }  # fmt: skip
-    defaults = {"parse": [pb.ParseComplete()], "init": [pb.InitComplete()], "plan": [pb.PlanComplete(plan=b"{}")],
-                "apply": [pb.ApplyComplete()], "graph": [pb.GraphComplete()]}  # fmt: skip
+    defaults: dict[str, list[Any]] = {
+        "parse": [pb.ParseComplete()], "init": [pb.InitComplete()], "plan": [pb.PlanComplete(plan=b"{}")],
+        "apply": [pb.ApplyComplete()], "graph": [pb.GraphComplete()],
+    }  # fmt: skip
     for step, answers in {**defaults, **steps}.items():
         for index, answer in enumerate(answers):
             response = pb.Response(**{kinds[type(answer)]: answer})

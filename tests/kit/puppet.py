@@ -40,7 +40,7 @@ class Puppet:
 
     def collect(self) -> list[Segment]:
         """What the stack sends now."""
-        sent = []
+        sent: list[Segment] = []
         for _ in range(50):
             if not self.stack.pending:
                 return sent

@@ -33,7 +33,7 @@ from coder.cli.provisioning.provisioners import builtin_daemons
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
 from tests.kit.identity_provider import IdentityProvider, identity_provider
-from tests.kit.replay import POLL_SECONDS, Before, Report, load_area, replay_area, server_settings
+from tests.kit.replay import OURS, POLL_SECONDS, Before, Recordings, Report, replay_area, server_settings
 
 BUILDS = ("agents", "builds", "provisioners", "tasks", "templates", "workspace_options", "workspaces")
 """Areas with builds: they need Terraform."""
@@ -59,17 +59,18 @@ class RecordedArea:
     world: World
     names: dict[str, str] = field(default_factory=dict)
     before: Before | None = None
+    recordings: Recordings = OURS
 
     async def replay(self) -> Report:
-        return await replay_area(self.world.url, self.area, self.names, self.before)
+        return await replay_area(self.world.url, self.area, self.names, self.before, self.recordings)
 
 
 @contextlib.asynccontextmanager
-async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
+async def recorded_area(area: str, folder: Path, recordings: Recordings = OURS) -> AsyncIterator[RecordedArea]:
     """The server of an area and what runs beside it, for the length of the block. `folder` is for files."""
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(identity_provider()) if area in {"oidc", "external_auth"} else None
-        settings: dict[str, Any] = dict(server_settings(area, idp.url if idp else ""))
+        settings: dict[str, Any] = dict(server_settings(area, idp.url if idp else "", recordings))
         if area in {*BUILDS, "external_auth", "deployment"}:
             _terraform_settings(stack, folder)
             settings |= {"provisioner": builtin_daemons, "provisioner_daemons": 3, "cache_dir": folder}
@@ -87,8 +88,8 @@ async def recorded_area(area: str, folder: Path) -> AsyncIterator[RecordedArea]:
             if area != "first_user":
                 created = await world.post("/api/v2/users/first", FIRST_USER)
                 assert created.status_code == 201, created.text
-            found = RecordedArea(area, world, {"idp_url": idp.url} if idp else {})
-            found.before = _beside(area, world, idp, stack, folder)
+            found = RecordedArea(area, world, {"idp_url": idp.url} if idp else {}, recordings=recordings)
+            found.before = _beside(recordings, area, world, idp, stack, folder)
             yield found
 
 
@@ -103,19 +104,24 @@ def _terraform_settings(stack: contextlib.ExitStack, folder: Path) -> None:
 
 
 def _beside(
-    area: str, world: World, idp: IdentityProvider | None, stack: contextlib.ExitStack, folder: Path
+    recordings: Recordings,
+    area: str,
+    world: World,
+    idp: IdentityProvider | None,
+    stack: contextlib.ExitStack,
+    folder: Path,
 ) -> Before | None:
     if idp is not None:
-        return _claims(idp) if area == "oidc" else _validity(idp)
+        return _claims(idp, recordings) if area == "oidc" else _validity(idp)
     if area == "agents":
         stack.enter_context(_echo_server())
         return stack.enter_context(_Agent(world.url, folder)).before
     return {"ratelimit": _bursts, "deployment": _attempt, "builds": _applying}.get(area, _nothing)(world)
 
 
-def _claims(idp: IdentityProvider) -> Before:
+def _claims(idp: IdentityProvider, recordings: Recordings) -> Before:
     """The provider says of a person what the next line's note has."""
-    notes = {line["n"]: line["note"] for line in load_area("oidc")}
+    notes = {line["n"]: line["note"] for line in recordings.lines("oidc")}
 
     async def before(number: int, _names: Names) -> None:
         told = re.search(r"claims (\{.*\})", notes[number])

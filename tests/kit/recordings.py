@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf import text_format
 from google.protobuf.message import Message
@@ -41,7 +41,7 @@ def message_type(full_name: str) -> type[Message]:
     found: Any = importlib.import_module(f"coder.rpc.proto.{_PACKAGES[package]}")
     for part in full_name[len(package) + 1 :].split("."):
         found = getattr(found, part)
-    return found
+    return cast("type[Message]", found)
 
 
 _SCRUBBED = re.compile(r'ssh_private_key\\": *\\".*?\\"')

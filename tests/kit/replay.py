@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import io
 import json
+import re
 import tarfile
 import zipfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -63,16 +65,25 @@ class Report:
     area: str
     total: int = 0
     mismatches: dict[int, list[str]] = field(default_factory=dict)
-    licence: int = 0
-    "Lines that only show that a route exists."
+    wrong_status: set[int] = field(default_factory=set)
+    "Of the mismatches, those whose status differs already."
+    excused: dict[int, str] = field(default_factory=dict)
+    "Lines that only show that a route exists, with the reason; no match."
+    successes: list[tuple[str, str]] = field(default_factory=list)
+    "Method and path of good answers that equal the recorded one."
+
+    @property
+    def licence(self) -> int:
+        return len(self.excused)
 
     @property
     def matched(self) -> int:
-        return self.total - len(self.mismatches)
+        return self.total - len(self.mismatches) - len(self.excused)
 
     def lines(self) -> list[str]:
         """Text for people."""
-        out = [f"{self.area}: {self.matched} of {self.total} match"]
+        excuse = f", {len(self.excused)} excused" if self.excused else ""
+        out = [f"{self.area}: {self.matched} of {self.total} match{excuse}"]
         for number, found in sorted(self.mismatches.items()):
             out.append(f"  {number}: " + "; ".join(found[:4]))
         return out
@@ -88,24 +99,62 @@ class Answer:
     body: bytes = b""
     events: list[Any] | None = None
     messages: list[Any] | None = None
+    ended: bool = False
+    "The server ended the stream."
+    close: dict[str, Any] | None = None
+    "Code and reason of the end of a WebSocket."
 
     def json(self) -> Any:
         return json.loads(self.body)
 
 
+@dataclass(frozen=True)
+class Recordings:
+    """A folder of recorded exchanges: AREA.jsonl, and areas.json where the server's options are others than ours."""
+
+    folder: Path
+    within: bool = False
+    "The lines fit between those of our own folder by their numbers, and need what these bind."
+
+    def areas(self) -> tuple[str, ...]:
+        return tuple(sorted(path.stem for path in self.folder.glob("*.jsonl")))
+
+    def own(self, area: str) -> list[dict[str, Any]]:
+        """The folder's lines, without those they fit between."""
+        return [json.loads(line) for line in (self.folder / f"{area}.jsonl").read_text().splitlines() if line]
+
+    def lines(self, area: str) -> list[dict[str, Any]]:
+        found = self.own(area)
+        if not self.within:
+            return found
+        numbers = {line["n"] for line in found}
+        around = [line for line in OURS.own(area) if line["n"] not in numbers]
+        return sorted([*around, *found], key=lambda line: line["n"])
+
+    def settings(self, area: str) -> dict[str, Any]:
+        for folder in (self.folder, EXCHANGES):
+            file = folder / "areas.json"
+            found: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+            if area in found:
+                return dict(found[area])
+        return {"server": {}, "rate_limits": False}
+
+
+OURS = Recordings(EXCHANGES)
+
+
 def load_area(area: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (EXCHANGES / f"{area}.jsonl").read_text().splitlines() if line]
+    return OURS.lines(area)
 
 
 def area_settings(area: str) -> dict[str, Any]:
     """Server options of an area: environment variables and whether rate limits are on."""
-    found: dict[str, Any] = json.loads((EXCHANGES / "areas.json").read_text())[area]
-    return found
+    return OURS.settings(area)
 
 
-def server_settings(area: str, idp_url: str = "") -> dict[str, Any]:
+def server_settings(area: str, idp_url: str = "", recordings: Recordings = OURS) -> dict[str, Any]:
     """An area's server options as attributes of `ServerConfig`."""
-    found = area_settings(area)
+    found = recordings.settings(area)
     found["server"] = {name: value.replace("{idp_url}", idp_url) for name, value in found["server"].items()}
     config = server_config(Inputs(env=found["server"]), Path("/nonexistent"))
     resolved = config.resolved
@@ -122,9 +171,13 @@ Before = Callable[[int, Names], Awaitable[None]]
 
 
 async def replay_area(
-    url: str, area: str, names: Mapping[str, str] | None = None, before: Before | None = None
+    url: str,
+    area: str,
+    names: Mapping[str, str] | None = None,
+    before: Before | None = None,
+    recordings: Recordings = OURS,
 ) -> Report:
-    """Sends every line of `area` to the server at `url` (its access URL)."""
+    """Sends every line of `area` to the server at `url` (its access URL); reports the folder's own lines."""
     parts = urlsplit(url)
     table = Names(
         {
@@ -136,12 +189,13 @@ async def replay_area(
             **(names or {}),
         }
     )
-    report = Report(area)
+    report, around = Report(area), Report(area)
+    own = {line["n"] for line in recordings.own(area)}
     async with httpx.AsyncClient(base_url=url, timeout=60, follow_redirects=False) as client:
-        for line in load_area(area):
+        for line in recordings.lines(area):
             if before is not None:
                 await before(line["n"], table)
-            await _replay_line(client, line, table, report)
+            await _replay_line(client, line, table, report if line["n"] in own else around)
     return report
 
 
@@ -154,20 +208,28 @@ async def _replay_line(client: httpx.AsyncClient, line: dict[str, Any], names: N
         answer = await _ask(client, line, names)
     except KeyError as error:
         report.mismatches[number] = [f"{error} was never bound"]
+        report.wrong_status.add(number)
         return
     except (httpx.HTTPError, OSError, trio.BrokenResourceError) as error:
         report.mismatches[number] = [f"no answer: {error!r}"]
+        report.wrong_status.add(number)
         return
     _bind(line.get("bind") or {}, answer, names)
     if line.get("licence") or number in OFFERED.get(report.area, ()):
-        report.licence += 1
         missing = answer.status == 404 and b"Route not found" in answer.body
         if missing or answer.status == 405 or (answer.status or 500) >= 500:
             report.mismatches[number] = [f"the route is missing: {answer.status}"]
+            report.wrong_status.add(number)
+        else:
+            report.excused[number] = "refused for want of a licence; here it works"
         return
     found = compare(_cut_to_sample(line, answer), answer, names)
     if found:
         report.mismatches[number] = found
+        if found[0].startswith("status "):
+            report.wrong_status.add(number)
+    elif (answer.status or 500) < 400:
+        report.successes.append((line["request"]["method"], line["request"]["path"]))
 
 
 def _cut_to_sample(line: dict[str, Any], answer: Answer) -> dict[str, Any]:
@@ -368,9 +430,12 @@ async def _websocket_step(
         elif isinstance(event, TextMessage | BytesMessage) and event.message_finished:
             answer.messages.append(_message(event.data))
         elif isinstance(event, CloseConnection):
+            answer.ended, answer.close = True, {"code": int(event.code), "reason": event.reason or ""}
             return False
     if answer.status == 101 and len(answer.messages) >= len(expected.get("messages") or ()):
         return expected.get("ended_by") == "server" and bool(data)
+    if not data:
+        answer.ended = True
     return bool(data)
 
 
@@ -434,6 +499,7 @@ def compare(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]
         return [f"status {expected['status']} became {answer.status} {answer.body[:200]!r}"]
     if expected["status"] == 500 and answer.status != 500:
         return []  # a value upstream's database refused; any refusal in words is better
+    names.moments.clear()
     found = _header_differences(expected.get("headers") or {}, answer, names)
     for cookie in expected.get("set_cookie") or ():
         found += _cookie_differences(cookie, answer, names)
@@ -442,6 +508,7 @@ def compare(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]
     elif expected.get("messages") is not None:
         got = (answer.messages or [])[: len(expected["messages"])]
         found += differences(expected["messages"], got, names, "messages")
+        found += _end_differences(expected, answer) if answer.status == 101 else []
     elif "body" in expected:
         found += _body_differences(expected["body"], answer, names)
     return found
@@ -473,9 +540,9 @@ def _header_differences(expected: dict[str, str], answer: Answer, names: Names) 
             text = base64.b64encode(hashlib.sha256(answer.body).digest())
             value = f"sha256:{text.hex()}"  # the recording describes it in words
         if name == "vary":
-            value, actual = _words(value) - {"accept-encoding"}, _words(actual or "") - {"accept-encoding"}
-            if value != actual:
-                found.append(f"header vary: {sorted(value)} became {sorted(actual)}")
+            wanted, varies = _words(value) - {"accept-encoding"}, _words(actual or "") - {"accept-encoding"}
+            if wanted != varies:
+                found.append(f"header vary: {sorted(wanted)} became {sorted(varies)}")
             continue
         if name == "content-security-policy" and actual:
             actual = "; ".join(sorted(part.strip() for part in actual.split(";")))
@@ -508,7 +575,7 @@ def _body_differences(expected: Any, answer: Answer, names: Names) -> list[str]:
         if kind == "$text":
             return differences(value, answer.body.decode(errors="replace"), names, "body")
         if kind == "$html":
-            return [] if "text/html" in answer.headers.get("content-type", "") else ["body: no HTML"]
+            return _page_differences(value, answer)
         if kind == "$binary":
             return [] if answer.body else ["body: empty"]
         if kind == "$pick":
@@ -520,6 +587,36 @@ def _body_differences(expected: Any, answer: Answer, names: Names) -> list[str]:
     except ValueError:
         return [f"body: no JSON: {answer.body[:120]!r}"]
     return differences(expected, document, names, "body")
+
+
+_TITLE = {"title": re.compile(r"<title[^>]*>(.*?)</title>", re.S), "h1": re.compile(r"<h1[^>]*>(.*?)</h1>", re.S)}
+
+
+_STAND_IN = "x"
+"""The title of the page the recorded server had in place of a dashboard."""
+
+
+def _page_differences(expected: dict[str, Any], answer: Answer) -> list[str]:
+    """An HTML page, with the recorded title and heading where it had them."""
+    if "text/html" not in answer.headers.get("content-type", ""):
+        return ["body: no HTML"]
+    text, found = answer.body.decode(errors="replace"), []
+    for name, value in expected.items():
+        match = _TITLE[name].search(text)
+        got = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", match[1])).split()) if match else None
+        if value not in {None, _STAND_IN} and got != value:
+            found.append(f"body: {name} {value!r} became {got!r}")
+    return found
+
+
+def _end_differences(expected: dict[str, Any], answer: Answer) -> list[str]:
+    """Who ended a stream, and with which code and reason."""
+    if expected.get("ended_by") != "server":
+        return []
+    close, got = expected.get("close"), answer.close
+    if close is None or got is None:
+        return [] if answer.ended else ["stream: the server did not end it"]
+    return [] if close == got else [f"stream: its end {close} became {got}"]
 
 
 def _pick_differences(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]:

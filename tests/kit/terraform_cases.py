@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -76,7 +76,7 @@ def record_diagnostics(monkeypatch: Any, sent: set[Sent]) -> None:
     def call(self: TerraformProvider, method: str, body: bytes) -> bytes:
         answer = original(self, method, body)
         response_type = _RESPONSES.get(method) or getattr(wire, method)
-        for one in getattr(response_type.Response.FromString(answer), "diagnostics", ()):
+        for one in getattr(cast("Any", response_type).Response.FromString(answer), "diagnostics", ()):
             path = tuple(step.attribute_name or step.element_key_int for step in one.attribute.steps)
             sent.add((method, one.severity, one.summary, one.detail, path))
         return answer

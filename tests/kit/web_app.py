@@ -130,7 +130,8 @@ class WebApp:
             peer.receive_data(await stream.receive_some(65536) or None)
             for event in peer.events():
                 if isinstance(event, TextMessage | BytesMessage):
-                    await stream.send_all(peer.send(type(event)(event.data, message_finished=event.message_finished)))
+                    again: Any = type(event)
+                    await stream.send_all(peer.send(again(event.data, message_finished=event.message_finished)))
                 elif isinstance(event, CloseConnection):
                     await stream.send_all(peer.send(event.response()))
                     return

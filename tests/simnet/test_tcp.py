@@ -55,7 +55,7 @@ def converse(seed: int) -> None:
         length = random.choice([0.3, 3, 30])
         there.blackouts = back.blackouts = [(100 + start, 100 + start + length)]
     settings = [random_settings(random), random_settings(random)]
-    world = World(seed, there, back, *settings)
+    world = World(seed, there, back, settings[0], settings[1])
     if random.random() < 0.5:
         world.a.burst_limit = world.b.burst_limit = 100_000
     mine, theirs = world.connect()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.kit.tcpnet import B, Link, Transfer, World
 
 
@@ -50,7 +52,7 @@ def test_connections_come_and_go_without_a_trace() -> None:
     for _ in range(300):
         mine, theirs = world.connect()
         mine.write_nowait(b"hello")
-        world.run(lambda theirs=theirs: theirs.unread == 5)
+        world.run(partial(lambda socket: socket.unread == 5, theirs))
         theirs.read_nowait()
         theirs.close()
         mine.close()

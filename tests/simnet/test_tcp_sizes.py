@@ -15,9 +15,9 @@ SIZES = (256, 512, 1184, None, 1280, 1420, 8160, 8920, 32_768)
 def converse(seed: int) -> None:
     random = Random(seed)
     harm = random.choice([0.0, 0.0, 0.02])
-    links = [Link(delay=random.choice([0.0005, 0.01]), loss=harm, reorder=harm, duplicate=harm) for _ in range(2)]
+    there, back = [Link(delay=random.choice([0.0005, 0.01]), loss=harm, reorder=harm, duplicate=harm) for _ in range(2)]
     ours, theirs = (TcpSettings(skip_checksums=random.random() < 0.7) for _ in range(2))
-    world = World(seed, *links, ours, theirs)
+    world = World(seed, there, back, ours, theirs)
     mine, other = world.connect()
     data = random.randbytes(random.choice([50_000, 400_000]))
     transfers = [Transfer(mine, other, data, random), Transfer(other, mine, data[::-1], random)]

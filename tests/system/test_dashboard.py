@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import SOON, is_error, listed_pages, missing, open_browser
-from tests.kit.loopback import ROOT, Loopback, end, open_loopback
+from tests.kit.browser import AXE, SOON, faults, launched, listed_pages, missing
+from tests.kit.loopback import Loopback, end, open_loopback
 
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"
@@ -37,8 +37,7 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
+    yield from launched()
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +148,18 @@ def test_platform_changes_the_command(page: Page, server: Loopback) -> None:
     assert copied == f'$env:CODER_AGENT_TOKEN="{token}"; iwr -useb "{script}" | iex'
     page.get_by_label("Platform").select_option("darwin/arm64")
     expect(page.get_by_test_id("command")).to_contain_text("/init-script/darwin/arm64")
+
+
+def test_a_new_token_for_the_machine(page: Page, server: Loopback) -> None:
+    before = agent_token(server)
+    page.get_by_role("button", name="Rotate token").click()
+    page.get_by_test_id("confirm-button").click()
+    expect(page.get_by_text("There is a new token.")).to_be_visible()
+    after = agent_token(server)
+    assert after != before
+    page.get_by_role("button", name="Show token").click()
+    expect(page.get_by_test_id("command")).to_contain_text(after)
+    page.get_by_role("button", name="Hide token").click()
 
 
 def test_actions_are_disabled_with_the_reason(page: Page) -> None:
@@ -263,7 +274,6 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
 
 
-AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
 OWN = f"/@ana-admin/{MACHINE}"
 TEMPLATE = "/templates/local-process"
 PAGES = (
@@ -275,37 +285,16 @@ PAGES = (
 )  # fmt: skip
 
 
-# The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
-SWITCH = """async theme => {
-    document.documentElement.dataset.theme = theme;
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-    const running = document.getAnimations().filter(one => one instanceof CSSTransition);
-    await Promise.allSettled(running.map(one => one.finished));
-}"""
-
-
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: scripts/dashboard --check")
 def test_pages_can_be_used_by_everybody(page: Page) -> None:
-    """Every page has a heading, says no error, and axe-core finds nothing serious in either theme."""
-    errors: list[str] = []
-    page.on("console", lambda said: errors.append(f"{page.url}: {said}") if is_error(said) else None)
-    page.emulate_media(reduced_motion="reduce")  # a colour on its way to another would be measured between them
-    found = []
-    for path in (*PAGES, *listed_pages()):
-        page.goto(path)
-        expect(page.get_by_role("heading", level=1)).to_be_visible()
-        expect(page.locator("[aria-label=Loading]")).to_have_count(0)
-        page.evaluate(AXE.read_text())
-        for theme in ("light", "dark"):
-            page.evaluate(SWITCH, theme)
-            said = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-            found += [
-                f"{path} {theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
-                for one in said["violations"]
-                if one["impact"] in {"serious", "critical"}
-            ]
+    """Every page has a heading, says no error, fits a phone, and axe-core finds nothing serious in either theme."""
+    found = faults(page, (*PAGES, *listed_pages()), loaded)
     assert found == [], "\n".join(found)
-    assert errors == [], "\n".join(errors)
+
+
+def loaded(page: Page) -> None:
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator("[aria-label=Loading]")).to_have_count(0)
 
 
 def test_pages_that_are_not_there(page: Page) -> None:

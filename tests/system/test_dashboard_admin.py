@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.kit.browser import SOON, missing, open_browser
+from tests.kit.browser import SOON, launched, missing
 from tests.kit.loopback import Loopback, open_loopback
 
 EMAIL = "ana.admin@example.com"
@@ -23,8 +23,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
+    yield from launched()
 
 
 @pytest.fixture(scope="module")

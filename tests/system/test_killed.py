@@ -12,7 +12,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.kit.loopback import program_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or ""
@@ -71,7 +72,7 @@ class Place:
         }[role]  # fmt: skip
         with (self.folder / f"{role}.log").open("ab") as log:
             self.processes[role] = subprocess.Popen(
-                [sys.executable, "-m", "coder", *words], env=self.env(), stdin=subprocess.DEVNULL, stdout=log,
+                [*program_under_test(), *words], env=self.env(), stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True,
             )  # fmt: skip
         if role == "server":
@@ -95,7 +96,7 @@ class Place:
 
     def coder(self, *words: str, check: bool = True) -> bytes:
         done = subprocess.run(
-            [sys.executable, "-m", "coder", *words], env=self.env(), capture_output=True, check=False, timeout=90
+            [*program_under_test(), *words], env=self.env(), capture_output=True, check=False, timeout=90
         )
         assert not check or done.returncode == 0, (done.stdout, done.stderr, self.logs())
         return done.stdout

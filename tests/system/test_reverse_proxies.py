@@ -154,7 +154,7 @@ async def behind(name: str, folder: Path) -> AsyncIterator[Behind]:
     }  # fmt: skip
     with running_proxy(name, folder, authority, port, f"127.0.0.1:{inner}"):
         async with running_app() as app:
-            fields = {"url": f"http://localhost:{app.port}"}
+            fields: dict[str, Any] = {"url": f"http://localhost:{app.port}"}
             apps = [
                 pb.App(slug="web", sharing_level=pb.OWNER, **fields),
                 pb.App(slug="open", sharing_level=pb.PUBLIC, subdomain=True, **fields),

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,15 @@ def coder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = subprocess.run([sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True)
     assert "coder/dashboard/dist/index.html" in names.stdout and "node_modules" not in names.stdout
     subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
-    install = [place / "venv/bin/python", "-m", *quiet, "install", "-c", ROOT / "scripts/constraints.txt", wheel]
+    install: list[Any] = [
+        place / "venv/bin/python",
+        "-m",
+        *quiet,
+        "install",
+        "-c",
+        ROOT / "scripts/constraints.txt",
+        wheel,
+    ]
     subprocess.run(install, check=True, env=pip_env)
     return place / "venv/bin/coder"
 
@@ -85,7 +94,7 @@ def test_first_steps(coder: Path, tmp_path_factory: pytest.TempPathFactory) -> N
         return done.stdout
 
     assert "Full build" in run("version")
-    server = [
+    server: list[str | Path] = [
         coder,
         "server",
         "--http-address",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address, IPv6Network
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,7 +15,7 @@ VECTORS = load_json("addresses.json")
 
 
 @pytest.mark.parametrize("vector", VECTORS["from_uuid"], ids=lambda v: v["uuid"])
-def test_addresses_of_agents(vector) -> None:
+def test_addresses_of_agents(vector: dict[str, Any]) -> None:
     agent = UUID(vector["uuid"])
     assert str(addresses.agent_address(agent)) == vector["tailscale_addr"]
     assert addresses.agent_address(agent).packed.hex() == vector["tailscale_raw"]
@@ -27,7 +28,7 @@ def test_addresses_of_agents(vector) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["random"], ids=lambda v: v["uuid"])
-def test_random_addresses(vector) -> None:
+def test_random_addresses(vector: dict[str, Any]) -> None:
     identity = UUID(bytes=bytes.fromhex(vector["random_bytes"]), version=4)
     assert str(identity) == vector["uuid"]
     assert str(addresses.random_address(identity)) == vector["random_addr"]

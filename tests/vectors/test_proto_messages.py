@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,12 +19,12 @@ def decode(vector: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("vector", [*FILLED, *REAL], ids=lambda v: f"{v['type']}-{v.get('oneof', '')}")
-def test_decodes_to_the_recorded_value(vector) -> None:
+def test_decodes_to_the_recorded_value(vector: dict[str, Any]) -> None:
     assert same_message(decode(vector), json_format.ParseDict(vector["json"], message_type(vector["type"])()))
 
 
 @pytest.mark.parametrize("vector", [*FILLED, *REAL], ids=lambda v: f"{v['type']}-{v.get('oneof', '')}")
-def test_encodes_again_without_loss(vector) -> None:
+def test_encodes_again_without_loss(vector: dict[str, Any]) -> None:
     recorded = bytes.fromhex(vector["hex"])
     encoded = decode(vector).SerializeToString(deterministic=True)
     # Upstream writes oneof members last and maps in any order: same fields, another order. Sizes must agree.
@@ -42,7 +43,7 @@ def test_most_messages_encode_to_the_same_bytes() -> None:
 def test_every_message_type_of_our_files_has_a_vector() -> None:
     from coder.rpc.proto import agent_pb2, provisioner_pb2, provisionerd_pb2, tailnet_pb2
 
-    def names(messages):
+    def names(messages: Any) -> Iterator[str]:
         for message in messages:
             if not message.GetOptions().map_entry:
                 yield message.full_name

@@ -151,7 +151,7 @@ def raw_frame(line: dict[str, Any]) -> bytes:
     """A frame of the server: never masked (RFC 6455 5.1)."""
     codes = {"cont": 0, "text": 1, "binary": 2, "close": 8}
     close = line["op"] == "close"
-    body = struct.pack("!H", line["code"]) + line["reason"].encode() if close else line["text"].encode()
+    body: bytes = struct.pack("!H", line["code"]) + line["reason"].encode() if close else line["text"].encode()
     head = bytes((line["fin"] << 7 | codes[line["op"]],))
     size = len(body)
     if size < 126:

@@ -55,7 +55,7 @@ def test_there_are_calls_of_every_link() -> None:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call['rpc'].rsplit('/', 1)[-1]}-{call['stream']}")
-async def test_calls_and_answers_are_the_recorded_ones(call) -> None:
+async def test_calls_and_answers_are_the_recorded_ones(call: dict[str, Any]) -> None:
     request, answer = message_of(call, "c2s"), message_of(call, "s2c")
     said = {"c2s": b"", "s2c": b""}
 

@@ -64,12 +64,12 @@ def check_body(packet: drpc.DrpcPacket, want: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_frames_are_the_recorded_ones(prefix) -> None:
+def test_frames_are_the_recorded_ones(prefix: str) -> None:
     expected = load_lines(f"{prefix}_yamux.jsonl")
     found = yamux_frames(f"{prefix}.jsonl")
     for direction in ("c2s", "s2c"):
         ours = [
-            (FRAME_NAMES[f.type], sorted(flag.name for flag in f.flags), f.stream, f.length)
+            (FRAME_NAMES[f.type], sorted(str(flag.name) for flag in f.flags), f.stream, f.length)
             for d, f in found
             if d == direction
         ]
@@ -78,18 +78,18 @@ def test_frames_are_the_recorded_ones(prefix) -> None:
 
 
 @pytest.mark.parametrize("name", [f"{prefix}.jsonl" for prefix in PREFIXES] + ["prov_daemon.jsonl"])
-def test_frames_encode_to_the_same_bytes(name) -> None:
-    sent = defaultdict(bytes)
+def test_frames_encode_to_the_same_bytes(name: str) -> None:
+    sent: dict[str, bytes] = defaultdict(bytes)
     for direction, data in both_directions(load_lines(name)):
         sent[direction] += data
-    again = defaultdict(bytes)
+    again: dict[str, bytes] = defaultdict(bytes)
     for direction, frame in yamux_frames(name):
         again[direction] += yamux.encode_frame(frame)
     assert again == sent
 
 
 @pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
-def test_calls_are_the_recorded_ones(prefix) -> None:
+def test_calls_are_the_recorded_ones(prefix: str) -> None:
     chunks: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
     for direction, frame in yamux_frames(f"{prefix}.jsonl"):
         if frame.type is yamux.FrameType.DATA:
@@ -101,7 +101,7 @@ def test_calls_are_the_recorded_ones(prefix) -> None:
 
 
 @pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
-def test_whole_sessions_pass_through_the_machine(prefix) -> None:
+def test_whole_sessions_pass_through_the_machine(prefix: str) -> None:
     """Both ends replayed: the client's bytes to our server end and the other way round, nothing is refused."""
     server, client = yamux.Yamux(client=False), yamux.Yamux(client=True)
     received: dict[tuple[str, int], bytes] = defaultdict(bytes)
@@ -122,7 +122,7 @@ def test_whole_sessions_pass_through_the_machine(prefix) -> None:
 
 
 @pytest.mark.parametrize("job", RAW_JOBS)
-def test_provisioner_sessions_are_the_recorded_ones(job) -> None:
+def test_provisioner_sessions_are_the_recorded_ones(job: str) -> None:
     chunks = list(both_directions(load_lines(f"prov_session_{job}.jsonl")))
     expected = next(e for e in load_lines("prov_session_decoded.jsonl") if e["stream"] == job)
     check_packets(packets_of(chunks), expected["packets"])
@@ -138,7 +138,7 @@ def test_every_packet_encodes_to_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("job", [e["stream"] for e in load_lines("prov_session_decoded.jsonl")])
-def test_decoded_sessions_without_raw_bytes_fit_our_messages(job) -> None:
+def test_decoded_sessions_without_raw_bytes_fit_our_messages(job: str) -> None:
     session = next(e for e in load_lines("prov_session_decoded.jsonl") if e["stream"] == job)
     for packet in session["packets"]:
         if packet["kind"] == "Message":

@@ -66,7 +66,8 @@ class SessionRunner:
             pass  # the peer left; nobody to tell
         except OSError as error:
             log.warn("session could not be started", error=error)
-            _tell(process, f"coder agent: {error.strerror or error}\n")
+            what = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+            _tell(process, f"coder agent: the session could not be started: {what}{error.strerror or error}\n")
         finally:
             self._state.close_session(ident, kind, code)
 

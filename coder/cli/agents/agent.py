@@ -68,6 +68,7 @@ async def _main(config: Any) -> None:
 
 def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig
+    from coder.agent.flight_recorder import default_folder
 
     url = invocation["agent_url"] or invocation.globals["url"]
     if not url:
@@ -75,7 +76,7 @@ def _config(invocation: Invocation) -> Any:
     headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
     policy = session.with_tls_files(DialPolicy(session.normal_url(url), headers=headers), invocation)
     auth = str(invocation["auth"])
-    token = Secret(_token(invocation) if auth == "token" else "")
+    token = Secret(read_token(invocation) if auth == "token" else "")
     return AgentConfig(
         policy=policy.with_token(token or None),
         token=token,
@@ -88,6 +89,7 @@ def _config(invocation: Invocation) -> Any:
         block_file_transfer=invocation["block_file_transfer"],
         block_local_forwarding=invocation["block_local_forwarding"],
         block_reverse_forwarding=invocation["block_reverse_forwarding"],
+        state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
 
@@ -101,7 +103,8 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
     return partial(exchange, policy, auth, agent_name)
 
 
-def _token(invocation: Invocation) -> str:
+def read_token(invocation: Invocation) -> str:
+    """The token that was given, or that lies in the file. Raises CoderError."""
     token = str(invocation["agent_token"])
     path = invocation["agent_token_file"]
     if not token and path:
@@ -147,6 +150,12 @@ AGENT = Command(
         ),
         Option("log_dir", "log-dir", "CODER_AGENT_LOG_DIR", help="Directory of script logs (default: temporary)."),
         Option("script_data_dir", "script-data-dir", "CODER_AGENT_SCRIPT_DATA_DIR", help="Where scripts keep files."),
+        Option(
+            "state_dir",
+            "state-dir",
+            "CODER_AGENT_STATE_DIR",
+            help="Where the flight recorder is kept, which explains disconnects (default: the user's state directory).",
+        ),
         Option(
             "tailnet_listen_port",
             "tailnet-listen-port",

@@ -9,6 +9,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, output_option
+from coder.cli.failures import doing
 from coder.cli.output import ask, chosen_columns, confirm, print_json, print_table, say
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
@@ -26,6 +27,7 @@ def _login(invocation: Invocation) -> int:
     if not _has_first_user(anonymous, url):
         token = _create_first_user(invocation, anonymous)
     elif token:
+        sys.stdout.write(f"Signing in at {url} with the token given.\n")
         token = _session_from_token(invocation, url, token)
     else:
         token = _session_by_person(invocation, url)
@@ -74,7 +76,8 @@ def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
     if invocation["use_token_as_session"]:
         return token
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
-    return str(client.request("POST", "/api/v2/users/me/keys", expect=(201,)).json()["key"])
+    with doing("create api key"):
+        return str(client.request("POST", "/api/v2/users/me/keys", expect=(201,)).json()["key"])
 
 
 def _session_by_person(invocation: Invocation, url: str) -> str:

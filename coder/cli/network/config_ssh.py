@@ -9,6 +9,7 @@ import difflib
 import os
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, say
+from coder.net.blocking import BlockingClient
 
 START = "# ------------START-CODER-----------"
 END = "# ------------END-CODER------------"
@@ -24,25 +26,63 @@ OPTIONS_MARK = "# Last config-ssh options:"
 FIXED = ("ConnectTimeout=0", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel ERROR")
 
 
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """What decides how hosts are written; kept as comments of our section for `--use-previous-options`."""
+
+    ssh_options: tuple[str, ...] = ()
+    prefix: str = ""
+    suffix: str = ""
+    wait: str = "auto"
+    disable_autostart: bool = False
+    no_wildcard: bool = False
+
+    def lines(self) -> list[str]:
+        """Comment lines, in the form the original writes and reads; none when everything has its default."""
+        rows = [("wait", self.wait if self.wait != "auto" else ""), ("ssh-host-prefix", self.prefix)]
+        rows += [("hostname-suffix", self.suffix), ("disable-autostart", "true" if self.disable_autostart else "")]
+        rows += [("no-wildcard", "true" if self.no_wildcard else "")]
+        rows += [("ssh-option", option) for option in self.ssh_options]
+        return [f"# :{name}={value}" for name, value in rows if value]
+
+
+def previous_options(text: str) -> HostOptions:
+    """What the section of an earlier run says of its options."""
+    found: dict[str, list[str]] = {}
+    section = text.partition(START)[2].partition(END)[0]
+    for line in section.splitlines():
+        if line.startswith("# :") and "=" in line:
+            name, _, value = line[3:].partition("=")
+            found.setdefault(name, []).append(value)
+    single = {name: values[-1] for name, values in found.items()}
+    return HostOptions(
+        ssh_options=tuple(found.get("ssh-option", ())),
+        prefix=single.get("ssh-host-prefix", ""),
+        suffix=single.get("hostname-suffix", ""),
+        wait=single.get("wait", "auto"),
+        disable_autostart=single.get("disable-autostart") == "true",
+        no_wildcard=single.get("no-wildcard") == "true",
+    )
+
+
 def _run(invocation: Invocation) -> int:
     client = session.client(invocation)
     server: dict[str, Any] = client.request("GET", "/api/v2/deployment/ssh").json()
     path = Path(invocation["ssh_config_file"]).expanduser()
     before = _read(path)
-    options = _options(invocation, before)
-    block = _block(invocation, server, options)
-    after = _replace(before, block)
+    options = previous_options(before) if invocation["use_previous_options"] else _given_options(invocation)
+    names = _host_names(client) if options.no_wildcard else None
+    after = _replace(before, _block(invocation, server, options, names))
     if after == before:
         say("No changes to make.")
         return 0
-    _show_changes(path, before, after)
+    _show_changes(path, before, after, for_programs=invocation["dry_run"])
     if invocation["dry_run"]:
         return 0
     confirm(invocation, "Continue?", default=True)
     _write(path, after)
     sys.stdout.write(f'Updated "{path}"\n')
-    host = _prefix(invocation, server)
-    suffix = _suffix(invocation, server)
+    host, suffix = _prefix(options, server), _suffix(options, server)
     example = f"{host}<workspace>" if host else f"<workspace>.{suffix}"
     sys.stdout.write(f"You should now be able to ssh into your workspace.\n\n\t$ ssh {example}\n")
     return 0
@@ -57,48 +97,67 @@ def _read(path: Path) -> str:
         raise CoderError("ssh_config", f"cannot read {path}") from error
 
 
-def _options(invocation: Invocation, before: str) -> tuple[str, ...]:
-    """The extra SSH options: given now, or those of the last run when asked for."""
-    if not invocation["use_previous_options"]:
-        return tuple(invocation["ssh_option"])
-    found = []
-    for line in before.splitlines():
-        if line.startswith("# :ssh-option="):
-            found.append(line.partition("=")[2])
-    return tuple(found)
+def _given_options(invocation: Invocation) -> HostOptions:
+    return HostOptions(
+        ssh_options=tuple(invocation["ssh_option"]),
+        prefix=invocation["ssh_host_prefix"],
+        suffix=invocation["hostname_suffix"],
+        wait=invocation["wait"],
+        disable_autostart=invocation["disable_autostart"],
+        no_wildcard=invocation["no_wildcard"],
+    )
 
 
-def _prefix(invocation: Invocation, server: dict[str, Any]) -> str:
-    return str(invocation["ssh_host_prefix"] or server.get("hostname_prefix") or "")
+def _host_names(client: BlockingClient) -> list[str]:
+    """One's own workspaces, each with its agents where there are several: `w1`, `w2.main`, `w2.gpu`."""
+    found: list[str] = []
+    for workspace in client.request("GET", "/api/v2/workspaces?q=owner%3Ame").json()["workspaces"] or []:
+        resources = workspace["latest_build"].get("resources") or []
+        agents = [agent["name"] for resource in resources for agent in resource.get("agents") or []]
+        found.append(workspace["name"])
+        found += [f"{workspace['name']}.{agent}" for agent in agents] if len(agents) > 1 else []
+    return sorted(found)
 
 
-def _suffix(invocation: Invocation, server: dict[str, Any]) -> str:
-    return str(invocation["hostname_suffix"] or server.get("hostname_suffix") or "").lstrip(".")
+def _prefix(options: HostOptions, server: dict[str, Any]) -> str:
+    return str(options.prefix or server.get("hostname_prefix") or "")
 
 
-def _block(invocation: Invocation, server: dict[str, Any], extra: tuple[str, ...]) -> str:
+def _suffix(options: HostOptions, server: dict[str, Any]) -> str:
+    return str(options.suffix or server.get("hostname_suffix") or "").lstrip(".")
+
+
+def _block(invocation: Invocation, server: dict[str, Any], options: HostOptions, names: list[str] | None) -> str:
+    """Our section. With `names` a host stands there for each of them instead of one pattern for all."""
     program = _quoted(invocation["coder_binary_path"] or session.program())
     proxy = f"{program} --global-config {_quoted(str(session.config_dir(invocation).absolute()))} ssh --stdio"
-    for flag, value in (("--wait", invocation["wait"]), ("--disable-autostart", invocation["disable_autostart"])):
-        if flag == "--wait" and value != "auto":
-            proxy += f" --wait={value}"
-        elif value is True:
-            proxy += f" {flag}=true"
-    settings = [*extra, *(f"{key} {value}" for key, value in (server.get("ssh_config_options") or {}).items()), *FIXED]
+    proxy += f" --wait={options.wait}" if options.wait != "auto" else ""
+    proxy += " --disable-autostart=true" if options.disable_autostart else ""
+    from_server = [f"{key} {value}" for key, value in (server.get("ssh_config_options") or {}).items()]
     taken: set[str] = set()
-    kept = [line for line in settings if _first(line, taken)]
-    prefix, suffix = _prefix(invocation, server), _suffix(invocation, server)
+    kept = [line for line in [*options.ssh_options, *from_server, *FIXED] if _first(line, taken)]
+    prefix, suffix = _prefix(options, server), _suffix(options, server)
     lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
-    if extra:
-        lines += [OPTIONS_MARK, *(f"# :ssh-option={option}" for option in extra), "#"]
+    if options.lines():
+        lines += [OPTIONS_MARK, *options.lines(), "#"]
     if prefix:
-        lines += [f"Host {prefix}*", *(f"\t{line}" for line in kept)]
-        lines += [f"\tProxyCommand {proxy} --ssh-host-prefix {prefix} %h", ""]
-    if suffix:
+        hosts = f"{prefix}*" if names is None else " ".join(prefix + name for name in names)
+        lines += _host(hosts, kept, f"{proxy} --ssh-host-prefix {prefix} %h")
+    if suffix and names is None:
         lines += [f"Host *.{suffix}", *(f"\t{line}" for line in kept), ""]
         lines += [f'Match host *.{suffix} !exec "{program} connect exists %h"']
         lines += [f"\tProxyCommand {proxy} --hostname-suffix {suffix} %h"]
+    elif suffix:
+        # The names that the desktop knows begin with the agent; `coder ssh` reads a name with suffix that way.
+        hosts = " ".join(".".join(reversed(name.split("."))) + f".{suffix}" for name in names or ())
+        lines += _host(hosts, kept, f"{proxy} --hostname-suffix {suffix} %h")
     return "\n".join([*lines, END, ""])
+
+
+def _host(hosts: str, settings: list[str], proxy: str) -> list[str]:
+    if not hosts:
+        return []
+    return [f"Host {hosts}", *(f"\t{line}" for line in settings), f"\tProxyCommand {proxy}", ""]
 
 
 def _first(line: str, taken: set[str]) -> bool:
@@ -129,11 +188,16 @@ def _replace(before: str, block: str) -> str:
     return before[:start] + block + rest
 
 
-def _show_changes(path: Path, before: str, after: str) -> None:
+def _show_changes(path: Path, before: str, after: str, *, for_programs: bool) -> None:
+    """The difference on stdout for a dry run, so that it can be kept; else everything on stderr."""
     diff = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), f"{path} (new)", lineterm="")
-    say("The following changes will be made to your SSH configuration:\n")
+    would = "would" if for_programs else "will"
+    say(f"These changes {would} be made to your SSH configuration:\n")
     for line in diff:
-        say(f"    {line}")
+        if for_programs:
+            sys.stdout.write(f"{line}\n")
+        else:
+            say(f"    {line}")
     say()
 
 
@@ -186,7 +250,8 @@ CONFIG_SSH = Command(
             "CODER_SSH_USE_PREVIOUS_OPTIONS",
             kind="bool",
             default=False,
-            help="Keep the SSH options of the last run.",
+            help="Write the hosts with the options of the last run (prefix, suffix, wait, SSH options), not with "
+            "those given now.",
         ),
         Option("ssh_host_prefix", "ssh-host-prefix", "CODER_CONFIGSSH_SSH_HOST_PREFIX", help="Prefix of host names."),
         Option("hostname_suffix", "hostname-suffix", "CODER_CONFIGSSH_HOSTNAME_SUFFIX", help="Suffix of host names."),
@@ -214,7 +279,15 @@ CONFIG_SSH = Command(
             default=False,
             hidden=True,
         ),
-        Option("no_wildcard", "no-wildcard", "CODER_CONFIGSSH_NO_WILDCARD", kind="bool", default=False, hidden=True),
+        Option(
+            "no_wildcard",
+            "no-wildcard",
+            "CODER_CONFIGSSH_NO_WILDCARD",
+            kind="bool",
+            default=False,
+            help="Write a host for each workspace there is now instead of one pattern for all, for programs that list "
+            "hosts; run it again for new workspaces.",
+        ),
         YES,
     ),
 )

@@ -54,24 +54,35 @@ def _spec(text: str, protocol: str) -> list[Forward]:
         host, _, body = body.partition(":")
         hosts = (host,)
     local_text, colon, remote_text = body.partition(":")
-    local = _ports(local_text)
-    remote = _ports(remote_text) if colon else local
+    local = _ports(local_text, "local")
+    remote = _ports(remote_text, "remote") if colon else local
     if len(local) != len(remote):
-        raise ValueError(f"port ranges must be the same length, got {len(local)} and {len(remote)} ports")
+        counts = f"{len(local)} ports forwarded to {len(remote)} ports"
+        raise ValueError(f"port ranges must be the same length, got {counts}")
     return [Forward(hosts, near, far, protocol) for near, far in zip(local, remote, strict=True)]
 
 
-def _ports(text: str) -> list[int]:
+def _ports(text: str, side: str) -> list[int]:
+    """The ports of a range. The texts of its errors are compared by scripts."""
     first, dash, last = text.partition("-")
-    low, high = _port(first), _port(last) if dash else _port(first)
-    if high < low:
-        raise ValueError(f"range start port {low} is greater than range end port {high}")
+    try:
+        low = _port(first, "start", text)
+        high = _port(last, "end", text) if dash else low
+        if high < low:
+            raise ValueError(f"range end port {high} is less than range start port {low}")
+    except ValueError as error:
+        raise ValueError(f'parse {side} port range from "{text}": {error}') from error
     return list(range(low, high + 1))
 
 
-def _port(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) < 65536:
-        raise ValueError(f"{text!r} is not a port")
+def _port(text: str, end: str, whole: str) -> int:
+    where = f'parse range {end} port from "{whole}"'
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f'{where}: parse port "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+    if int(text) > 65535:
+        raise ValueError(f'{where}: parse port "{text}": strconv.ParseUint: parsing "{text}": value out of range')
+    if int(text) == 0:
+        raise ValueError(f"{where}: port cannot be 0")
     return int(text)
 
 

@@ -157,7 +157,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _list(invocation: Invocation) -> int:
-    found = session.client(invocation).request("GET", _path(invocation)).json()
+    found = session.client(invocation).request("GET", _path(invocation)).json() or []
     print_rows(invocation, COLUMNS, lambda: [_row(item) for item in found], lambda: found)
     if invocation["output"] == "table":
         targets = {target["address"]: _target_name(target) for item in found for target in item["targets"]}

@@ -21,13 +21,11 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     with doing("get groups"):
-        groups = client.request("GET", f"/api/v2/organizations/{organization['id']}/groups").json()
+        groups = client.request("GET", f"/api/v2/organizations/{organization['id']}/groups").json() or []
     if not groups and invocation["output"] != "json":
         say("No groups found! Create one:\n\n  coder groups create <name>\n")
         return 0
-    print_rows(
-        invocation, COLUMNS, lambda: [_row(group) for group in groups], lambda: [{"Group": group} for group in groups]
-    )
+    print_rows(invocation, COLUMNS, lambda: [_row(group) for group in groups], lambda: groups)
     return 0
 
 
@@ -81,7 +79,7 @@ def _user_id(client: BlockingClient, name: str) -> str:
     """Of a name, id or e-mail address."""
     if "@" not in name:
         return str(client.request("GET", f"/api/v2/users/{quote(name, safe='')}").json()["id"])
-    found = client.request("GET", f"/api/v2/users?q={quote(name)}").json()["users"]
+    found = client.request("GET", f"/api/v2/users?q={quote(name)}").json()["users"] or []
     match = next((user for user in found if user["email"].lower() == name.lower()), None)
     return str(match["id"]) if match else name
 

@@ -46,7 +46,7 @@ def _row(organization: dict[str, Any]) -> dict[str, Any]:
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found = client.request("GET", "/api/v2/organizations").json()
+    found = client.request("GET", "/api/v2/organizations").json() or []
     print_rows(invocation, COLUMNS, lambda: [_row(one) for one in found], lambda: found)
     return 0
 
@@ -57,7 +57,7 @@ def _show(invocation: Invocation) -> int:
     if wanted in {"selected", "current"}:
         found = [organization_of(invocation, client)]
     elif wanted == "me":
-        found = client.request("GET", "/api/v2/users/me/organizations").json()
+        found = client.request("GET", "/api/v2/users/me/organizations").json() or []
     else:
         found = [_named(client, wanted)]
     if invocation["only_id"]:
@@ -79,7 +79,8 @@ def _named(client: BlockingClient, name: str) -> dict[str, Any]:
 def _create(invocation: Invocation) -> int:
     client = session.client(invocation)
     name = invocation.args[0]
-    confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
+    if sys.stdin.isatty():  # nothing is lost by it, so scripts are not asked
+        confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
     with doing("failed to create organization"):
         made = client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)).json()
     sys.stdout.write(f"Organization {made['name']} ({made['id']}) created.\n")
@@ -102,7 +103,7 @@ def _delete(invocation: Invocation) -> int:
 def _members(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    found = client.request("GET", f"/api/v2/organizations/{organization['id']}/members").json()
+    found = client.request("GET", f"/api/v2/organizations/{organization['id']}/members").json() or []
     print_rows(invocation, MEMBER_COLUMNS, lambda: [_member_row(one) for one in found], lambda: found)
     return 0
 
@@ -163,7 +164,7 @@ def _edit_roles(invocation: Invocation) -> int:
 def _roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    found = client.request("GET", f"/api/v2/organizations/{organization['id']}/members/roles").json()
+    found = client.request("GET", f"/api/v2/organizations/{organization['id']}/members/roles").json() or []
     if invocation.args:
         found = [role for role in found if role["name"] in invocation.args]
     print_rows(invocation, ROLE_COLUMNS, lambda: [_role_row(role) for role in found], lambda: found)

@@ -60,6 +60,15 @@ def _update(invocation: Invocation) -> int:
     return 0
 
 
+def _set_enabled(invocation: Invocation, *, enabled: bool) -> int:
+    name, verb = invocation.args[0], "enable" if enabled else "disable"
+    client = session.client(invocation)
+    with doing(f'{verb} secret "{name}"'):
+        client.request("PATCH", f"{_ROOT}/{quote(name, safe='')}", json={"enabled": enabled})
+    sys.stdout.write(f"Secret {name} is {verb}d.\n")
+    return 0
+
+
 def _delete(invocation: Invocation) -> int:
     name = invocation.args[0]
     client = session.client(invocation)
@@ -145,6 +154,22 @@ UPDATE = Command(
     min_args=1,
     max_args=1,
     options=(*_texts("The new value; standard input is better."), _enabled(default=False)),
+)
+ENABLE = Command(
+    words="secret enable",
+    summary="Give a secret to workspaces again",
+    usage="<name>",
+    run=lambda invocation: _set_enabled(invocation, enabled=True),
+    min_args=1,
+    max_args=1,
+)
+DISABLE = Command(
+    words="secret disable",
+    summary="Keep a secret, but give it to no workspace",
+    usage="<name>",
+    run=lambda invocation: _set_enabled(invocation, enabled=False),
+    min_args=1,
+    max_args=1,
 )
 DELETE = Command(
     words="secret delete",

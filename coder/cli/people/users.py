@@ -25,7 +25,7 @@ _USERNAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     query = f"?q=github_com_user_id:{invocation['github_user_id']}" if invocation["github_user_id"] else ""
-    users = client.request("GET", f"/api/v2/users{query}").json()["users"]
+    users = client.request("GET", f"/api/v2/users{query}").json()["users"] or []
     print_rows(invocation, COLUMNS, lambda: [_row(user) for user in users], lambda: users)
     return 0
 
@@ -161,7 +161,7 @@ def _edit_roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("fetch user"):
         user = _fetch(client, invocation.args[0])
-    assignable = [role["name"] for role in client.request("GET", "/api/v2/users/roles").json()]
+    assignable = [role["name"] for role in client.request("GET", "/api/v2/users/roles").json() or []]
     if invocation.given("roles"):
         wanted = [role for role in invocation["roles"] if role]
     else:

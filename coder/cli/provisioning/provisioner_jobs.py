@@ -69,7 +69,8 @@ def _list(invocation: Invocation) -> int:
         query["status"] = ",".join(statuses)
     if invocation["initiator"]:
         query["initiator"] = invocation["initiator"]
-    jobs: list[dict[str, Any]] = client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}").json()
+    found: list[dict[str, Any]] = client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}").json() or []
+    jobs = found[::-1]  # the API has the newest first; a terminal ends with what is looked for
     title = organization.get("display_name") or organization["name"]
     if not jobs and invocation["output"] != "json":
         sys.stderr.write("No provisioner jobs found\n")

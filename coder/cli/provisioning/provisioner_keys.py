@@ -37,7 +37,7 @@ def _create(invocation: Invocation) -> int:
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    keys: list[dict[str, Any]] = client.request("GET", _path(invocation, client)).json()
+    keys: list[dict[str, Any]] = client.request("GET", _path(invocation, client)).json() or []
     if not keys and invocation["output"] != "json":
         sys.stdout.write("No provisioner keys found\n")
         return 0

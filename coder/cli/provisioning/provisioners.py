@@ -73,7 +73,7 @@ def _list(invocation: Invocation) -> int:
     if invocation["max_age"]:
         query["max_age"] = invocation["max_age"]
     path = f"/api/v2/organizations/{organization['id']}/provisionerdaemons?{urlencode(query)}"
-    daemons: list[dict[str, Any]] = client.request("GET", path).json()
+    daemons: list[dict[str, Any]] = client.request("GET", path).json() or []
     title = organization.get("display_name") or organization["name"]
     if not daemons and invocation["output"] != "json":
         say("No provisioner daemons found")
@@ -92,7 +92,7 @@ def _list_health(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     path = f"/api/v2/organizations/{organization['id']}/provisionerdaemons/health"
-    found: list[dict[str, Any]] = client.request("GET", path).json()
+    found: list[dict[str, Any]] = client.request("GET", path).json() or []
     if not invocation["show_offline"]:
         found = [one for one in found if one["status"] != "offline"]
     if invocation["output"] == "json":

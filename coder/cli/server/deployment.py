@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from coder.base.config import Option
+from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
@@ -84,6 +85,17 @@ def _custom(invocation: Invocation) -> int:
     return 0
 
 
+def _delete_license(invocation: Invocation) -> int:
+    number = invocation.args[0]
+    if not number.isdigit():
+        raise CoderError("usage", f"license ID must be an integer: {number}")
+    client = session.client(invocation)
+    with doing("delete license"):
+        client.request("DELETE", f"/api/v2/licenses/{number}")
+    sys.stdout.write(f"License with ID {number} has been deleted.\n")
+    return 0
+
+
 FEATURES = Command(
     words="features list",
     summary="List features",
@@ -132,6 +144,14 @@ ADD_LICENSE = Command(
         Option("license", "license", short="l", secret=True, help="The license itself."),
         Option("debug", "debug", kind="bool", default=False, help="Print the license's claims."),
     ),
+)
+DELETE_LICENSE = Command(
+    words="licenses delete",
+    summary="Delete a license by its number",
+    usage="<id>",
+    run=_delete_license,
+    min_args=1,
+    max_args=1,
 )
 PAUSE_PREBUILDS = Command(
     words="prebuilds pause",

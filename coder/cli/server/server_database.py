@@ -207,6 +207,35 @@ def _fix_links(invocation: Invocation) -> int:
     return 0
 
 
+# ---- keys of browser notifications
+
+
+def _new_push_keys(invocation: Invocation) -> int:
+    import trio
+
+    from coder.coderd.store.events import web_push
+
+    confirm(
+        invocation,
+        "Make new keys for browser notifications? Every browser has to be subscribed again.",
+    )
+
+    async def work() -> int:
+        async with open_direct(invocation) as database:
+            return await database.run(web_push.forget_keys)
+
+    count = trio.run(work)
+    sys.stdout.write(f"{count} subscriptions were deleted; the server makes new keys when they are next needed.\n")
+    return 0
+
+
+NEW_PUSH_KEYS = Command(
+    words="server regenerate-vapid-keypair",
+    summary="Make new keys for browser notifications and forget all subscriptions",
+    run=_new_push_keys,
+    max_args=0,
+    options=(postgres_url(), POSTGRES_AUTH, YES),
+)
 BUILTIN_URL = Command(
     words="server postgres-builtin-url",
     summary="Print the URL of the built-in database",

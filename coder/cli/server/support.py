@@ -131,7 +131,7 @@ def _workspaces(invocation: Invocation, client: BlockingClient) -> list[dict[str
     found = [find_workspace(client, name) for name in names]
     if invocation["template"]:
         query = quote(f"template:{invocation['template']}")
-        found += client.request("GET", f"/api/v2/workspaces?q={query}").json()["workspaces"]
+        found += client.request("GET", f"/api/v2/workspaces?q={query}").json()["workspaces"] or []
     cap = invocation["workspaces_total_cap"] or _CAP
     if len(found) > cap:
         say(f"{len(found)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")

@@ -42,7 +42,7 @@ def _path(client: BlockingClient, given: str) -> str:
         if not slash:
             owner, name = "me", given
         return f"{_ROOT}/{quote(owner, safe='')}/{quote(name, safe='')}"
-    for task in client.request("GET", _ROOT).json()["tasks"]:
+    for task in client.request("GET", _ROOT).json()["tasks"] or []:
         if task["id"] == str(task_id):
             return f"{_ROOT}/{task['owner_id']}/{task['id']}"
     raise CoderError("no_task", f'there is no task "{given}"', "`coder task list --all` shows those you may see.")
@@ -119,7 +119,7 @@ def _version(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
     """The version to run, of the chosen template or of the only one that can carry out tasks."""
     wanted = invocation["template"]
     if wanted:
-        templates = [one for one in client.request("GET", "/api/v2/templates").json() if one["name"] == wanted]
+        templates = [one for one in client.request("GET", "/api/v2/templates").json() or [] if one["name"] == wanted]
     else:
         templates = client.request("GET", "/api/v2/templates?q=has-ai-task:true").json()
     organization = invocation["org"]
@@ -169,7 +169,7 @@ def _list(invocation: Invocation) -> int:
     if invocation["status"]:
         terms.append(f"status:{invocation['status']}")
     with doing("list tasks"):
-        tasks = client.request("GET", f"{_ROOT}?q={quote(' '.join(terms))}").json()["tasks"]
+        tasks = client.request("GET", f"{_ROOT}?q={quote(' '.join(terms))}").json()["tasks"] or []
     if invocation["quiet"]:
         sys.stdout.writelines(f"{task['id']}\n" for task in tasks)
         return 0

@@ -188,7 +188,9 @@ def _wanted_version(client: BlockingClient, template: dict[str, Any], name: str)
     if name in {"", "active"}:
         path = f"/api/v2/templateversions/{template['active_version_id']}"
     elif name == "latest":
-        versions: list[dict[str, Any]] = client.request("GET", f"/api/v2/templates/{template['id']}/versions").json()
+        versions: list[dict[str, Any]] = (
+            client.request("GET", f"/api/v2/templates/{template['id']}/versions").json() or []
+        )
         return max(versions, key=lambda version: str(version["created_at"]))
     else:
         path = f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}"
@@ -243,7 +245,7 @@ def _archive(invocation: Invocation) -> int:
         path = f"/api/v2/templates/{template['id']}/versions/archive"
         with doing(f'archive template versions for "{template["name"]}"'):
             done = client.request("POST", path, json={"all": invocation["all"]}).json()
-        count = len(done["archived_ids"])
+        count = len(done["archived_ids"] or ())
         sys.stdout.write(f"Archived {count} versions from {template['name']} at {_now()}!\n")
     return 0
 

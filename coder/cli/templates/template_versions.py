@@ -23,7 +23,7 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     template = named_template(invocation, client, invocation.args[0], "get template by name")
     query = "?include_archived=true" if invocation["include_archived"] else ""
-    versions = client.request("GET", f"/api/v2/templates/{template['id']}/versions{query}").json()
+    versions = client.request("GET", f"/api/v2/templates/{template['id']}/versions{query}").json() or []
     active = template["active_version_id"]
     print_rows(
         invocation,
@@ -100,7 +100,7 @@ def _presets(invocation: Invocation) -> int:
         version = _by_name(client, template, invocation["template_version"])
         version_id, version_name = version["id"], version["name"]
     with doing("get template versions presets by template version"):
-        presets = client.request("GET", f"/api/v2/templateversions/{version_id}/presets").json()
+        presets = client.request("GET", f"/api/v2/templateversions/{version_id}/presets").json() or []
     if not presets and invocation["output"] != "json":
         which = f"template version {version_name}" if version_name else "the active version"
         say(f"No presets found for template {template['name']} and {which}.")

@@ -31,20 +31,28 @@ LIST_COLUMNS = (
 
 
 def organization_of(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
-    """The organization chosen by flag or saved file, else the only or default one."""
+    """The organization chosen by flag or saved file, else the only one. Raises CoderError when there are several."""
     chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
     if chosen:
         found: dict[str, Any] = client.request("GET", f"/api/v2/organizations/{quote(chosen)}").json()
         return found
-    organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json()
+    organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json() or []
     if not organizations:
         raise CoderError("no_organization", "you are not a member of any organization", "Ask an administrator.")
-    return next((item for item in organizations if item["is_default"]), organizations[0])
+    if len(organizations) > 1:
+        names = ", ".join(sorted(item["name"] for item in organizations))
+        raise CoderError(
+            "organization", f"you are a member of several organizations: choose one with --org (one of: {names})"
+        )
+    return organizations[0]
 
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json()
+    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json() or []
+    if invocation["org"]:
+        organization = organization_of(invocation, client)
+        templates = [item for item in templates if item["organization_id"] == organization["id"]]
     if not templates and invocation["output"] != "json":
         say("No templates found! Create one:\n\n  coder templates push\n")
         return 0
@@ -197,7 +205,7 @@ def _missing_variables(client: BlockingClient, version: dict[str, Any], values: 
     job = client.request("GET", f"/api/v2/templateversions/{version['id']}").json()["job"]
     if job.get("error_code") != "REQUIRED_TEMPLATE_VARIABLES":
         return []
-    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json()
+    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json() or []
     return [item for item in listed if item["required"] and item["name"] not in values]
 
 

@@ -13,6 +13,7 @@ from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation
+from coder.cli.failures import doing
 from coder.cli.output import ask, confirm
 from coder.cli.progress import watch_build
 from coder.cli.provisioning.no_provisioner import WAIT, settle_build
@@ -39,13 +40,14 @@ def create_workspace(
     """Creates, confirms, watches. Returns the workspace's JSON once its build has ended."""
     owner, name = _owner_and_name(invocation)
     _refuse_taken(client, owner, name)
-    template, version = choose_template(invocation, client)
+    source = _copied_workspace(invocation, client)
+    template, version = _template_of(invocation, client, source) if source else choose_template(invocation, client)
     if check_version is not None:
         check_version(version)
     require_logins(invocation, client, version["id"], owner)
     preset = _preset(invocation, client, version)
     set_by_preset = {one["Name"]: one["Value"] for one in preset["Parameters"]} if preset else {}
-    wishes = KnownValues(CREATE_ACTION, copied=_copied_parameters(invocation, client), preset=set_by_preset)
+    wishes = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
     values = resolve_values(invocation, VersionParameters(client, version["id"], owner), wishes)
     _show_plan(template, version, name)
     confirm(invocation, "Confirm create?", default=True)
@@ -84,7 +86,7 @@ def _refuse_taken(client: BlockingClient, owner: str, name: str) -> None:
 
 def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dict[str, Any], dict[str, Any]]:
     """The template and the version to build from, by flags or, for a person at a terminal, by a question."""
-    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json()
+    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json() or []
     organization = invocation["org"]
     if organization:
         templates = [item for item in templates if organization in {item["organization_id"], item["organization_name"]}]
@@ -107,12 +109,37 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dic
     return template, client.request("GET", path).json()
 
 
-def _copied_parameters(invocation: Invocation, client: BlockingClient) -> dict[str, str]:
-    source = invocation["copy_parameters_from"]
-    if not source:
+def _copied_workspace(invocation: Invocation, client: BlockingClient) -> dict[str, Any] | None:
+    """The workspace whose values, and with them template and version, are taken over. Raises CoderError."""
+    name = invocation["copy_parameters_from"]
+    if not name:
+        return None
+    with doing("get source workspace"):
+        source = find_workspace(client, name)
+    wanted = invocation["template"]
+    if wanted and wanted != source["template_name"]:
+        said = f'{name} was made from template "{source["template_name"]}", not from "{wanted}"'
+        raise CoderError("template", said, "Leave --template out, or give the values with --parameter.")
+    sys.stdout.write(f'The template "{source["template_name"]}" of {name} is used.\n')
+    return source
+
+
+def _template_of(
+    invocation: Invocation, client: BlockingClient, source: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    template = client.request("GET", f"/api/v2/templates/{source['template_id']}").json()
+    if invocation["template_version"]:
+        path = f"/api/v2/templates/{template['id']}/versions/{quote(invocation['template_version'])}"
+    else:
+        path = f"/api/v2/templateversions/{source['latest_build']['template_version_id']}"
+    return template, client.request("GET", path).json()
+
+
+def _parameters_of(client: BlockingClient, source: dict[str, Any] | None) -> dict[str, str]:
+    if source is None:
         return {}
-    build = find_workspace(client, source)["latest_build"]
-    rows = client.request("GET", f"/api/v2/workspacebuilds/{build['id']}/parameters").json()
+    build = source["latest_build"]["id"]
+    rows = client.request("GET", f"/api/v2/workspacebuilds/{build}/parameters").json() or []
     return {row["name"]: row["value"] for row in rows}
 
 
@@ -121,7 +148,7 @@ def _preset(invocation: Invocation, client: BlockingClient, version: dict[str, A
     wanted = invocation["preset"]
     if wanted.lower() == "none":
         return None
-    presets = client.request("GET", f"/api/v2/templateversions/{version['id']}/presets").json()
+    presets = client.request("GET", f"/api/v2/templateversions/{version['id']}/presets").json() or []
     label = ""
     if wanted:
         found = next((one for one in presets if one["Name"] == wanted), None)
@@ -166,7 +193,7 @@ def _request_body(
         "rich_parameter_values": values,
         "automatic_updates": invocation["automatic_updates"],
     }
-    if invocation["template_version"]:
+    if invocation["template_version"] or invocation["copy_parameters_from"]:
         body["template_version_id"] = version["id"]
     else:
         body["template_id"] = template["id"]

@@ -28,6 +28,8 @@ def build(
 ) -> dict[str, Any]:
     """Queues a build and, unless told otherwise, watches it. Raises HttpError 409 when one is active."""
     body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
+    if invocation.options.get("log_debug"):
+        body["log_level"] = "debug"
     created: dict[str, Any] = client.request("POST", f"/api/v2/workspaces/{workspace['id']}/builds", json=body).json()
     wait = not invocation.options.get("no_wait")
     settle_build(invocation, client, created, waits=wait)
@@ -62,7 +64,7 @@ def _values_for(
 ) -> dict[str, Any]:
     require_logins(invocation, client, version, workspace["owner_id"])
     build_id = workspace["latest_build"]["id"]
-    rows = client.request("GET", f"/api/v2/workspacebuilds/{build_id}/parameters").json()
+    rows = client.request("GET", f"/api/v2/workspacebuilds/{build_id}/parameters").json() or []
     known = KnownValues(action, previous={row["name"]: row["value"] for row in rows})
     values = resolve_values(invocation, VersionParameters(client, version, workspace["owner_name"]), known)
     return {"template_version_id": version, "rich_parameter_values": values}
@@ -154,9 +156,18 @@ REASON = Option(
     choices=REASONS_FOR_CLIENTS,
     help="Why the workspace is built; programs that call this command say so.",
 )
+LOG_DEBUG = Option(
+    "log_debug",
+    "provisioner-log-debug",
+    kind="bool",
+    default=False,
+    hidden=True,
+    help="Let the provisioner log everything it does, to find out why a build fails; for template administrators.",
+)
 _START_OPTIONS = (
     Option("no_wait", "no-wait", kind="bool", default=False, help="Return at once."),
     REASON,
+    LOG_DEBUG,
     *parameters.OPTIONS,
     WAIT,
     YES,
@@ -175,7 +186,7 @@ STOP = Command(
     summary="Stop a workspace",
     usage="<workspace>",
     run=_stop,
-    options=(REASON, WAIT, YES),
+    options=(REASON, LOG_DEBUG, WAIT, YES),
     min_args=1,
     max_args=1,
 )
@@ -194,7 +205,7 @@ UPDATE = Command(
     "it will be stopped first.",
     usage="<workspace>",
     run=_update,
-    options=(REASON, *parameters.OPTIONS),
+    options=(REASON, LOG_DEBUG, *parameters.OPTIONS),
     min_args=1,
     max_args=1,
 )
@@ -220,6 +231,7 @@ DELETE = Command(
             default=False,
             help="Give the workspace up without a provisioner daemon: lists what may remain, removes nothing.",
         ),
+        LOG_DEBUG,
         WAIT,
         YES,
     ),

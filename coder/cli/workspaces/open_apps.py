@@ -54,7 +54,8 @@ def _vscode(invocation: Invocation) -> int:
     uri = f"vscode://coder.coder-remote/open?{urlencode(query)}"
     say(f"Opening {workspace['name']} in Visual Studio Code Desktop.")
     if invocation.globals["no_open"] or not _open(uri):
-        sys.stdout.write(f"Please open the following URI instead:\n\n{uri}\n\n")
+        say("It was not opened here; open this address instead:")
+        sys.stdout.write(f"{uri}\n")
     return 0
 
 

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from coder.base.errors import CoderError
 
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s*([aApP][mM])?")
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*([aApP][mM])|(\d{1,2}):(\d{2})")
+"9AM and 9:30am, or 09:30: an hour alone says which half of the day it means."
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 
@@ -18,11 +19,12 @@ def parse_schedule(words: list[str]) -> str:
     match = _CLOCK.fullmatch(words[0])
     if not match:
         raise CoderError("schedule", "Start time must be in the format hh:mm[am|pm] or HH:MM")
-    hour, minute, half = int(match[1]), int(match[2]), (match[3] or "").lower()
+    half = (match[3] or "").lower()
+    hour, minute = int(match[1] or match[4]), int(match[2] or match[5] or 0)
+    if (half and not 1 <= hour <= 12) or hour > 23 or minute > 59:
+        raise CoderError("schedule", "Start time must be in the format hh:mm[am|pm] or HH:MM")
     if half:
         hour = hour % 12 + (12 if half == "pm" else 0)
-    if hour > 23 or minute > 59:
-        raise CoderError("schedule", "Start time must be in the format hh:mm[am|pm] or HH:MM")
     days, zone = "*", ""
     for word in words[1:]:
         if _is_days(word):

@@ -26,7 +26,7 @@ def _logs(invocation: Invocation) -> int:
 
         trio.run(_follow, client, path)
         return 0
-    lines = [_build_line(log) for log in client.request("GET", f"{path}/logs").json()]
+    lines = [_build_line(log) for log in client.request("GET", f"{path}/logs").json() or []]
     for agent in _agents(build):
         logs = client.request("GET", f"/api/v2/workspaceagents/{agent['id']}/logs").json()
         lines += [_agent_line(agent, log) for log in logs]

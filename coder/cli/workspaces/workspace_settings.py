@@ -62,7 +62,8 @@ def _autoupdate(invocation: Invocation) -> int:
         raise CoderError("usage", said)
     client = session.client(invocation)
     workspace = _workspace(client, name)
-    if policy == "always" and workspace["automatic_updates"] != policy:
+    # Nothing is lost by it, so scripts are not asked.
+    if sys.stdin.isatty() and policy == "always" and workspace["automatic_updates"] != policy:
         confirm(invocation, "Every start will take the template's active version. Is that wanted?")
     with doing("update workspace automatic updates policy"):
         path = f"/api/v2/workspaces/{workspace['id']}/autoupdates"

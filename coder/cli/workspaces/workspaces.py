@@ -113,16 +113,21 @@ def _ttl(milliseconds: int | None) -> str:
 
 def search(invocation: Invocation, extra: str = "") -> str:
     """The `q` of a list command: `--search`, nothing for `--all`, plus what the command itself demands."""
-    if invocation["shared_with_me"]:
+    shared = bool(invocation.options.get("shared_with_me"))
+    if invocation.options.get("org"):
+        extra = f"organization:{invocation['org']} {extra}".strip()
+    if shared:
         extra = f"shared_with_user:me {extra}"
     # The default asks for one's own, and nobody shares with oneself.
-    is_wide = invocation["all"] or invocation["shared_with_me"]
+    is_wide = invocation["all"] or shared
     query = "" if is_wide and not invocation.given("search") else invocation["search"]
     return f"{query} {extra}".strip()
 
 
 def fetch(client: BlockingClient, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"]
+    found: list[dict[str, Any]] = (
+        client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"] or []
+    )
     return found
 
 
@@ -160,7 +165,17 @@ def _show(invocation: Invocation) -> int:
         if resource.get("hide") or resource["workspace_transition"] != build["transition"]:
             continue
         _print_resource(workspace, resource, details=invocation["details"])
+        if invocation["details"] or build.get("has_external_agent"):
+            _print_health(client, resource.get("agents") or [])
     return 0
+
+
+def _print_health(client: BlockingClient, agents: list[dict[str, Any]]) -> None:
+    from coder.cli.workspaces.agent_health import health_lines
+
+    for agent in agents:
+        for line in health_lines(client, agent["id"]):
+            sys.stdout.write(f"   {line}\n")
 
 
 def _print_resource(workspace: dict[str, Any], resource: dict[str, Any], *, details: bool) -> None:

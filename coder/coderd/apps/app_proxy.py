@@ -17,11 +17,11 @@ import h11
 import trio
 
 from coder.base.log import get_logger
-from coder.coderd.apps import pages
 from coder.coderd.apps.proxy import BadAnswerError, UpstreamRequest, forward
 from coder.coderd.apps.proxy_request import ProxyRequest
 from coder.coderd.apps.upstream import Target
 from coder.coderd.services.access.credentials import SIGNED_OUT, Credentials
+from coder.coderd.services.apps import app_pages as pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError, app_port
 from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.services.apps.app_visitor import Visitor

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import h11
 import trio
 
-from coder.coderd.apps.pages import HEADERS, ErrorPage
 from coder.coderd.apps.upstream import MAX_HEAD, READ_SIZE, Sent
+from coder.coderd.services.apps.app_pages import HEADERS, ErrorPage
 from coder.domain.apps import app_headers
 
 if TYPE_CHECKING:

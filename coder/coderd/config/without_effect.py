@@ -6,10 +6,6 @@ from coder.base.config import Resolved
 from coder.coderd.config.options import OPTIONS
 
 WITHOUT_EFFECT = {
-    "browser_only": "not done yet",
-    "host_prefix_cookie": "not done yet",
-    "tls_ciphers": "not done yet",
-    "tls_allow_insecure_ciphers": "not done yet",
     "telemetry": "this server reports to nobody, whatever is asked",
     "telemetry_enable": "a former name of --telemetry",
     "telemetry_url": "this server reports to nobody",

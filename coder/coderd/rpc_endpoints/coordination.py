@@ -29,7 +29,7 @@ from coder.coderd.services.access.session_revocation import (
 )
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents.agents import find_agent_place
-from coder.coderd.services.foundation.errors import Failed, NotFound, Unauthenticated
+from coder.coderd.services.foundation.errors import Conflict, Failed, NotFound, Unauthenticated
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.coordinator import Coordinator, LeftBehind
 from coder.coderd.services.network.node_keys import user_owner
@@ -74,6 +74,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     request = upgrade.request
     await _require_database(ctx)
     caller = await authenticate(ctx, request.credentials)
+    _require_programs(ctx)
     require_scope(caller.subject, named(ENTER))
     agent_id = _agent_id(upgrade.params["agent"])
     if not await may_ssh(ctx, caller.subject, agent_id):
@@ -92,6 +93,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     request = upgrade.request
     await _require_database(ctx)
     caller = await authenticate(ctx, request.credentials)
+    _require_programs(ctx)
     require_scope(caller.subject, named(FOLLOW))
     agent_api_version(request, "2.0")
     peer_id, session = await _peer_id(ctx, request, caller)
@@ -117,6 +119,12 @@ async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
     """Whether `subject` may open connections to this agent (of a newest build)."""
     place = await find_agent_place(ctx, agent_id)
     return place is not None and may(subject, "ssh", agent_resource(place))
+
+
+def _require_programs(ctx: Context) -> None:
+    """Where only browsers are let in (`--browser-only`), nobody gets a place in the overlay."""
+    if ctx.config.browser_only:
+        raise Conflict("Non-browser connections are disabled for your deployment.")
 
 
 async def _require_database(ctx: Context) -> None:

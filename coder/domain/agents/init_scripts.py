@@ -35,6 +35,22 @@ linger() {
 	fi
 }
 trap linger EXIT
+
+# A server without a program for this machine answers with an error: status 22 of curl, 8 of wget. One that somebody
+# installed here will do then.
+use_installed() {
+	[ "$1" -eq 22 ] || [ "$1" -eq 8 ] || return 1
+	found=$(command -v coder) || {
+		echo "error: the server has no program at $BINARY_URL" >&2
+		echo "error: have one put there, or install the wheel here (pipx install FILE.whl): it is used then" >&2
+		return 1
+	}
+	echo "using $found: the server has no program for this machine" >&2
+	cat >"$BINARY_NAME" <<-EOF
+	#!/bin/sh
+	exec "$found" "\\$@"
+	EOF
+}
 """
 
 _LINUX_FETCH = """
@@ -61,6 +77,7 @@ while :; do
 		echo "error: neither curl nor wget nor busybox is here to fetch $BINARY_URL" >&2
 		exit 127
 	fi
+	use_installed "$status" && break
 	echo "error: fetching $BINARY_URL failed with status $status, next try in 30 seconds" >&2
 	sleep 30
 done
@@ -72,8 +89,12 @@ BINARY_NAME=coder
 BINARY_URL="${ACCESS_URL}bin/coder-darwin-${ARCH}"
 cd "$BINARY_DIR"
 
-until curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME"; do
-	echo "error: fetching $BINARY_URL failed, next try in 30 seconds" >&2
+while :; do
+	status=0
+	curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME" && break
+	status=$?
+	use_installed "$status" && break
+	echo "error: fetching $BINARY_URL failed with status $status, next try in 30 seconds" >&2
 	sleep 30
 done
 """
@@ -138,6 +159,18 @@ while ($true) {
 		Invoke-WebRequest -UseBasicParsing -Uri $binaryUrl -OutFile $binary
 		break
 	} catch {
+		$status = 0
+		if ($_.Exception.Response) { $status = [int]$_.Exception.Response.StatusCode }
+		if ($status -eq 404) {
+			# One that somebody installed will do.
+			$installed = @(Get-Command coder -CommandType Application -ErrorAction SilentlyContinue)
+			if ($installed.Count -gt 0) {
+				$binary = $installed[0].Source
+				break
+			}
+			Write-Output "error: the server has no program at $binaryUrl"
+			Write-Output "error: have one put there, or install the wheel here (pipx install FILE.whl): it is used then"
+		}
 		Write-Output "error: fetching $binaryUrl failed ($($_.Exception.Message)), next try in 30 seconds"
 		Start-Sleep -Seconds 30
 	}

@@ -103,13 +103,13 @@ main() {
 	case "$(uname -s)" in
 	Linux) os=linux ;;
 	Darwin) os=darwin ;;
-	*) fail "$(uname -s) is not supported by this script; with Python 3.11: pip install coder" ;;
+	*) fail "$(uname -s) is not supported by this script; with Python 3.11: pipx install FILE.whl" ;;
 	esac
 	case "$(uname -m)" in
 	x86_64 | amd64) arch=amd64 ;;
 	aarch64 | arm64) arch=arm64 ;;
 	armv7l | armv8l) arch=armv7 ;;
-	*) fail "$(uname -m) is not supported; with Python 3.11: pip install coder" ;;
+	*) fail "$(uname -m) is not supported; with Python 3.11: pipx install FILE.whl" ;;
 	esac
 
 	prefix=${prefix:-${CODER_INSTALL_PREFIX:-}}
@@ -182,7 +182,7 @@ try {
 	Invoke-WebRequest -UseBasicParsing -Uri "$url/bin/$name" -OutFile $file
 	$sum = (Invoke-WebRequest -UseBasicParsing -Uri "$url/bin/$name.sha256").Content
 } catch {
-	throw "The server has no $name. Where Python 3.11 is: pip install coder. ($($_.Exception.Message))"
+	throw "The server has no $name. Where Python 3.11 is: pipx install FILE.whl. ($($_.Exception.Message))"
 }
 if ($sum -is [byte[]]) { $sum = [Text.Encoding]::ASCII.GetString($sum) }
 $want = $sum.Split(" ")[0]

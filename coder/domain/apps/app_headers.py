@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, unquote_plus, urlencode
 
+from coder.domain.access.session_cookies import HOST_PREFIX, SESSION_COOKIE
+
 Headers = Sequence[tuple[bytes, bytes]]
 
-SESSION_COOKIE = "coder_session_token"
 PATH_SESSION_COOKIE = "coder_path_app_session_token"
 SUBDOMAIN_SESSION_COOKIE = "coder_subdomain_app_session_token"
 SIGNED_TOKEN_COOKIE = "coder_signed_app_token"  # noqa: S105 - a name
@@ -79,6 +80,7 @@ def is_our_cookie(name: str, *, dashboard_origin: bool) -> bool:
     """Is a cookie of that name Coder's? On hosts of their own applications may have a `csrf_token` themselves."""
     if dashboard_origin and name == "csrf_token":
         return True
+    name = name.removeprefix(HOST_PREFIX)
     return name in _OUR_COOKIES or name.startswith(SUBDOMAIN_SESSION_COOKIE)
 
 

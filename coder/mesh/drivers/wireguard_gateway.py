@@ -5,8 +5,9 @@ live here: who may be a client and what each may reach (the caller says with `se
 Obeys: the WireGuard paper (through core/tunnel); routing as RFC 8200 and RFC 4443 have it (errors, packet too big).
 
 Packets are routed, not proxied: the node claims the clients' addresses as its own towards the mesh, so that a peer
-answers them like any other node; TCP, UDP and ICMP run end to end and the gateway keeps no state per connection. Why
-not otherwise: docs/decisions/plain-wireguard-clients.md.
+answers them like any other node; TCP, UDP and ICMP run end to end. Of connections the gateway knows only who began
+them: peers answer clients and begin nothing (core/stack/flow_table). Why not otherwise:
+docs/decisions/plain-wireguard-clients.md.
 
 A client reaches a peer by the peer's own address, or by a stable one of which the caller knows what it stands for at
 present. The second kind of traffic bears the client's alias in the mesh: what comes back to the alias goes through
@@ -32,6 +33,7 @@ from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.stack import fragments
+from coder.mesh.core.stack.flow_table import FlowTable
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.peer import Tunnel
 from coder.mesh.core.wire import ip, rewrite
@@ -94,6 +96,8 @@ class HubStats:
 
     refused: int = 0
     """For (or from) a peer the client may not reach."""
+    unasked: int = 0
+    """From a peer that answers nothing the client began."""
     malformed: int = 0
     dropped: int = 0
     """Queues were full, or the peer never came."""
@@ -103,10 +107,11 @@ class HubStats:
 class _Client:
     """A client with its tunnel and its translations."""
 
-    __slots__ = ("back", "config", "refusals", "refusals_since", "there", "tunnel")
+    __slots__ = ("back", "config", "flows", "refusals", "refusals_since", "there", "tunnel")
 
     def __init__(self, config: GatewayClient, tunnel: Tunnel) -> None:
         self.tunnel = tunnel
+        self.flows = FlowTable()
         self.refusals = 0
         self.refusals_since = -inf
         self.configure(config)
@@ -247,6 +252,7 @@ class WireguardGateway:
             if translation is not None:
                 destination, added = translation
                 packet = rewrite.readdress(packet, client.config.alias, destination, added)
+            client.flows.sent(packet, now)
             routed.setdefault(destination, []).append(packet)
         for destination, batch in routed.items():
             self._into_mesh(client, destination, batch, now)
@@ -271,6 +277,7 @@ class WireguardGateway:
     # -- from the mesh to clients -------------------------------------------------------------------------------------
     def _route(self, packets: list[bytes]) -> list[bytes]:
         """Takes the packets for clients out of what the node received."""
+        now = trio.current_time()
         own: list[bytes] = []
         outgoing: dict[_Client, list[bytes]] = {}
         for padded in packets:
@@ -279,28 +286,27 @@ class WireguardGateway:
                 own.append(padded)
                 continue
             client, is_alias = found
-            outgoing.setdefault(client, []).extend(self._for_client(client, is_alias, padded))
-        now = trio.current_time()
+            outgoing.setdefault(client, []).extend(self._for_client(client, is_alias, padded, now))
         for client, batch in outgoing.items():
             self._to_client(client, batch, now)
         return own
 
-    def _for_client(self, client: _Client, is_alias: bool, padded: bytes) -> list[bytes]:
+    def _for_client(self, client: _Client, is_alias: bool, padded: bytes, now: float) -> list[bytes]:
         packet = rewrite.trimmed(padded)
         if not packet:
             self.stats.malformed += 1
             return []
         source = packet[8:24]
-        packet = rewrite.clamp_mss(packet, CLIENT_MTU)
-        if is_alias:
-            translation = client.back.get(source)
-            if translation is None:
-                self.stats.refused += 1
-                return []
-            packet = rewrite.readdress(packet, translation[0], client.config.address, translation[1])
-        elif source not in client.config.peers:
+        translation = client.back.get(source) if is_alias else None
+        if translation is None and (is_alias or source not in client.config.peers):
             self.stats.refused += 1
             return []
+        if not client.flows.may_enter(packet, now):
+            self.stats.unasked += 1
+            return []
+        packet = rewrite.clamp_mss(packet, CLIENT_MTU)
+        if translation is not None:
+            packet = rewrite.readdress(packet, translation[0], client.config.address, translation[1])
         # Our own agents send datagrams of any size over the relay, and fragments as large as a direct path takes.
         try:
             return fragments.split(packet, CLIENT_MTU, int.from_bytes(os.urandom(4), "big"))

@@ -59,22 +59,35 @@ async def download(url: str, folder: Path, version: str = VERSION) -> Path:
         async with locked(folder / "terraform.lock"):
             if not program.exists():
                 _log.info("terraform is not installed; fetching it", version=version, source=url)
-                archive, wanted = await _fetch(url, version)
-                # Hashing and unpacking take a second: in a server everybody else would wait for it.
-                await trio.to_thread.run_sync(_install, archive, wanted, program)
+                await fetch_program(url, version, _own_platform(), program)
     except OSError as problem:
         raise DownloadFailed(f"{folder}: {problem.strerror or problem}") from problem
     return program
 
 
-async def _fetch(url: str, version: str) -> tuple[bytes, str]:
-    """The archive and the digest it should have."""
+async def fetch_program(url: str, version: str, wanted_platform: str, program: Path) -> None:
+    """Fetches, checks and unpacks one, e.g. for linux_amd64. Raises DownloadFailed."""
+    archive, wanted = await _fetch(url, version, wanted_platform)
+    try:
+        program.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        # Hashing and unpacking take a second: in a server everybody else would wait for it.
+        await trio.to_thread.run_sync(_install, archive, wanted, program)
+    except OSError as problem:
+        raise DownloadFailed(f"{program}: {problem.strerror or problem}") from problem
+
+
+def _own_platform() -> str:
     system = {"darwin": "darwin", "win32": "windows"}.get(sys.platform, "linux")
     machine = platform.machine().lower()
     architecture = _ARCHITECTURES.get(machine)
     if architecture is None:
         raise DownloadFailed(f"there is no terraform for {machine}")
-    name = f"terraform_{version}_{system}_{architecture}.zip"
+    return f"{system}_{architecture}"
+
+
+async def _fetch(url: str, version: str, wanted_platform: str) -> tuple[bytes, str]:
+    """The archive and the digest it should have."""
+    name = f"terraform_{version}_{wanted_platform}.zip"
     base = f"/{version}"
     try:
         async with HttpClient(DialPolicy(url)) as http:

@@ -20,7 +20,7 @@ from coder.base.secret import Secret
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 
-METADATA = {
+METADATA: dict[tuple[str, str], tuple[str, str]] = {
     ("GET", "/computeMetadata/v1/instance/service-accounts/default/identity"): ("Metadata-Flavor: Google", "a.b.c\n"),
     ("PUT", "/latest/api/token"): ("X-aws-ec2-metadata-token-ttl-seconds: 300", "SESSION"),
     ("GET", "/latest/dynamic/instance-identity/signature"): ("X-aws-ec2-metadata-token: SESSION", "c2ln\nbmVk"),
@@ -51,10 +51,10 @@ class Services:
             self.posted.append((target, json.loads(body)))
             said = {"message": "Invalid identity."} if self.refusal else {"session_token": f"token-{len(self.posted)}"}
             return self.refusal or 200, json.dumps(said).encode()
-        needed, said = METADATA[method, path]
+        needed, text = METADATA[method, path]
         name, _, value = needed.partition(": ")
-        fields = {key.decode().lower(): text.decode() for key, text in request.headers}
-        return (200, said.encode()) if fields.get(name.lower()) == value else (403, b"")
+        fields = {key.decode().lower(): header.decode() for key, header in request.headers}
+        return (200, text.encode()) if fields.get(name.lower()) == value else (403, b"")
 
     async def serve(self, stream: trio.SocketStream) -> None:
         connection = h11.Connection(h11.SERVER)

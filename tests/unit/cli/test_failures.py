@@ -32,9 +32,10 @@ def test_refusals_of_the_api_in_lines() -> None:
     assert error_text(HttpError(401, "Who?"), is_terminal=False).endswith("'coder login'.")
 
 
-def test_other_failures_keep_their_hint() -> None:
+def test_next_steps_are_for_people_and_for_logs() -> None:
     plain = CoderError("x", "cannot", "Do this.")
-    assert error_text(plain, is_terminal=False) == "cannot\nDo this."
+    assert error_text(plain, is_terminal=False) == "cannot"
+    assert error_text(plain, is_terminal=True) == "cannot\nDo this."
 
 
 @pytest.mark.parametrize(

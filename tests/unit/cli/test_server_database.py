@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from coder.coderd.store.login import user_links
@@ -44,7 +45,7 @@ async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
         made = await world.post("/api/v2/users/me/secrets", {"name": "a", "value": "s3cret", "env_name": "A"})
         assert made.status_code == 201
         assert all(text.startswith(f"sealed:1:{key_id(OLD)}:") for text in await stored(world))
-        keys = {
+        keys: dict[str, Any] = {
             "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY": NEW,
             "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_OLD_KEYS": OLD,
         }

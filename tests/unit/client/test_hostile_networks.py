@@ -138,7 +138,7 @@ async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
         with trio.fail_after(40):
             async with (
                 running_agent(view_context, policy, folder),
-                open_link(person, str(view_context.agent_id), direct=False, trace=note) as link,
+                open_link(person, str(view_context.agent_id), direct=False, trace=note) as link,  # type: ignore[arg-type]
             ):
                 await link.wait_reachable(15)
                 async with await terminal(link, "echo ready; read x; echo got:$x; sleep 0.2") as stream:
@@ -165,7 +165,7 @@ async def test_a_shell_opens_with_an_own_authority_client_certificates_and_a_pro
     authority = Authority(tmp_path)
     cert, key = authority.issue(NAME)
     mine = authority.issue("ana")
-    settings = {
+    settings: dict[str, Any] = {
         "tls_enable": True, "tls_address": "127.0.0.1:0", "tls_cert_file": (cert,), "tls_key_file": (key,),
         "tls_client_auth": "require-and-verify", "tls_client_ca_file": authority.file,
     }  # fmt: skip

@@ -44,7 +44,7 @@ class _Known:
 
 
 def link_to_two(pair: Pair) -> WorkspaceLink:
-    return WorkspaceLink(pair.one, cast("Any", _Known(pair)), uuid4(), pair.addresses[1], {999: "Coder Embedded Relay"})
+    return WorkspaceLink(pair.one, cast("Any", _Known(pair)), uuid4(), pair.addresses[1], {999: "Coder Embedded Relay"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])

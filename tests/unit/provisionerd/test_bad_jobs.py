@@ -20,6 +20,7 @@ from coder.provisionerd.redact import HIDDEN, Redactor
 from coder.provisionerd.terraform.provider.provider import TerraformProvider
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
+from coder.rpc.proto.provisionerd_pb2 import FailedJob
 from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon
 from tests.unit.provisionerd.executors.test_terraform import HEAD, World, building, running
 
@@ -58,7 +59,7 @@ async def test_secrets_stay_out_of_the_log_and_the_error(autojump_clock: trio.ab
     async with running_daemon(server, DaemonConfig(work_dir=tmp_path), ECHO):
         failed = await server.wait_ended()
     assert server.outputs("Starting workspace") == [f"token is {HIDDEN}, pw {HIDDEN}"]
-    assert failed.error == f"no {HIDDEN} here"
+    assert isinstance(failed, FailedJob) and failed.error == f"no {HIDDEN} here"
 
 
 async def test_the_network_is_gone_while_a_job_runs(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ async def test_the_network_is_gone_while_a_job_runs(autojump_clock: trio.abc.Clo
         server.silent = False
         server.canceled = server.reachable = True  # the next heartbeat hears of it, on a new connection
         failed = await server.wait_ended()
-    assert failed.error == "canceled"
+    assert isinstance(failed, FailedJob) and failed.error == "canceled"
     assert server.connections == 2
 
 
@@ -88,7 +89,7 @@ async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_pat
     began = trio.current_time()
     async with running_daemon(server, DaemonConfig(work_dir=tmp_path, job_timeout=90), ECHO):
         failed = await server.wait_ended()
-    assert failed.error == "the job took longer than 1m30s: canceled"
+    assert isinstance(failed, FailedJob) and failed.error == "the job took longer than 1m30s: canceled"
     assert "the job took longer than 1m30s: interrupting it" in server.outputs("Cleaning Up")
     # no upper bound: the clock jumps while threads work
     assert trio.current_time() - began >= 90
@@ -97,7 +98,10 @@ async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_pat
 async def test_a_local_exec_that_never_ends_is_interrupted(world: World) -> None:
     world.config = replace(world.config, job_timeout=1.5)
     failed = await world.run(building(running("while :; do :; done", "loop")))
-    assert failed.error == "the job took longer than 1.5s: terraform apply: exit status 1"
+    assert (
+        isinstance(failed, FailedJob)
+        and failed.error == "the job took longer than 1.5s: terraform apply: exit status 1"
+    )
     assert json.loads(failed.workspace_build.state)["resources"]
     assert list(world.config.work_dir.iterdir()) == []
 
@@ -135,7 +139,7 @@ async def test_a_provider_that_crashes(world: World, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patch:
         patch.setattr(TerraformProvider, "call", crash)
         failed = await world.run(building(template))
-    assert failed.error == "terraform plan: exit status 1"
+    assert isinstance(failed, FailedJob) and failed.error == "terraform plan: exit status 1"
     assert any(
         "ZeroDivisionError: no such luck" in output for output in world.server.outputs("Planning Infrastructure")
     )
@@ -154,14 +158,14 @@ async def test_a_full_disk(world: World, tmp_path: Path) -> None:
     try:
         big = {"main.tf": 'resource "terraform_data" "x" {}\n', "big": "x" * 200_000}
         failed = await world.run(building(big))
-        assert failed.error == "unpack template: No space left on device"
+        assert isinstance(failed, FailedJob) and failed.error == "unpack template: No space left on device"
         assert list(work.iterdir()) == []
         small = {
             "main.tf": 'resource "terraform_data" "x" {\n  input = join("", [for i in range(900): "0123456789"])\n}\n'
         }
         (work / "filler").write_bytes(b"x" * 40_000)
         failed = await world.run(building(small))
-        assert failed.error.startswith("terraform ")
+        assert isinstance(failed, FailedJob) and failed.error.startswith("terraform ")
         assert any("no space left on device" in line[3] for line in world.server.lines())
         (work / "filler").unlink()
         done = await world.run(building('resource "terraform_data" "x" {}\n'))
@@ -176,11 +180,17 @@ FLOOD = f"yes {'x' * 99} | head -c "
 async def test_a_gigabyte_of_output_is_interrupted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terraform, "MAX_OUTPUT", 2 << 20)
     failed = await world.run(building(running(FLOOD + "1G")))
-    assert failed.error == "terraform apply: it printed more than 2 MiB and was interrupted"
+    assert (
+        isinstance(failed, FailedJob)
+        and failed.error == "terraform apply: it printed more than 2 MiB and was interrupted"
+    )
     assert json.loads(failed.workspace_build.state)["resources"]
 
 
 @pytest.mark.soak
 async def test_a_gigabyte_of_output(world: World) -> None:
     failed = await world.run(building(running(FLOOD + "1G")))
-    assert failed.error == "terraform apply: it printed more than 256 MiB and was interrupted"
+    assert (
+        isinstance(failed, FailedJob)
+        and failed.error == "terraform apply: it printed more than 256 MiB and was interrupted"
+    )

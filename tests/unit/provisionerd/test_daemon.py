@@ -21,6 +21,7 @@ from coder.provisionerd.run import run_job
 from coder.provisionerd.workdir import job_directory
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
+from coder.rpc.proto.provisionerd_pb2 import FailedJob
 from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon, tar_of
 
 ECHO = {"echo": EchoExecutor()}
@@ -158,8 +159,8 @@ async def test_missing_variables(autojump_clock: trio.abc.Clock, config: DaemonC
     server = FakeServer(update_error="required template variables need values: a")
     archive = echo_archive(parse=[pb.ParseComplete(template_variables=[pb.TemplateVariable(name="a")])])
     failed = await _outcome(server, config, _import(archive))
-    assert failed.error == "update job: required template variables need values: a"
-    assert failed.error_code == "REQUIRED_TEMPLATE_VARIABLES"
+    assert isinstance(failed, FailedJob) and failed.error == "update job: required template variables need values: a"
+    assert isinstance(failed, FailedJob) and failed.error_code == "REQUIRED_TEMPLATE_VARIABLES"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ async def test_unknown_provisioner(autojump_clock: trio.abc.Clock, config: Daemo
     job = _import(echo_archive())
     job.provisioner = "other"
     failed = await _outcome(FakeServer(), config, job)
-    assert failed.error == "this daemon has no executor for provisioner 'other'"
+    assert isinstance(failed, FailedJob) and failed.error == "this daemon has no executor for provisioner 'other'"
 
 
 async def test_heartbeats_and_cancel(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
@@ -208,7 +209,7 @@ async def test_heartbeats_and_cancel(autojump_clock: trio.abc.Clock, config: Dae
         assert len(server.updates) - before == 4  # one every five seconds
         server.canceled = True
         failed = await server.wait_ended()
-    assert failed.error == "canceled"
+    assert isinstance(failed, FailedJob) and failed.error == "canceled"
 
 
 class _DeafExecutor:
@@ -231,7 +232,7 @@ async def test_executor_that_ignores_a_cancel(autojump_clock: trio.abc.Clock, co
         failed = await server.wait_ended()
         waited, server.canceled = trio.current_time() - started, False
         assert isinstance(await server.wait_ended(2), pd.CompletedJob)  # the daemon goes on
-    assert failed.error == "Cancel timed out"
+    assert isinstance(failed, FailedJob) and failed.error == "Cancel timed out"
     assert waited >= config.force_cancel
 
 
@@ -246,7 +247,7 @@ async def test_running_job_survives_a_server_restart(autojump_clock: trio.abc.Cl
         server.reachable = True
         server.canceled = True  # ends the job, by way of a heartbeat over the new connection
         failed = await server.wait_ended()
-    assert failed.error == "canceled"
+    assert isinstance(failed, FailedJob) and failed.error == "canceled"
     assert server.connections == 2
 
 
@@ -255,7 +256,7 @@ async def test_refused_update_fails_the_job(autojump_clock: trio.abc.Clock, conf
     server.post(_build(echo_archive(apply=[_log("working")])))
     async with running_daemon(server, config, ECHO):
         failed = await server.wait_ended()
-    assert failed.error == "send periodic update: no more of this"
+    assert isinstance(failed, FailedJob) and failed.error == "send periodic update: no more of this"
 
 
 async def test_drain_waits_for_the_job(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
@@ -336,7 +337,7 @@ async def test_killed_predecessor(autojump_clock: trio.abc.Clock, config: Daemon
         assert len(server.ended) == 1
         assert sorted(config.work_dir.iterdir()) == sorted([kept, held])
     assert failed.job_id == "job-1"
-    assert failed.error == "provisioner daemon was killed while it worked on the job"
+    assert isinstance(failed, FailedJob) and failed.error == "provisioner daemon was killed while it worked on the job"
     assert failed.workspace_build.state == b'{"half": true}'
 
 
@@ -369,7 +370,7 @@ class _BigExecutor:
             async def apply(*_arguments: Any) -> pb.ApplyComplete:
                 return pb.ApplyComplete(state=b"s" * (5 << 20))
 
-            session.apply = apply  # type: ignore[method-assign]
+            session.apply = apply  # type: ignore[assignment, method-assign]
             session.state = lambda: b"s" * (5 << 20)  # type: ignore[method-assign]
             yield session
 
@@ -380,7 +381,7 @@ async def test_result_too_big_for_a_message(autojump_clock: trio.abc.Clock, conf
     async with running_daemon(server, config, {"echo": _BigExecutor()}):
         failed = await server.wait_ended()
     assert isinstance(failed, pd.FailedJob)
-    assert failed.error.startswith("complete job: payload was too big")
+    assert isinstance(failed, FailedJob) and failed.error.startswith("complete job: payload was too big")
 
 
 class _AwayLink:

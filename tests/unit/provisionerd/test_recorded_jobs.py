@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -79,7 +79,7 @@ class _Playback:
             while True:
                 await trio.lowlevel.checkpoint()
                 message = self._messages.pop(0)
-                if message.HasField(name):
+                if message.HasField(cast("Any", name)):
                     return getattr(message, name)
                 emit(message.log.level, message.log.output)
 
@@ -103,7 +103,7 @@ async def test_recorded_job(name: str, tmp_path: Path, autojump_clock: trio.abc.
             server.quota = ParseDict(one, pd.CommitQuotaResponse())
     server.post(acquired)
     playback = _Playback(_SESSIONS[name])
-    async with running_daemon(server, DaemonConfig(work_dir=tmp_path), {"terraform": playback}):  # type: ignore[dict-item]
+    async with running_daemon(server, DaemonConfig(work_dir=tmp_path), {"terraform": playback}):
         ended = await server.wait_ended()
     assert _log_lines(server.updates) == _log_lines(updates)
     want_kind, want = next(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.kit.paths import ROOT
 COMMITTED = ROOT / "coder" / "rpc" / "proto"
 
 
-def test_generated_files_are_current(tmp_path) -> None:
+def test_generated_files_are_current(tmp_path: Path) -> None:
     pytest.importorskip("grpc_tools")
     env = {**os.environ, "PYTHON": sys.executable}
     subprocess.run([ROOT / "scripts" / "generate-proto", tmp_path], check=True, env=env, capture_output=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -10,22 +12,22 @@ import trio.testing
 
 from coder.base.errors import CoderError
 from coder.rpc import drpc, mux, yamux
-from coder.rpc.calls import Bidi, ServerStream, Unary, call_unary, serve_calls
+from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
 from coder.rpc.proto import agent_pb2, tailnet_pb2
-from coder.rpc.session import open_session
+from coder.rpc.session import Session, open_session
 
 BANNER = "/coder.agent.v2.Agent/GetServiceBanner"
 COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
 MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
 
 
-def a_banner(fn):
+def a_banner(fn: Any) -> Handlers:
     return {BANNER: Unary(fn, agent_pb2.GetServiceBannerRequest)}
 
 
 @asynccontextmanager
-async def connected(handlers):
+async def connected(handlers: Handlers) -> AsyncIterator[tuple[Session, Session, trio.abc.Stream]]:
     """(client session, server session, client's transport), the server serving `handlers`."""
     left, right = trio.testing.memory_stream_pair()
     async with (
@@ -38,12 +40,12 @@ async def connected(handlers):
         nursery.cancel_scope.cancel()
 
 
-async def banner(client, **fields):
+async def banner(client: Session, **fields: Any) -> agent_pb2.ServiceBanner:
     return await client.call(BANNER, agent_pb2.GetServiceBannerRequest(**fields), agent_pb2.ServiceBanner)
 
 
 async def test_unary_call() -> None:
-    async def get(request):
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(enabled=True, message="hello")
 
     async with connected(a_banner(get)) as (client, _, _):
@@ -53,7 +55,7 @@ async def test_unary_call() -> None:
 async def test_answers_larger_than_the_window_and_a_frame() -> None:
     text = "x" * (3 * 1024 * 1024)
 
-    async def get(request):
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message=text)
 
     async with connected(a_banner(get)) as (client, _, _):
@@ -61,7 +63,7 @@ async def test_answers_larger_than_the_window_and_a_frame() -> None:
 
 
 async def test_answers_over_four_mebibytes_are_errors() -> None:
-    async def get(request):
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message="x" * (4 * 1024 * 1024))
 
     async with connected(a_banner(get)) as (client, _, _):
@@ -70,7 +72,7 @@ async def test_answers_over_four_mebibytes_are_errors() -> None:
 
 
 async def test_many_calls_at_once_share_the_connection() -> None:
-    async def get(request):
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         await trio.lowlevel.checkpoint()
         return agent_pb2.ServiceBanner(message="m" * 100_000)
 
@@ -88,8 +90,8 @@ async def test_many_calls_at_once_share_the_connection() -> None:
         (ValueError("secret"), 0, "internal error"),
     ],
 )
-async def test_errors_of_a_handler_reach_the_caller(raised, number, text) -> None:
-    async def get(request) -> None:
+async def test_errors_of_a_handler_reach_the_caller(raised: Exception, number: int, text: str) -> None:
+    async def get(request: Any) -> None:
         raise raised
 
     async with connected(a_banner(get)) as (client, _, _):
@@ -106,7 +108,7 @@ async def test_unknown_calls_have_upstreams_text() -> None:
 
 
 async def test_server_stream_ends_cleanly() -> None:
-    async def maps(request, send) -> None:
+    async def maps(request: Any, send: Any) -> None:
         for region in range(3):
             await send(tailnet_pb2.DERPMap(regions={region: tailnet_pb2.DERPMap.Region(region_id=region)}))
 
@@ -121,7 +123,7 @@ async def test_server_stream_ends_cleanly() -> None:
 
 
 async def test_bidirectional_stream_and_the_ends_from_either_side() -> None:
-    async def echo(call) -> None:
+    async def echo(call: Any) -> None:
         async for request in call:
             if request.HasField("disconnect"):
                 await call.close()
@@ -134,9 +136,9 @@ async def test_bidirectional_stream_and_the_ends_from_either_side() -> None:
         client.open_stream(COORDINATE, tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse) as stream,
     ):
         for text in (b"a", b"b"):
-            await stream.send(tailnet_pb2.CoordinateRequest(add_tunnel={"id": text}))
+            await stream.send(tailnet_pb2.CoordinateRequest(add_tunnel=tailnet_pb2.CoordinateRequest.Tunnel(id=text)))
             assert (await stream.receive()).error.encode() == text
-        await stream.send(tailnet_pb2.CoordinateRequest(disconnect={}))
+        await stream.send(tailnet_pb2.CoordinateRequest(disconnect=tailnet_pb2.CoordinateRequest.Disconnect()))
         with pytest.raises(trio.EndOfChannel):
             await stream.receive()
         with pytest.raises(RpcClosed):
@@ -146,7 +148,7 @@ async def test_bidirectional_stream_and_the_ends_from_either_side() -> None:
 async def test_leaving_a_call_cancels_its_handler() -> None:
     cancelled = trio.Event()
 
-    async def wait(call) -> None:
+    async def wait(call: Any) -> None:
         try:
             await call.send(tailnet_pb2.CoordinateResponse(error="here"))
             await trio.sleep_forever()
@@ -166,7 +168,7 @@ async def test_leaving_a_call_cancels_its_handler() -> None:
 async def test_a_cancelled_caller_ends_the_stream_without_a_packet() -> None:
     started, cancelled = trio.Event(), trio.Event()
 
-    async def get(request) -> None:
+    async def get(request: Any) -> None:
         started.set()
         try:
             await trio.sleep_forever()
@@ -183,7 +185,7 @@ async def test_a_cancelled_caller_ends_the_stream_without_a_packet() -> None:
 
 
 async def test_the_end_of_the_connection_ends_everything() -> None:
-    async def get(request) -> None:
+    async def get(request: Any) -> None:
         await trio.sleep_forever()
 
     async with connected(a_banner(get)) as (client, server, transport), trio.open_nursery() as nursery:
@@ -217,7 +219,7 @@ async def test_ping_measures_and_remembers() -> None:
         assert client.last_pong <= trio.current_time()
 
 
-async def test_a_silent_peer_is_noticed(autojump_clock) -> None:
+async def test_a_silent_peer_is_noticed(autojump_clock: trio.testing.MockClock) -> None:
     left, _right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session:
         with pytest.raises(RpcClosed, match="no answer to a ping within 12 s"):
@@ -228,7 +230,7 @@ async def test_a_silent_peer_is_noticed(autojump_clock) -> None:
         assert "no sign of life" in session.reason
 
 
-async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock) -> None:
+async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     answering = yamux.Yamux(client=False)
 
@@ -245,7 +247,7 @@ async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock) -> 
         nursery.cancel_scope.cancel()
 
 
-async def test_half_closed_streams_are_reset_after_five_minutes(autojump_clock) -> None:
+async def test_half_closed_streams_are_reset_after_five_minutes(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False) as there:
         stream = await here.open_stream()
@@ -290,7 +292,7 @@ async def test_protocol_errors_end_the_session_with_go_away() -> None:
 
 
 async def test_calls_without_yamux_one_after_another_on_one_stream() -> None:
-    async def get(request):
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message="plain")
 
     left, right = trio.testing.memory_stream_pair()
@@ -302,7 +304,7 @@ async def test_calls_without_yamux_one_after_another_on_one_stream() -> None:
             call.send_message(b"")
             call.close_send()
             await left.send_all(call.take_output())
-            events = []
+            events: list[Any] = []
             while len(events) < 2:
                 events += call.receive_untrusted(bytes(await left.receive_some()))
             assert agent_pb2.ServiceBanner.FromString(events[0].data).message == "plain"
@@ -316,7 +318,7 @@ async def test_calls_without_yamux_one_after_another_on_one_stream() -> None:
         assert reply.message == "plain"
 
 
-async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock) -> None:
+async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(right, client=False) as there:
         with trio.move_on_after(1):
@@ -332,7 +334,7 @@ async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock)
 
 
 async def test_ended_calls_leave_nothing_behind() -> None:
-    async def get(request):
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner()
 
     left, right = trio.testing.memory_stream_pair()

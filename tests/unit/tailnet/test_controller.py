@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
@@ -20,9 +21,9 @@ from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.wire.address import UdpAddress
 from coder.rpc.errors import RpcClosed
-from coder.rpc.session import open_session
+from coder.rpc.session import Session, open_session
 from coder.tailnet.addresses import agent_addresses, random_address
-from coder.tailnet.controller import keep_coordinated, open_controller
+from coder.tailnet.controller import Controller, keep_coordinated, open_controller
 
 AGENT = UUID(int=0xA, version=4)
 MAP = DerpMap({999: DerpRegion(999, "coder", "Coder", (DerpNode("999b", 999, "127.0.0.1", stun_port=-1),), True)})
@@ -82,13 +83,13 @@ def fake_context() -> Any:
     """Just enough of a server: a coordinator and a relay map."""
     other = SimpleNamespace(current=MAP, proxies={}, id=uuid4())
     parts: dict[type, Any] = {}
-    ctx = SimpleNamespace(part=lambda kind: parts.get(kind, other), clock=None)
+    ctx: Any = SimpleNamespace(part=lambda kind: parts.get(kind, other), clock=None)
     parts[Coordinator] = Coordinator(ctx)
     return ctx
 
 
 @asynccontextmanager
-async def session_of(ctx: Any, peer: TailnetPeer):
+async def session_of(ctx: Any, peer: TailnetPeer) -> AsyncIterator[Session]:
     ours, theirs = trio.testing.memory_stream_pair()
     async with (
         open_session(theirs, "server") as server,
@@ -100,7 +101,7 @@ async def session_of(ctx: Any, peer: TailnetPeer):
         nursery.cancel_scope.cancel()
 
 
-async def coordinate(controller, ctx, peer: TailnetPeer) -> None:
+async def coordinate(controller: Controller, ctx: Any, peer: TailnetPeer) -> None:
     async with session_of(ctx, peer) as session:
         with pytest.raises(RpcClosed):
             await controller.run(session)
@@ -110,7 +111,7 @@ async def quiet() -> None:
     await trio.testing.wait_all_tasks_blocked(0.01)
 
 
-async def test_both_sides_meet(autojump_clock) -> None:
+async def test_both_sides_meet(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     async with (
@@ -123,8 +124,8 @@ async def test_both_sides_meet(autojump_clock) -> None:
         nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
         await quiet()
         assert not agent_node.installed, "nobody is told before a home relay is known"
-        assert agent_node.derp_map.regions[999].nodes[0].host_name == "example.com"
-        assert agent_node.derp_map.regions[999].nodes[0].derp_port == 8080
+        assert agent_node.derp_map is not None and agent_node.derp_map.regions[999].nodes[0].host_name == "example.com"
+        assert agent_node.derp_map is not None and agent_node.derp_map.regions[999].nodes[0].derp_port == 8080
         client_node.change(preferred_derp=999)
         agent_node.change(preferred_derp=999)
         await quiet()
@@ -146,7 +147,7 @@ async def test_both_sides_meet(autojump_clock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_without_direct_paths_no_endpoints_travel(autojump_clock) -> None:
+async def test_without_direct_paths_no_endpoints_travel(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -165,7 +166,7 @@ async def test_without_direct_paths_no_endpoints_travel(autojump_clock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock) -> None:
+async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -190,13 +191,13 @@ async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock) 
         assert not client_node.installed
 
 
-async def test_a_new_coordinator_is_told_everything_again(autojump_clock) -> None:
+async def test_a_new_coordinator_is_told_everything_again(autojump_clock: trio.testing.MockClock) -> None:
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
     client_node.change(preferred_derp=999)
     contexts = [fake_context()]
 
-    def connect_as(peer: TailnetPeer):
+    def connect_as(peer: TailnetPeer) -> Any:
         return lambda _token: session_of(contexts[-1], peer)
 
     async with (
@@ -217,7 +218,7 @@ async def test_a_new_coordinator_is_told_everything_again(autojump_clock) -> Non
         nursery.cancel_scope.cancel()
 
 
-async def test_refused_requests_end_the_stream(autojump_clock) -> None:
+async def test_refused_requests_end_the_stream(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     node = FakeNode(b"c", (random_address(),))
     async with open_controller(node, "source", number=2) as client, trio.open_nursery() as nursery:

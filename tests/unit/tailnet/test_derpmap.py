@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import pytest
 
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
+from coder.rpc.proto import tailnet_pb2
 from coder.tailnet import derpmap
 from tests.kit.recordings import load_json, load_lines, message_type
 
@@ -20,7 +22,7 @@ MAP = DerpMap(
 )
 
 
-def recorded() -> dict:
+def recorded() -> Any:
     example = next(e for e in load_json("http_examples.json") if e["name"] == "generic connection info")
     return json.loads(example["response_body"])["derp_map"]
 
@@ -40,7 +42,7 @@ def test_recorded_protobuf_maps() -> None:
     for vector in load_lines("proto_messages_agent_tailnet.jsonl"):
         if vector["type"] == kind:
             message = message_type(kind).FromString(bytes.fromhex(vector["hex"]))
-            assert derpmap.to_proto(derpmap.from_proto(message)) == message
+            assert derpmap.to_proto(derpmap.from_proto(cast("tailnet_pb2.DERPMap", message))) == message
 
 
 def test_home_params_are_always_there() -> None:
@@ -56,7 +58,7 @@ def test_home_params_are_always_there() -> None:
         ("https://[fd00::1]:8443", "fd00::1", 8443, False),
     ],
 )
-def test_the_embedded_relay_is_where_the_server_is(url, host, port, plain) -> None:
+def test_the_embedded_relay_is_where_the_server_is(url: str, host: str, port: int, plain: bool) -> None:
     node = derpmap.with_embedded(MAP, url).regions[999].nodes[0]
     assert (node.host_name, node.derp_port, node.force_http) == (host, port, plain)
     assert derpmap.with_embedded(MAP, url).regions[7] == MAP.regions[7]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
@@ -118,7 +119,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("role", ["source", "destination"])
 @pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
-def test_a_second_owner_of_a_key_is_ignored(role, taken) -> None:
+def test_a_second_owner_of_a_key_is_ignored(role: Literal["source", "destination"], taken: Any) -> None:
     peers = Peers(role)
     peers.receive_node(PEER, NODE, 0.0)
     assert peers.receive_node(THIEF, replace(taken, endpoints=("198.51.100.9:9",)), 1.0) == []

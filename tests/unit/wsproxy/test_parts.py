@@ -15,8 +15,8 @@ from coder.api.proxies import CryptoKey, RegisterWorkspaceProxyRequest, Register
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.coderd.apps import pages
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.apps import app_pages as pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
 from coder.coderd.services.apps.app_tickets import (
     TICKET_FEATURE,

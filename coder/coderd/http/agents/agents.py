@@ -105,7 +105,7 @@ def place() -> AgentPlace:
 
 def _nothing() -> Response:
     # Upstream encodes "no body" as JSON.
-    return Response(b"", 200, content_type="application/json; charset=utf-8")
+    return reply(None)
 
 
 @route(blueprint, "GET", "/connection", scope=OPTIONAL, answers=dict[str, Any], refuses=(401,))
@@ -184,12 +184,18 @@ async def _external_auth(ident: str, match: str) -> Response:
 
 
 @route(
-    blueprint, "GET", "/me/gitauth", scope=AGENT, query={"listen": str, "url": str}, answers=AgentAuth, refuses=(404,)
+    blueprint,
+    "GET",
+    "/me/gitauth",
+    scope=AGENT,
+    query={"id": str, "listen": str, "match": str, "url": str},
+    answers=AgentAuth,
+    refuses=(404,),
 )
 @by_agent
 async def get_git_auth() -> Response:
-    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one."""
-    return await _external_auth("", request.args.get("url", ""))
+    """The older name of `external-auth`, whose programs ask with `url`."""
+    return await _external_auth(request.args.get("id", ""), request.args.get("match") or request.args.get("url", ""))
 
 
 @route(blueprint, "GET", "/me/reinit", scope=AGENT, query={"wait": str}, answers=EVENTS, refuses=(409,))

@@ -43,7 +43,7 @@ from coder.coderd.http.server.auth import (
     subject,
 )
 from coder.coderd.http.server.declarations import BYTES, FORM, HTML, NOTHING
-from coder.coderd.http.server.json import no_content, read_body, read_bytes, reply
+from coder.coderd.http.server.json import no_content, read_body, read_bytes, read_document, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
@@ -678,7 +678,7 @@ async def _own(client: str) -> OAuth2AppRow:
 
 async def _metadata() -> dict[str, Any]:
     try:
-        value = json.loads(await read_bytes(_MAX_FORM))
+        value = await read_document()
     except (ValueError, RecursionError):
         raise GrantError("invalid_client_metadata", "The request body is not JSON") from None
     if not isinstance(value, dict):

@@ -22,11 +22,11 @@ from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import caller, context, remote_ip
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.route import route
-from coder.coderd.services.access.credentials import SESSION_COOKIE
 from coder.coderd.services.events import passcodes
 from coder.coderd.services.login import sessions
 from coder.domain.access.passwords import explain_password
 from coder.domain.access.route_scopes import ANY_KEY, PUBLIC
+from coder.domain.access.session_cookies import session_cookie_line
 
 blueprint = Blueprint("sessions", __name__, url_prefix="/api/v2/users")
 
@@ -111,7 +111,7 @@ async def post_logout() -> Response:
     """Ends this session and the keys applications were opened with."""
     await sessions.logout(context(), caller())
     response = message("Logged out!")
-    response.headers.add("Set-Cookie", f"{SESSION_COOKIE}=; Path=/; Max-Age=0; SameSite=Lax")
+    response.headers.add("Set-Cookie", _cookie("", 0, "Lax"))
     return response
 
 
@@ -157,10 +157,13 @@ async def post_validate_password() -> Response:
 
 def set_session_cookie(response: Response, token: str) -> None:
     """The cookie a browser is logged in by."""
+    same_site = "None" if context().config.samesite_auth_cookie == "none" else "Lax"
+    response.headers.add("Set-Cookie", _cookie(token, COOKIE_AGE, same_site))
+
+
+def _cookie(token: str, max_age: int, same_site: str) -> str:
     config = context().config
-    secure = "; Secure" if config.secure_auth_cookie or context().access_url.startswith("https://") else ""
-    same_site = "None" if config.samesite_auth_cookie == "none" else "Lax"
-    response.headers.add(
-        "Set-Cookie",
-        f"{SESSION_COOKIE}={token}; Path=/; Max-Age={COOKIE_AGE}; HttpOnly{secure}; SameSite={same_site}",
+    secure = bool(token) and (config.secure_auth_cookie or context().access_url.startswith("https://"))
+    return session_cookie_line(
+        token, prefixed=config.host_prefix_cookie, secure=secure, same_site=same_site, max_age=max_age
     )

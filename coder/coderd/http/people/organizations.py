@@ -217,7 +217,7 @@ async def put_member_roles(organization: str, user: str) -> Response:
 async def get_available_users(organization: str, user: str) -> Response:
     """Everybody for those who may read users; just themselves for the others."""
     row = await _organization(organization)
-    await users.find_user(context(), subject(), user)
+    await users.find_person(context(), subject(), user)
     if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
         raise Forbidden
     query = Query()

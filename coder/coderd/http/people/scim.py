@@ -13,7 +13,7 @@ from coder.api.users import User
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import Content
 from coder.coderd.http.server.errors import STATUS
-from coder.coderd.http.server.json import read_bytes, reply
+from coder.coderd.http.server.json import read_document, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid, Refusal
 from coder.coderd.services.people import scim, users
@@ -25,7 +25,6 @@ blueprint = Blueprint("scim", __name__, url_prefix="/scim/v2")
 P = ParamSpec("P")
 _TYPE = "application/scim+json"
 _ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
-_MAX = 1 << 20
 
 
 def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Response]]:
@@ -217,7 +216,7 @@ def _described(row: UserRow) -> dict[str, Any]:
 
 async def _document() -> dict[str, Any]:
     try:
-        found = json.loads(await read_bytes(_MAX))
+        found = await read_document()
     except (ValueError, RecursionError):
         raise Invalid("The body is not JSON.") from None
     if not isinstance(found, dict):

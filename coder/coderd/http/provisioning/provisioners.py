@@ -27,7 +27,7 @@ from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.organizations import resolve_organization
-from coder.coderd.services.people.users import find_user
+from coder.coderd.services.people.users import find_person
 from coder.coderd.services.provisioning import daemon_health, job_lists, job_reasons, provisioners
 from coder.coderd.services.provisioning.job_lists import JobFilter
 from coder.coderd.services.provisioning.provisioners import DaemonFilter
@@ -62,7 +62,7 @@ async def get_jobs(organization: str) -> Response:
     )
     _check(terms)
     if initiator:
-        person = await find_user(context(), subject(), initiator)
+        person = await find_person(context(), subject(), initiator)
         which = JobFilter(which.ids, which.statuses, which.tags, person.id, which.limit)
     return reply(await job_lists.list_jobs(context(), subject(), row.id, which))
 

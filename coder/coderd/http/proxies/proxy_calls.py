@@ -16,8 +16,10 @@ from coder.api.proxies import (
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
+from coder.coderd.services.apps.app_refusals import AppRefusedError
 from coder.coderd.services.proxies import proxy_calls
 from coder.coderd.services.proxies.proxy_calls import ProxyCaller
+from coder.coderd.services.proxies.proxy_pages import browser_answer
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.domain.access.route_scopes import PROXY
 
@@ -73,10 +75,16 @@ async def get_crypto_keys() -> Response:
     refuses=(403, 404, 502),
 )
 async def post_issue_token() -> Response:
-    """A ticket for what a proxy's visitor asked for."""
+    """A ticket for what a proxy's visitor asked for; a proxy that does not ask for JSON gets refusals as pages."""
     await _proxy()
     body = await read_body(IssueTokenRequest)
-    token = await proxy_calls.issue_signed_token(context(), body)
+    if "application/json" in request.headers.get("Accept", ""):
+        return reply(IssueSignedAppTokenResponse(await proxy_calls.issue_signed_token(context(), body)), 201)
+    try:
+        token = await proxy_calls.open_for_visitor(context(), body)
+    except AppRefusedError as error:
+        shown = browser_answer(context().access_url, body, error)
+        return Response(shown.body, shown.status, dict(shown.headers))
     return reply(IssueSignedAppTokenResponse(signed_token_str=token), 201)
 
 

@@ -62,6 +62,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "agents.agents",
     "tasks.tasks",
     "agents.terminals",
+    "agents.health",
     "agents.init_script",
     "site.binaries",
     "site.experiments",

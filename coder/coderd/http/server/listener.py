@@ -27,6 +27,8 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.hypercorn_fixes import OneWriteH11, PatientServer, server_config
+from coder.domain.access.session_cookies import renamed
+from coder.domain.network.tls_ciphers import cipher_list
 
 _log = get_logger("http.listener")
 
@@ -58,11 +60,27 @@ class UpgradeAwareH11(OneWriteH11):
     """HTTP/1.1 that steps aside for links."""
 
     is_upgrade: IsLink
+    prefixed_cookies = False
 
     async def _check_protocol(self, event: h11.Request) -> None:
         if self.is_upgrade(event):
-            raise UpgradeRequested(event, self.connection.trailing_data[0])
+            raise UpgradeRequested(self._renamed(event), self.connection.trailing_data[0])
         # h2c upgrades are not offered: nothing of ours speaks h2 in the clear.
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        await super()._create_stream(self._renamed(request))
+
+    def _renamed(self, request: h11.Request) -> h11.Request:
+        """The head as the rest of the server knows cookies."""
+        if not self.prefixed_cookies or all(name != b"cookie" for name, _ in request.headers):
+            return request
+        headers = [
+            (name, renamed(value.decode("latin-1")).encode("latin-1") if name.lower() == b"cookie" else value)
+            for name, value in request.headers.raw_items()
+        ]
+        return h11.Request(
+            method=request.method, target=request.target, headers=headers, http_version=request.http_version
+        )
 
 
 class HttpConnection(PatientServer):
@@ -119,6 +137,7 @@ class HttpConnection(PatientServer):
             self.app, self.config, self.context, task_group, self.state, secure, client, None, self.protocol_send
         )
         protocol.is_upgrade = self._door.is_upgrade
+        protocol.prefixed_cookies = self._door.prefixed_cookies
         return protocol
 
 
@@ -135,12 +154,15 @@ async def _send_alert(stream: Any) -> None:
 class HttpServer:
     """All listeners of one server. `serve` runs until its nursery is cancelled."""
 
-    def __init__(self, app: Any, is_upgrade: IsLink, open_endpoint: OpenLink) -> None:
+    def __init__(
+        self, app: Any, is_upgrade: IsLink, open_endpoint: OpenLink, *, prefixed_cookies: bool = False
+    ) -> None:
         self.config = server_config()
         self.asgi = ASGIWrapper(app)
         self.worker = WorkerContext(None)
         self.is_upgrade = is_upgrade
         self.open_endpoint = open_endpoint
+        self.prefixed_cookies = prefixed_cookies
         self._drained = trio.Event()
 
     async def drained(self) -> None:
@@ -246,6 +268,7 @@ def tls_context(config: ServerConfig) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _VERSIONS.get(config.tls_min_version, ssl.TLSVersion.TLSv1_3)
         context.set_alpn_protocols(["http/1.1"])
+        _choose_ciphers(context, config)
         try:
             context.load_cert_chain(certificate, key)
         except (OSError, ssl.SSLError) as error:
@@ -260,6 +283,24 @@ def tls_context(config: ServerConfig) -> ssl.SSLContext:
     if len(contexts) > 1:
         first.sni_callback = _chooser(contexts)
     return first
+
+
+def _choose_ciphers(context: ssl.SSLContext, config: ServerConfig) -> None:
+    """The suites of TLS 1.2 that are offered. Raises CoderError."""
+    if not config.tls_ciphers:
+        return
+    try:
+        if config.tls_min_version == "tls13":
+            raise ValueError("suites can be chosen for TLS 1.2 only, and --tls-min-version is tls13")
+        context.set_ciphers(cipher_list(config.tls_ciphers, allow_weak=config.tls_allow_insecure_ciphers))
+    except (ValueError, ssl.SSLError) as error:
+        # An SSLError is an OSError, and OpenSSL's words ("no cipher match") explain nothing.
+        why = "OpenSSL here has none of them" if isinstance(error, ssl.SSLError) else str(error)
+        raise CoderError(
+            "bad_ciphers",
+            f"the cipher suites of --tls-ciphers cannot be used: {why}",
+            "Name suites as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, or leave the option away.",
+        ) from error
 
 
 def _ask_clients(context: ssl.SSLContext, config: ServerConfig) -> None:

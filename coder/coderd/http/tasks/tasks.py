@@ -61,7 +61,7 @@ async def get_tasks() -> Response:
 )
 async def post_task(user: str) -> Response:
     """A task, its workspace and that one's first start."""
-    owner = await users.find_user(context(), subject(), user)
+    owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateTaskRequest)
     return reply(await tasks.create_task(context(), subject(), owner.id, body), 201)
 
@@ -106,7 +106,7 @@ async def delete_task(user: str, task: str) -> Response:
 )
 async def patch_input(user: str, task: str) -> Response:
     """Another prompt for the next start."""
-    owner = await users.find_user(context(), subject(), user)
+    owner = await users.find_person(context(), subject(), user)
     body = await read_body(UpdateTaskInputRequest)
     await tasks.update_input(context(), subject(), owner.id, task, body.input)
     return Response(b"", 204, content_type="application/json; charset=utf-8")  # as recorded
@@ -123,7 +123,7 @@ async def patch_input(user: str, task: str) -> Response:
 )
 async def post_send(user: str, task: str) -> Response:
     """Gives the task more input."""
-    owner = await users.find_user(context(), subject(), user)
+    owner = await users.find_person(context(), subject(), user)
     body = await read_body(TaskSendRequest)
     await task_conversation.send(context(), subject(), owner.id, task, body.input)
     return no_content()

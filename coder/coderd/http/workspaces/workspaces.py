@@ -101,7 +101,7 @@ async def get_workspaces() -> Response:
 )
 async def post_workspace(user: str) -> Response:
     """A new workspace and its first start build."""
-    owner = await users.find_user(context(), subject(), user)
+    owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateWorkspaceRequest)
     return reply(await workspaces.create_workspace(context(), subject(), owner.id, body), 201)
 
@@ -119,8 +119,8 @@ async def post_workspace(user: str) -> Response:
 )
 async def post_member_workspace(organization: str, user: str) -> Response:
     """A new workspace and its first start build."""
-    organization_id = await organizations.find_organization_id(context(), organization)
-    owner = await users.find_user(context(), subject(), user)
+    organization_id = (await organizations.resolve_organization(context(), subject(), organization)).id
+    owner = await users.find_person(context(), subject(), user)
     body = await read_body(CreateWorkspaceRequest)
     made = await workspaces.create_workspace(context(), subject(), owner.id, body, organization_id)
     return reply(made, 201)

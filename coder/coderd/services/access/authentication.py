@@ -65,7 +65,7 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
     if await _touch(ctx, key, user, credentials, now):
         known = ctx.part(AuthCache)
         known.forget(key.id)
-        user = replace(user, last_seen_at=now, status="active")
+        user = replace(user, last_seen_at=now, updated_at=now, status="active")
     return Caller(subject_of(ctx, user, key), user, key, credentials)
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
-SESSION_COOKIE = "coder_session_token"
+from coder.domain.access.session_cookies import SESSION_COOKIE as SESSION_COOKIE
+
 SESSION_HEADER = "coder-session-token"
 SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
 

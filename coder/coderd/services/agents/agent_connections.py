@@ -8,22 +8,26 @@ seconds and given twelve to answer, so that people learn of it within 17 s.
 
 from __future__ import annotations
 
+import statistics
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import trio
 
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
+from coder.coderd.services.agents import disconnects
 from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.templates import templates as template_store
 from coder.domain.agents.agents import CONNECTION_UPDATE_FREQUENCY
+from coder.domain.agents.disconnects import Ended
 from coder.rpc.errors import RpcClosed
 from coder.rpc.session import Session
 
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
 PING_INTERVAL = 5.0
 PING_TIMEOUT = 12.0
 """Ours: upstream asks every 15 s and gives up after 30 s."""
+
+LATE_PONG = 0.2
+"""Ours: seconds. TCP sends a lost packet again so much later at the earliest: such an answer was lost once."""
 
 OUTDATED = "build is outdated"
 
@@ -46,7 +53,8 @@ class AgentConnections:
     An agent that dials again may have two for a moment: it has left when the last one ends.
     """
 
-    def __init__(self, _ctx: Context) -> None:
+    def __init__(self, ctx: Context) -> None:
+        self.began = ctx.clock.now()
         self._live: dict[UUID, int] = {}
 
     def begin(self, agent_id: UUID) -> None:
@@ -72,9 +80,10 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
     """
     connections = ctx.part(AgentConnections)
     connections.begin(place.agent.id)
+    pings = Pings()
     try:
         now = ctx.clock.now()
-        template = await ctx.db.run(_mark_connected, now, place, api_version)
+        template = await ctx.db.run(_mark_connected, now, place, api_version, connections.began)
         if place.agent.first_connected_at is None:
             metrics = ctx.part(Metrics)
             metrics["coderd_agents_first_connection_seconds"].observe(
@@ -82,30 +91,63 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
             )
         with single_failure():
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_ping, session)
-                nursery.start_soon(_keep_marked, ctx, place, session)
+                nursery.start_soon(_ping, session, pings)
+                nursery.start_soon(_keep_marked, ctx, place, session, pings)
                 yield
                 nursery.cancel_scope.cancel()
     finally:
         if connections.end(place.agent.id):
             with trio.move_on_after(5, shield=True):
-                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place)
+                ended = _how_it_ended(ctx, session, pings)
+                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place, ended)
 
 
-async def _ping(session: Session) -> None:
+def _how_it_ended(ctx: Context, session: Session, pings: Pings) -> Ended | None:
+    """None: we sent it away, which needs no explanation."""
+    if session.reason == OUTDATED:
+        return None
+    if ctx.stopping.is_set():
+        return "stopping"
+    return "silent" if pings.unanswered else "closed"
+
+
+class Pings:
+    """What the pings of one connection say of the way to the agent."""
+
+    def __init__(self) -> None:
+        self._lately: deque[float] = deque(maxlen=60)
+        self.unanswered = False
+
+    def answered(self, seconds: float) -> None:
+        self._lately.append(seconds)
+
+    def reading(self) -> dict[str, Any] | None:
+        """Median milliseconds, and the share of answers so late that a packet was lost on the way; None: none yet."""
+        if not self._lately:
+            return None
+        usual = min(self._lately)
+        late = sum(1 for seconds in self._lately if seconds - usual >= LATE_PONG)
+        return {
+            "round_trip_ms": round(1000 * statistics.median(self._lately), 2),
+            "loss_percent": round(100 * late / len(self._lately), 1),
+        }
+
+
+async def _ping(session: Session, pings: Pings) -> None:
     while not session.is_closed:
         await trio.sleep(PING_INTERVAL)
         try:
-            await session.ping(PING_TIMEOUT)
+            pings.answered(await session.ping(PING_TIMEOUT))
         except RpcClosed as error:
+            pings.unanswered = not session.is_closed
             session.close(error.message)
 
 
-async def _keep_marked(ctx: Context, place: AgentPlace, session: Session) -> None:
+async def _keep_marked(ctx: Context, place: AgentPlace, session: Session, pings: Pings) -> None:
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
         try:
-            current = await ctx.db.run(_touch, ctx.clock.now(), place)
+            current = await ctx.db.run(_touch, ctx.clock.now(), place, pings.reading())
         except Exception as error:
             # A database that is away for a moment must not send every agent away.
             _log.warn("an agent's sign of life was not stored", agent=place.agent.id, error=repr(error))
@@ -115,8 +157,9 @@ async def _keep_marked(ctx: Context, place: AgentPlace, session: Session) -> Non
             session.close(OUTDATED)
 
 
-async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str) -> str:
+async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str, began: datetime) -> str:
     """The name of the template, when this is the first time."""
+    await disconnects.note_return(tx, place, began, now)
     await agent_store.mark_connected(tx, place.agent.id, now, api_version=api_version)
     await agent_store.update_agent(tx, place.agent.id, disconnected_at=None)
     await _tell(tx, place)
@@ -126,17 +169,19 @@ async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version:
     return template.name if template else ""
 
 
-async def _touch(tx: Tx, now: datetime, place: AgentPlace) -> AgentPlace | None:
+async def _touch(tx: Tx, now: datetime, place: AgentPlace, path: dict[str, Any] | None) -> AgentPlace | None:
     """Where the token of this connection leads now; None when it is good no longer."""
     current = await agent_store.get_agent_by_token(tx, place.rotated_token or place.agent.auth_token)
     if current is not None and current.agent.id == place.agent.id:
-        await agent_store.mark_connected(tx, place.agent.id, now)
+        await agent_store.mark_connected(tx, place.agent.id, now, path=path)
     return current
 
 
-async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace) -> None:
+async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace, ended: Ended | None) -> None:
     # Later than the last sign of life even when both fall into one tick of a coarse clock.
     await agent_store.mark_disconnected(tx, place.agent.id, now + timedelta(microseconds=1))
+    if ended is not None:
+        await disconnects.note_disconnect(tx, place, ended, now)
     await _tell(tx, place)
 
 

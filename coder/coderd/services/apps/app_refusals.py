@@ -1,6 +1,6 @@
 """Why an application does not open, as a value: what the server, its proxies and their pages agree on.
 
-Decided in `app_access.py`; the words are `apps/pages.py`'s. `to_fields` and `from_fields` carry a refusal from the
+Decided in `app_access.py`; the words are `app_pages.py`'s. `to_fields` and `from_fields` carry a refusal from the
 server to a workspace proxy.
 """
 
@@ -45,7 +45,7 @@ class AppSpot:
 
 
 class AppRefusedError(Exception):
-    """Why an application does not open; `http`-side words are `apps/pages.py`'s."""
+    """Why an application does not open; `http`-side words are `app_pages.py`'s."""
 
     def __init__(self, reason: Reason, detail: str = "", spot: AppSpot | None = None) -> None:
         super().__init__(reason)

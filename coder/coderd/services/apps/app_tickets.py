@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
@@ -115,6 +115,17 @@ async def opens_terminal_untrusted(keys: KeyFinder, now: datetime, token: str, a
     return found if fits and found.user_id != NIL else None
 
 
+_ISSUER, _AUDIENCE = "coderd", "wsproxy"
+_BEFORE = timedelta(minutes=1)
+"""So far the clocks of a server and of a proxy may differ: a sealed key is good from then on."""
+
+
+def sealed_claims(api_key: str, now: datetime, lifetime: timedelta) -> dict[str, Any]:
+    """What a sealed key says of itself, as every workspace proxy checks it."""
+    moments = {"nbf": int((now - _BEFORE).timestamp()), "exp": int((now + lifetime).timestamp())}
+    return {"iss": _ISSUER, "aud": [_AUDIENCE], **moments, "api_key": api_key}
+
+
 def seal(key: SigningKey, claims: dict[str, Any], nonce: bytes) -> str:
     """A compact JWE. `nonce` are 12 bytes that were never used with this key."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -139,11 +150,16 @@ async def open_key_untrusted(keys: KeyFinder, now: datetime, sealed: str) -> str
         key = await keys.find(KEY_FEATURE, str(head.get("kid")))
         plain = AESGCM(key.secret).decrypt(_decode(parts[2]), _decode(parts[3]) + _decode(parts[4]), parts[0].encode())
         claims = json.loads(plain)
-        expires, api_key = float(claims["exp"]), str(claims["api_key"])
+        begins, expires, api_key = float(claims["nbf"]), float(claims["exp"]), str(claims["api_key"])
+        issuer, audience = claims["iss"], claims["aud"]
     except TokenRefused:
         raise
     except (InvalidTag, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TokenRefused("the sealed key cannot be opened") from error
+    if issuer != _ISSUER or _AUDIENCE not in (audience if isinstance(audience, list) else [audience]):
+        raise TokenRefused("the sealed key was made by or for somebody else")
+    if now.timestamp() < begins:
+        raise TokenRefused("the sealed key is not good yet")
     if now.timestamp() >= expires:
         raise TokenRefused("the sealed key is too old")
     return api_key

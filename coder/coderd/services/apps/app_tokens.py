@@ -43,7 +43,7 @@ async def read_ticket_untrusted(ctx: Context, token: str) -> Ticket:
 async def seal_key(ctx: Context, api_key: str) -> str:
     """An API key for the query of a redirect to an application's host."""
     key = await ctx.part(SigningKeys).get(KEY_FEATURE)
-    claims = {"api_key": api_key, "exp": int((ctx.clock.now() + SEALED_LIFETIME).timestamp())}
+    claims = app_tickets.sealed_claims(api_key, ctx.clock.now(), SEALED_LIFETIME)
     return app_tickets.seal(key, claims, secrets.token_bytes(_NONCE))
 
 

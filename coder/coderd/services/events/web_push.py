@@ -45,7 +45,6 @@ MAX_SUBSCRIPTIONS = 20
 """A user. Ours: more browsers than people have; the oldest goes when another comes."""
 MOST_AT_ONCE = 32
 """Connections to push services. Ours: a message to everybody must not take all our sockets."""
-_KEYS = "vapid_keys"
 _TTL = 24 * 3600
 # Seconds a push service keeps a message for a browser that is away.
 _TIMEOUT = 10.0
@@ -142,15 +141,15 @@ async def _keys(ctx: Context) -> tuple[str, EllipticCurvePrivateKey]:
 
 
 async def _stored_pair(tx: Tx, sealer: Sealer) -> str:
-    stored = await site.get_config(tx, _KEYS)
+    stored = await site.get_config(tx, store.VAPID_KEYS)
     if stored is None:
-        return await site.ensure_config(tx, _KEYS, _new_pair(sealer))
+        return await site.ensure_config(tx, store.VAPID_KEYS, _new_pair(sealer))
     pair = json.loads(stored)
     sealed = sealer.seal(sealer.open(pair["private"]))
     if sealer.is_plain(pair["private"]) and not sealer.is_plain(sealed):
         # Stored before the site had encryption keys.
         stored = json.dumps({**pair, "private": sealed})
-        await site.put_config(tx, _KEYS, stored)
+        await site.put_config(tx, store.VAPID_KEYS, stored)
     return stored
 
 

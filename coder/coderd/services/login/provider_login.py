@@ -156,7 +156,7 @@ def _changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str, Any]:
     if attempt.login_type == "github":
         changed["github_com_user_id"] = int(person.linked_id)
     if user.status == "dormant":
-        changed["status"] = "active"
+        changed |= {"status": "active", "last_seen_at": now}
     if person.email and person.email.lower() != user.email.lower():
         changed["email"] = person.email
     if person.name and person.name != user.name:

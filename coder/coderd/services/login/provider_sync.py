@@ -49,7 +49,7 @@ async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], 
     default = await organization_store.get_default_organization(tx)
     for organization in await organization_store.list_organizations_of(tx, user_id):
         await _groups(ctx, tx, organization.id, user_id, claims, organization.id == default.id)
-        await _roles(tx, organization.id, user_id, claims, now)
+        await _roles(tx, organization.id, user_id, claims)
 
 
 async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
@@ -129,11 +129,11 @@ async def _groups(
         await group_store.add_members(tx, group_id, [user_id])
 
 
-async def _roles(tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+async def _roles(tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Any]) -> None:
     settings = await load_role_sync(tx, organization_id)
     if not settings.field:
         return
     named = identity.mapped(identity.words_of(claims, settings.field), settings.mapping or {})
     own = {role.name for role in await custom_role_store.list_roles(tx, organization_id, named)}
     known = [name for name in named if name in own or name in ORGANIZATION_ROLES]
-    await organization_store.update_member_roles(tx, organization_id, user_id, known, now)
+    await organization_store.update_member_roles(tx, organization_id, user_id, known)

@@ -18,9 +18,11 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.people.users import may_name
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import groups as store
+from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.groups import EVERYONE
 from coder.coderd.store.people.groups import GroupRow as GroupRow
 from coder.domain.access.policy import Resource, Subject
@@ -67,24 +69,27 @@ async def list_groups(
     ctx: Context, subject: Subject, *, organization: str = "", has_member: str = "", ids: Sequence[UUID] = ()
 ) -> list[Group]:
     """Those the caller may read, with their members. Raises Invalid for an unknown organization or user."""
-    rows = await ctx.db.read(_list, organization, has_member, ids)
+    rows = await ctx.db.read(_list, subject, organization, has_member, ids)
     seen = [row for row in rows if may(subject, "read", group_resource(row))]
     members = await ctx.db.read(store.list_members, [row.id for row in seen])
     return [group_view(subject, row, members[row.id]) for row in seen]
 
 
-async def _list(tx: Tx, organization: str, has_member: str, ids: Sequence[UUID]) -> list[GroupRow]:
+async def _list(tx: Tx, subject: Subject, organization: str, has_member: str, ids: Sequence[UUID]) -> list[GroupRow]:
     organization_id = member_id = None
     if organization:
         organization_id = await name_store.find_organization(tx, organization)
-        if organization_id is None:
+        if organization_id is None or not may(
+            subject, "read", Resource("organization", id=str(organization_id), organization_id=organization_id)
+        ):
             raise InvalidFields(
                 ("organization", f'Organization "{organization}" either does not exist, or you are unauthorized'),
                 message="Query parameters have invalid values.",
             )
     if has_member:
         member_id = await name_store.find_user(tx, has_member)
-        if member_id is None:
+        person = None if member_id is None else await user_store.get_user(tx, member_id)
+        if person is None or not may_name(subject, person):
             raise InvalidFields(
                 ("has_member", f'User "{has_member}" either does not exist, or you are unauthorized to view them'),
                 message="Query parameters have invalid values.",

@@ -21,7 +21,6 @@ from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.people.users import slim_roles
 from coder.coderd.store.access import acls as acl_store
-from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
@@ -279,7 +278,7 @@ async def set_member_roles(
         if name not in ORGANIZATION_ROLES and name not in own:
             raise Invalid(f'"{name}:{organization.id}" is not a supported role')
     _require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
-    await ctx.db.run(store.update_member_roles, organization.id, user.id, wanted, ctx.clock.now())
+    await ctx.db.run(store.update_member_roles, organization.id, user.id, wanted)
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
@@ -358,11 +357,3 @@ def member_with_user_view(row: MemberRow, titles: Mapping[str, str] = {}) -> Org
         has_ai_seat=False,
         is_service_account=row.is_service_account or UNSET,
     )
-
-
-async def find_organization_id(ctx: Context, reference: str) -> UUID:
-    """By name or id, whoever asks. Raises NotFound."""
-    found = await ctx.db.read(name_store.find_organization, reference)
-    if found is None:
-        raise NotFound
-    return found

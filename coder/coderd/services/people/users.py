@@ -84,6 +84,24 @@ async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
     return await user_store.get_user(tx, user_id)
 
 
+async def find_person(ctx: Context, subject: Subject, reference: str) -> UserRow:
+    """Like `find_user`, for ids and names in queries: somebody the caller may name.
+
+    Raises NotFound.
+    """
+    row = await find_user(ctx, subject, reference)
+    if not may_name(subject, row):
+        raise NotFound
+    return row
+
+
+def may_name(subject: Subject, row: UserRow) -> bool:
+    """Whether the caller may know that there is such a person: who may be read, and who is in an organization of
+    the caller's (members may name each other, to share)."""
+    mine = subject.organization_roles
+    return may(subject, "read", user_resource(row.id)) or any(one in mine for one in row.organization_ids)
+
+
 async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
     """Like `find_user`, and the caller must be allowed to read the user."""
     row = await find_user(ctx, subject, reference)
@@ -298,14 +316,13 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
     require(subject, "delete", user_resource(user.id))
     if user.deleted:
         return
-    now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
         if await _owns_workspaces(tx, user.id):
             raise ExpectationFailed(
                 "You cannot delete a user that has workspaces. Delete their workspaces and try again!"
             )
-        await user_store.update_user(tx, user.id, deleted=True, updated_at=now)
+        await user_store.update_user(tx, user.id, deleted=True)
         await user_store.remove_memberships(tx, user.id)
         await key_store.delete_keys_of(tx, user.id)
 
@@ -322,7 +339,8 @@ async def _change(ctx: Context, user: UserRow, **values: Unpack[user_store.UserC
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> UserRow:
-        values["updated_at"] = now
+        if set(values) != {"rbac_roles"}:
+            values["updated_at"] = now  # what somebody may do is no part of the profile
         await user_store.update_user(tx, user.id, **values)
         row = await user_store.get_user(tx, user.id)
         if row is None:

@@ -203,13 +203,26 @@ _REFUSED = {
 
 
 async def issue_signed_token(ctx: Context, said: IssueTokenRequest) -> str:
-    """A ticket for what a proxy's visitor asked for. Raises what explains to the visitor why not."""
+    """A ticket for what a proxy's visitor asked for. Raises what explains to the proxy why not."""
+    try:
+        return await open_for_visitor(ctx, said)
+    except AppRefusedError as error:
+        kind, words = _REFUSED[error.reason]
+        # The proxy shows the page we would have shown.
+        raise kind(words, error.detail, to_fields(error)) from error
+
+
+async def open_for_visitor(ctx: Context, said: IssueTokenRequest) -> str:
+    """A ticket for what a proxy's visitor asked for. Raises AppRefusedError, Invalid."""
     asked = said.app_request
     if asked.access_method not in {"path", "subdomain", "terminal"}:
         raise Invalid("Validation failed.", validations=[("app_request.access_method", "It is unknown.")])
     subject: Subject | None = None
     if said.session_token:
-        subject = (await authenticate(ctx, Credentials(said.session_token))).subject
+        try:
+            subject = (await authenticate(ctx, Credentials(said.session_token))).subject
+        except Unauthenticated as error:
+            raise AppRefusedError("sign_in") from error
     request = AppRequest(
         cast("Any", asked.access_method),
         asked.base_path,
@@ -219,14 +232,9 @@ async def issue_signed_token(ctx: Context, said: IssueTokenRequest) -> str:
         asked.app_slug_or_port,
         asked.app_prefix,
     )
-    try:
-        if asked.access_method == "terminal":
-            return await _terminal_token(ctx, subject, request)
-        ticket, _ = await open_app(ctx, request, subject)
-    except AppRefusedError as error:
-        kind, words = _REFUSED[error.reason]
-        # The proxy shows the page we would have shown.
-        raise kind(words, error.detail, to_fields(error)) from error
+    if asked.access_method == "terminal":
+        return await _terminal_token(ctx, subject, request)
+    ticket, _ = await open_app(ctx, request, subject)
     token, _ = await app_tokens.issue_ticket(ctx, ticket)
     return token
 

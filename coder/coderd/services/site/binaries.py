@@ -152,7 +152,7 @@ class Binaries:
             return f"{have} Names are: {', '.join(names())}."
         how = f"Build {name} with build/build.py and put it into {self._folders[0]}."
         if not name.startswith(("coder-linux", "coder-full-linux")):
-            how += " Where Python 3.11 is, `pip install coder` gives the same command without a program from here."
+            how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the same command."
         return f"{have} {how}"
 
 

@@ -14,6 +14,7 @@ from coder.api.groups import Group
 from coder.api.struct import ApiStruct
 from coder.api.templates import TemplateACL, TemplateGroup, TemplateUser
 from coder.api.users import ReducedUser
+from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Invalid, NotFound
@@ -29,6 +30,7 @@ from coder.domain.access.policy import Subject
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.templates.templates import TemplateRow
 
 ROLES = ("admin", "use")
 
@@ -83,25 +85,27 @@ async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: 
     row = await load_template(ctx, subject, template_id, "update")
     users = change.user_perms if isinstance(change.user_perms, dict) else {}
     groups = change.group_perms if isinstance(change.group_perms, dict) else {}
-    await ctx.db.run(_update, row.id, users, groups)
+    await ctx.db.run(_update, subject, row, users, groups)
 
 
-async def _update(tx: Tx, template_id: UUID, users: Mapping[str, str], groups: Mapping[str, str]) -> None:
+async def _update(
+    tx: Tx, subject: Subject, seen: TemplateRow, users: Mapping[str, str], groups: Mapping[str, str]
+) -> None:
     wrong: list[tuple[str, str]] = []
-    for field, roles, missing in (
-        ("user_perms", users, acl_store.missing_users),
-        ("group_perms", groups, acl_store.missing_groups),
+    for field, roles, unknown in (
+        ("user_perms", users, unknown_users),
+        ("group_perms", groups, unknown_groups),
     ):
         for role in sorted({role for role in roles.values() if role and role not in ROLES}):
             wrong.append((field, f'role "{role}" is not a valid Template role'))
-        wrong += [(field, f"{key} does not exist") for key in await missing(tx, [k for k, r in roles.items() if r])]
+        wrong += [(field, f"{key} does not exist") for key in await unknown(tx, subject, seen.organization_id, roles)]
     if wrong:
         raise Invalid("Invalid request to update template ACL!", validations=wrong)
-    row = await store.get_template(tx, template_id, lock=True)
+    row = await store.get_template(tx, seen.id, lock=True)
     if row is None:
         raise NotFound
     await store.update_template(
-        tx, template_id, user_acl=_merged(row.user_acl, users), group_acl=_merged(row.group_acl, groups)
+        tx, seen.id, user_acl=_merged(row.user_acl, users), group_acl=_merged(row.group_acl, groups)
     )
 
 

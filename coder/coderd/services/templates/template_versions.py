@@ -110,7 +110,7 @@ async def _list(tx: Tx, template_id: UUID, page: VersionPage, now: datetime, str
     after = None
     if page.after_id is not None:
         after = await store.get_version(tx, page.after_id)
-        if after is None:
+        if after is None or after.template_id != template_id:
             raise Invalid(f'Record at "after_id" ("{page.after_id}") does not exists.')
     views = await store.list_views(
         tx,

@@ -235,14 +235,14 @@ async def set_active_version(ctx: Context, subject: Subject, template_id: UUID, 
     """Promotes a version. Raises Invalid, Forbidden (failed import), NotFound."""
     row = await load_template(ctx, subject, template_id)
     require(subject, "update", template_resource(row))
-    await ctx.db.run(_set_active, row.id, version_id, ctx.clock.now())
+    await ctx.db.run(_set_active, row, version_id, ctx.clock.now())
 
 
-async def _set_active(tx: Tx, template_id: UUID, version_id: UUID, now: datetime) -> None:
+async def _set_active(tx: Tx, row: TemplateRow, version_id: UUID, now: datetime) -> None:
     version = await version_store.get_version(tx, version_id)
-    if version is None:
+    if version is None or version.organization_id != row.organization_id:
         raise NotFound("Template version not found.")
-    if version.template_id != template_id:
+    if version.template_id != row.id:
         raise Invalid("The provided template version doesn't belong to the specified template.")
     if version.archived:
         raise Invalid("The provided template version is archived.")
@@ -250,7 +250,7 @@ async def _set_active(tx: Tx, template_id: UUID, version_id: UUID, now: datetime
     if job is None or job.status != "succeeded":
         detail = f"Attempted to promote a version with a {job.status if job else 'missing'} build"
         raise Forbidden("Only versions that have been built successfully can be promoted.", detail)
-    await store.update_template(tx, template_id, active_version_id=version_id, updated_at=now)
+    await store.update_template(tx, row.id, active_version_id=version_id, updated_at=now)
 
 
 # ---- checks

@@ -253,7 +253,7 @@ def _gateway_client(entry: Entry) -> GatewayClient:
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: the gateway, when it has an address. Raises CoderError when that cannot be bound."""
-    if not ctx.config.wireguard_address:
+    if not ctx.config.wireguard_address or ctx.config.browser_only:
         task_status.started()
         return
     host, port = _split(ctx.config.wireguard_address)

@@ -164,7 +164,7 @@ async def _version(
 ) -> tuple[VersionRow, JobRow]:
     wanted = order.version_id or (last.template_version_id if last else template.active_version_id)
     version = await version_store.get_version(tx, wanted)
-    if version is None:
+    if version is None or version.organization_id != template.organization_id:
         raise Invalid(f'Template version "{wanted}" does not exist.', "template version not found")
     if version.template_id != template.id:
         raise Invalid(

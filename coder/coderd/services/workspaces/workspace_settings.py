@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from coder.api.agents import WorkspaceAgentPortShare, WorkspaceAgentPortShares
 from coder.api.workspaces import Workspace, WorkspaceACL, WorkspaceGroup, WorkspaceUser
+from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
@@ -284,7 +285,7 @@ async def update_acl(
         # Ids have several spellings; asked in ours, nobody gets past a check with another.
         if str(subject.user_id) in acl_store.by_id(user_roles):
             raise Invalid("You cannot change your own workspace sharing role.")
-        await _check_actors(tx, user_roles, group_roles)
+        await _check_actors(tx, subject, row.organization_id, user_roles, group_roles)
         user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
         await workspace_store.update_workspace(tx, row.id, user_acl=user_acl, group_acl=group_acl)
         await notify_shared_less(tx)
@@ -329,16 +330,17 @@ async def _lock_shareable(ctx: Context, tx: Tx, subject: Subject, seen: Workspac
     return row
 
 
-async def _check_actors(tx: Tx, user_roles: Mapping[str, str], group_roles: Mapping[str, str]) -> None:
+async def _check_actors(
+    tx: Tx, subject: Subject, organization_id: UUID, user_roles: Mapping[str, str], group_roles: Mapping[str, str]
+) -> None:
     wrong: list[tuple[str, str]] = []
-    for field, roles, exists in (
-        ("user_roles", user_roles, acl_store.missing_users),
-        ("group_roles", group_roles, acl_store.missing_groups),
+    for field, roles, unknown in (
+        ("user_roles", user_roles, unknown_users),
+        ("group_roles", group_roles, unknown_groups),
     ):
         for role in {role for role in roles.values() if role and role not in WORKSPACE_ROLES}:
             wrong.append((field, f'role "{role}" is not a valid workspace role'))
-        given = [key for key, role in roles.items() if role]
-        wrong += [(field, f"{key} does not exist") for key in await exists(tx, given)]
+        wrong += [(field, f"{key} does not exist") for key in await unknown(tx, subject, organization_id, roles)]
     if wrong:
         raise Invalid("Invalid request to update workspace ACL.", validations=wrong)
 

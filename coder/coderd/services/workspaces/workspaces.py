@@ -325,7 +325,7 @@ async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, w
     if not may(subject, "update", workspace_resource(row)):
         raise Forbidden
     try:
-        await ctx.db.run(_rename, row, name, ctx.clock.now())
+        await ctx.db.run(_rename, row, name)
     except IntegrityError as error:
         raise Conflict(
             f'The workspace "{name}" already exists.',
@@ -333,6 +333,6 @@ async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, w
         ) from error
 
 
-async def _rename(tx: Tx, row: WorkspaceRow, name: str, now: datetime) -> None:
-    await workspace_store.update_workspace(tx, row.id, name=name, updated_at=now)
+async def _rename(tx: Tx, row: WorkspaceRow, name: str) -> None:
+    await workspace_store.update_workspace(tx, row.id, name=name)
     await notify_change(tx, "settings", owner_id=row.owner_id, workspace_id=row.id)

@@ -96,24 +96,25 @@ def by_id(acl: Mapping[str, str]) -> dict[str, str]:
     return {str(key): role for key, role in found if key is not None}
 
 
-async def missing_users(tx: Tx, ids: Sequence[str]) -> list[str]:
-    """Those of `ids` that are no living user's."""
-    query = select(users.c.id).where(users.c.id.in_(_uuids(ids)), ~users.c.deleted)
-    return _missing(ids, {row[0] for row in await tx.execute(query)} if ids else set())
+async def living_users(tx: Tx, ids: Sequence[str], organization_id: UUID) -> dict[UUID, bool]:
+    """Those of `ids` that are a living user's, and whether each is a member of the organization."""
+    member = (
+        select(organization_members.c.user_id)
+        .where(organization_members.c.user_id == users.c.id, organization_members.c.organization_id == organization_id)
+        .exists()
+    )
+    query = select(users.c.id, member).where(users.c.id.in_(_uuids(ids)), ~users.c.deleted)
+    return {row[0]: row[1] for row in await tx.execute(query)} if ids else {}
 
 
-async def missing_groups(tx: Tx, ids: Sequence[str]) -> list[str]:
-    """Those of `ids` that are no group's."""
-    query = select(groups.c.id).where(groups.c.id.in_(_uuids(ids)))
-    return _missing(ids, {row[0] for row in await tx.execute(query)} if ids else set())
+async def organizations_of_groups(tx: Tx, ids: Sequence[str]) -> dict[UUID, UUID]:
+    """The organization of each of `ids` that is a group's."""
+    query = select(groups.c.id, groups.c.organization_id).where(groups.c.id.in_(_uuids(ids)))
+    return {row[0]: row[1] for row in await tx.execute(query)} if ids else {}
 
 
 def _uuids(ids: Sequence[str]) -> list[UUID]:
     return [found for found in map(as_uuid, ids) if found is not None]
-
-
-def _missing(ids: Sequence[str], found: set[UUID]) -> list[str]:
-    return [key for key in ids if as_uuid(key) not in found]
 
 
 async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bool) -> None:

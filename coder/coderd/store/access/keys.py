@@ -143,13 +143,14 @@ async def touch(
     tx: Tx, key_id: str, user_id: UUID, now: datetime, expires_at: datetime | None, ip: str, activate: bool
 ) -> None:
     """Records that a key was used, slides it when `expires_at` is given, wakes a dormant user."""
-    values: dict[str, Any] = {"last_used": now, "ip_address": ip, "updated_at": now}
+    values: dict[str, Any] = {"last_used": now, "ip_address": ip}  # being used changes nothing of the key itself
     if expires_at is not None:
         values["expires_at"] = expires_at
     await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
-    seen: dict[str, Any] = {"last_seen_at": now}
+    # being seen is a change, too: clients find both times equal
+    seen: dict[str, Any] = {"last_seen_at": now, "updated_at": now}
     if activate:
-        seen |= {"status": "active", "updated_at": now}
+        seen["status"] = "active"
     await tx.execute(update(users).where(users.c.id == user_id).values(**seen))
 
 
@@ -205,7 +206,7 @@ async def delete_key(tx: Tx, key_id: str) -> bool:
 
 
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
-    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now, updated_at=now))
+    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now))
     await notify(tx, ENDED, f"key {key_id}")
 
 

@@ -533,8 +533,10 @@ async def update_agent(tx: Tx, agent_id: UUID, **values: Unpack[AgentChanges]) -
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
 
 
-async def mark_connected(tx: Tx, agent_id: UUID, now: datetime, *, api_version: str | None = None) -> None:
-    """A connection began or is alive."""
+async def mark_connected(
+    tx: Tx, agent_id: UUID, now: datetime, *, api_version: str | None = None, path: dict[str, Any] | None = None
+) -> None:
+    """A connection began or is alive; `path` is how its pings are answered."""
     values: dict[str, Any] = {
         "first_connected_at": func.coalesce(_agents.c.first_connected_at, now),
         "last_connected_at": now,
@@ -542,6 +544,8 @@ async def mark_connected(tx: Tx, agent_id: UUID, now: datetime, *, api_version: 
     }
     if api_version is not None:
         values["api_version"] = api_version
+    if path is not None:
+        values |= {"path_vitals": path, "path_vitals_at": now}
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
 
 

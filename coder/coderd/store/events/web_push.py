@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.coderd.store.tables.identity import site_configs
 from coder.coderd.store.tables.web_push import webpush_subscriptions as table
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class SubscriptionRow:
     auth_key: str
 
 
+VAPID_KEYS = "vapid_keys"
+"""Where the site's key pair is kept among what the site remembers."""
 _COLUMNS = tuple(table.c[name] for name in SubscriptionRow.__slots__)
 
 
@@ -57,3 +60,9 @@ async def delete_subscription(tx: Tx, user_id: UUID, endpoint: str) -> bool:
 async def delete_dead(tx: Tx, subscription_id: UUID, auth_key: str) -> None:
     """One whose push service says that it is gone; not when the browser subscribed anew meanwhile."""
     await tx.execute(delete(table).where(table.c.id == subscription_id, table.c.auth_key == auth_key))
+
+
+async def forget_keys(tx: Tx) -> int:
+    """Drops the key pair, which is made anew when it is next needed, and what was subscribed under it. How many."""
+    await tx.execute(delete(site_configs).where(site_configs.c.key == VAPID_KEYS))
+    return (await tx.execute(delete(table))).rowcount

@@ -215,11 +215,9 @@ async def roles_by_organization(tx: Tx, user_id: UUID) -> dict[UUID, list[str]]:
     return {organization: list(roles) for organization, roles in await tx.execute(statement)}
 
 
-async def update_member_roles(
-    tx: Tx, organization_id: UUID, user_id: UUID, roles: Sequence[str], now: datetime
-) -> None:
+async def update_member_roles(tx: Tx, organization_id: UUID, user_id: UUID, roles: Sequence[str]) -> None:
     await tx.execute(
         update(organization_members)
         .where(organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id)
-        .values(roles=list(roles), updated_at=now)
+        .values(roles=list(roles))
     )

@@ -64,6 +64,10 @@ workspace_agents = Table(
     Column("resources_monitoring", Json, nullable=False, server_default=text("'{}'::jsonb")),
     Column("devcontainers", Json, nullable=False, server_default=text("'[]'::jsonb")),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
+    Column("host_vitals", Json),
+    Column("host_vitals_at", Timestamp),
+    Column("path_vitals", Json),
+    Column("path_vitals_at", Timestamp),
     Index("ix_workspace_agents_resource_id", "resource_id"),
     Index("ix_workspace_agents_job_id", "job_id"),
     Index("ix_workspace_agents_auth_token", "auth_token"),
@@ -88,6 +92,23 @@ workspace_agent_tokens = Table(
 
 `template_token` is the one it stands in for (`workspace_agents.auth_token`, generation 0): it outlives builds that keep
 that one, and goes with a build that brings another."""
+
+workspace_agent_disconnects = Table(
+    "workspace_agent_disconnects",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("workspace_id", Uuid, ForeignKey("workspaces.id", ondelete="CASCADE"), nullable=False),
+    Column("agent_name", Text, nullable=False),
+    Column("disconnected_at", Timestamp, nullable=False),
+    Column("ended", Text, nullable=False),
+    Column("returned_at", Timestamp),
+    Column("told_at", Timestamp),
+    Column("cause", Text, nullable=False),
+    Column("detail", Text, nullable=False, server_default=""),
+    Column("events", Json, nullable=False, server_default=text("'[]'::jsonb")),
+    Index("ix_workspace_agent_disconnects_agent", "workspace_id", "agent_name", "disconnected_at"),
+)
+"""When an agent was away and why (`domain/agents/disconnects.py`); by name, since every build makes new agents."""
 
 workspace_apps = Table(
     "workspace_apps",

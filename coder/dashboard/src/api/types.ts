@@ -73,6 +73,27 @@ export interface AgentConnectionTiming {
   workspace_agent_name: string;
 }
 
+export interface AgentDisconnect {
+  disconnected_at: string;
+  returned_at: string | null;
+  ended: string;
+  cause: string;
+  detail: string;
+  told: boolean;
+  events: FlightRecord[];
+}
+
+export interface AgentLight {
+  status: "bad" | "good" | "unknown" | "warning";
+  values: LightValue[];
+}
+
+export interface AgentLights {
+  host: AgentLight;
+  agent: AgentLight;
+  path: AgentLight;
+}
+
 export interface AgentScriptTiming {
   started_at: string;
   ended_at: string;
@@ -88,6 +109,21 @@ export interface AgentStatsReportResponse {
   num_comms: number;
   rx_bytes: number;
   tx_bytes: number;
+}
+
+export interface AgentVitals {
+  sent_at: string;
+  events?: FlightRecord[];
+  disk_used?: number | null;
+  disk_total?: number | null;
+  memory_used?: number | null;
+  memory_total?: number | null;
+  memory_pressure?: number | null;
+  load?: number | null;
+  cores?: number | null;
+  uptime_s?: number | null;
+  direct?: number | null;
+  relayed?: number | null;
 }
 
 export interface AppHostResponse {
@@ -835,6 +871,12 @@ export interface Feature {
   usage_period?: UsagePeriod;
 }
 
+export interface FlightRecord {
+  at: string;
+  kind: string;
+  data: Record<string, string | number | boolean | null>;
+}
+
 export interface FriendlyDiagnostic {
   severity: "error" | "warning";
   summary: string;
@@ -1019,6 +1061,14 @@ export interface IssueTokenRequest {
   app_hostname?: string;
   app_path?: string;
   app_query?: string;
+}
+
+export interface LightValue {
+  name: string;
+  value: string;
+  status: "bad" | "good" | "unknown" | "warning";
+  at: string | null;
+  age_seconds: number | null;
 }
 
 export interface LinkConfig {

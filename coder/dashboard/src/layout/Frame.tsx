@@ -41,7 +41,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                   Search<kbd aria-hidden="true" className="rounded-sm border border-line px-1 text-xs text-faint">Ctrl K</kbd>
                 </Button>
                 <IconButton className="lg:hidden" label="Search" onClick={() => setPalette(true)}><Search /></IconButton>
-                <FrameExtras user={user} />
+                <FrameExtras />
                 <UserMenu user={user} />
               </>
             ) : <ButtonLink to="/login" look="primary">Sign in</ButtonLink>}

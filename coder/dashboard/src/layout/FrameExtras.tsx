@@ -1,7 +1,8 @@
-// What stands in the top bar between the menus and the person: the inbox and the way to workspaces.
-import type { User } from "../api/types";
+// What stands in the top bar between the menus and the person. Loaded after the page itself: nothing waits for a bell.
+import { lazy, Suspense } from "react";
 
- 
-export function FrameExtras(_: { user: User }) {
-  return null;
+const InboxBell = lazy(async () => ({ default: (await import("../pages/inbox/InboxBell")).InboxBell }));
+
+export function FrameExtras() {
+  return <Suspense fallback={<span className="size-8.5" />}><InboxBell /></Suspense>;
 }

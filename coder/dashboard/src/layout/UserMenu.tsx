@@ -7,7 +7,7 @@ import { appearance, buildInfo } from "../api/queries/session";
 import type { User } from "../api/types";
 import { Avatar } from "../ui/Avatar";
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../ui/Menu";
-import { ACCOUNT } from "./nav-account";
+import { ACCOUNT_MENU } from "./nav-account";
 
 export function UserMenu({ user }: { user: User }) {
   const info = useQuery(buildInfo).data;
@@ -26,7 +26,7 @@ export function UserMenu({ user }: { user: User }) {
         <p className="truncate text-sm text-muted">{user.email}</p>
       </div>
       <MenuSeparator />
-      {ACCOUNT.map((item) => <MenuItem key={item.to} to={item.to}>{item.text}</MenuItem>)}
+      {ACCOUNT_MENU.map((item) => <MenuItem key={item.to} to={item.to}>{item.text}</MenuItem>)}
       <MenuSeparator />
       {look?.docs_url && /^https?:/i.test(look.docs_url) ? <MenuItem href={look.docs_url} icon={<BookOpen />}>Documentation</MenuItem> : null}
       {links.map((link) => <MenuItem key={link.target} href={link.target} icon={<ExternalLink />}>{link.name}</MenuItem>)}

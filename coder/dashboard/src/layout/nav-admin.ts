@@ -12,4 +12,5 @@ export const ADMIN: readonly NavItem[] = [
   { to: "/organizations", text: "Organizations", allowed: looksAfterOrganizations, words: "members groups roles provisioners" },
   { to: "/audit", text: "Audit log", allowed: (may) => may.viewAnyAuditLog, words: "history changes" },
   { to: "/connectionlog", text: "Connection log", allowed: (may) => may.viewAnyConnectionLog, words: "ssh sessions" },
+  { to: "/health", text: "Health", allowed: (may) => may.viewDebugInfo, words: "status database derp websocket" },
 ];

@@ -33,6 +33,7 @@ export const DEPLOYMENT: readonly SideGroup[] = [
   {
     title: "Server settings",
     items: [
+      { to: "/deployment/workspace-proxies", text: "Workspace proxies", allowed: (may) => may.viewWorkspaceProxies, words: "regions latency" },
       { to: "/deployment/userauth", text: "User authentication", allowed: (may) => may.viewDeploymentConfig, words: "oidc github login sso" },
       { to: "/deployment/network", text: "Network", allowed: (may) => may.viewDeploymentConfig, words: "derp tls http" },
       { to: "/deployment/security", text: "Security", allowed: (may) => may.viewDeploymentConfig },

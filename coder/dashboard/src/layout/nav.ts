@@ -12,4 +12,5 @@ export interface NavItem {
 export const MAIN: readonly NavItem[] = [
   { to: "/workspaces", text: "Workspaces" },
   { to: "/templates", text: "Templates" },
+  { to: "/tasks", text: "Tasks", words: "ai agent prompt" },
 ];

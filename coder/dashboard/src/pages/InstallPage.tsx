@@ -1,22 +1,55 @@
-// How to get the command line onto a machine. Readable without an account, as the script itself is.
+// How to get the command line onto a machine, for every platform. Readable without an account, as the scripts are.
 import { useQuery } from "@tanstack/react-query";
+import { Download } from "lucide-react";
+import { useSearchParams } from "react-router";
 
 import { buildInfo } from "../api/queries/session";
+import { buttonClass } from "../ui/Button";
+import { Section } from "../ui/Card";
 import { CodeBox } from "../ui/CodeBox";
 import { Narrow, PageHead, Stack } from "../ui/Page";
+import { TabPanel, Tabs } from "../ui/Tabs";
 import { useTitle } from "../ui/title";
+import { PLATFORMS, systemOf, type System } from "./install-platforms";
+
+const SYSTEMS: readonly { value: System; text: string }[] = [{ value: "linux", text: "Linux" }, { value: "darwin", text: "macOS" }, { value: "windows", text: "Windows" }];
 
 export function InstallPage() {
   useTitle("Install the Coder CLI");
   const info = useQuery(buildInfo);
+  const [params, setParams] = useSearchParams();
   const url = (info.data?.dashboard_url || window.location.origin).replace(/\/$/, "");
+  const asked = params.get("os");
+  const system = SYSTEMS.find((item) => item.value === asked)?.value ?? systemOf(navigator.userAgent);
   return (
     <Narrow>
-      <PageHead title="Install the Coder CLI" description="On Linux or macOS, run this line. It fetches the program from this deployment, so the versions fit." />
+      <PageHead title="Install the Coder CLI" description="With it you reach workspaces by SSH, forward ports and do everything else in a terminal. It comes from this deployment, so the versions fit." />
       <Stack>
-        <CodeBox command={`curl -fsSL ${url}/install.sh | sh`} label="Command that installs the command line" />
-        <p className="text-muted">Then sign in:</p>
-        <CodeBox command={`coder login ${url}`} label="Command that signs in" />
+        <Tabs label="Operating system" value={system} onChange={(value) => setParams({ os: value }, { replace: true })} items={SYSTEMS}>
+          {SYSTEMS.map(({ value, text }) => (
+            <TabPanel key={value} value={value} className="flex flex-col gap-4 pt-4">
+              <Section title="1. Install" description={value === "windows" ? "In PowerShell:" : "In a terminal:"}>
+                <Stack>
+                  <CodeBox command={value === "windows" ? `iwr -useb ${url}/install.ps1 | iex` : `curl -fsSL ${url}/install.sh | sh`} label={`Command that installs the command line on ${text}`} />
+                  <p className="text-sm text-muted">Or download the program and put it into a folder of your PATH:</p>
+                  <div className="flex flex-wrap gap-2">
+                    {PLATFORMS.filter((item) => item.system === value).map((item) => <a key={item.file} className={buttonClass("secondary", "sm")} href={`/bin/${item.file}`} download><Download aria-hidden="true" />{item.text}</a>)}
+                  </div>
+                  {value === "darwin" ? <p className="text-sm text-muted">A program from a browser is held back by macOS the first time: <code>xattr -d com.apple.quarantine ./coder</code>. The line above avoids that.</p> : null}
+                </Stack>
+              </Section>
+              <Section title="2. Sign in" description="It opens this site in your browser and asks you to confirm."><CodeBox command={`coder login ${url}`} label="Command that signs in" /></Section>
+              <Section title="3. Use it">
+                <Stack>
+                  <p className="text-sm text-muted">A shell in a workspace:</p>
+                  <CodeBox command="coder ssh my-workspace" label="Command that opens a shell" />
+                  <p className="text-sm text-muted">Plain <code>ssh</code>, <code>scp</code> and every editor with Remote SSH, from then on:</p>
+                  <CodeBox command="coder config-ssh" label="Command that sets up SSH" />
+                </Stack>
+              </Section>
+            </TabPanel>
+          ))}
+        </Tabs>
       </Stack>
     </Narrow>
   );

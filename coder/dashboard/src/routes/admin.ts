@@ -45,6 +45,7 @@ const DEPLOYMENT: RouteObject[] = [
   page("settings", async () => (await import("../pages/deployment/OptionsPage")).AllSettingsPage),
   page("users", async () => (await import("../pages/people/UsersPage")).UsersPage),
   page("users/create", async () => (await import("../pages/people/CreateUserPage")).CreateUserPage),
+  page("workspace-proxies", async () => (await import("../pages/proxies/ProxiesPage")).ProxiesPage),
   ...GROUPS,
 ];
 

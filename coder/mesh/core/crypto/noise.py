@@ -56,6 +56,7 @@ def kdf3(chain: bytes, data: bytes) -> tuple[bytes, bytes, bytes]:
     return first, second, _hmac(seed, second + b"\x03")
 
 
+# Both are constants of the protocol (WireGuard paper, section 5.4), made once: a handshake begins behind them.
 INITIAL_CHAIN = hash32(CONSTRUCTION)
 INITIAL_HASH = hash32(INITIAL_CHAIN + IDENTIFIER)
 
@@ -137,6 +138,7 @@ def write_initiation(
     chain, key = kdf2(chain, ephemeral.exchange(remote))
     static = seal_zero(key, local, transcript)
     transcript = hash32(transcript + static)
+    # ss proves the initiator's static key in its first message already, so a responder may believe what it opens.
     chain, key = kdf2(chain, static_shared)
     stamp = seal_zero(key, timestamp, transcript)
     transcript = hash32(transcript + stamp)

@@ -69,6 +69,7 @@ class Candidates:
 
     def replace(self, source: Source, addresses: Iterable[Address]) -> list[Address]:
         """Make `addresses` the whole list `source` vouches for; -> candidates nobody vouches for any longer."""
+        # A peer says where it may be reached, and each of these gets pings: a longer list would make us flood for it.
         wanted = list(addresses)[:MAX_CANDIDATES]
         for address in wanted:
             self.add(source, address)
@@ -76,6 +77,8 @@ class Candidates:
         listed = set(wanted)
         for candidate in list(self.by_address.values()):
             if source in candidate.source and candidate.address not in listed:
+                # What a ping was heard from stays although the coordinator no longer lists it: that is how symmetric
+                # routers look.
                 candidate.source &= ~source
                 if not candidate.source:
                     gone.append(candidate.address)

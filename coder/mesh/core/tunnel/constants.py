@@ -1,10 +1,12 @@
 """Numbers of the WireGuard protocol, and the few of ours beside them.
 
-Obeys: the WireGuard paper, section 6.1; the values genuine peers use (reference, section 8).
+Obeys: the WireGuard paper, section 6.1; the values genuine peers use (docs/protocol/overlay.md#wireguard-who-are-you).
 """
 
 from __future__ import annotations
 
+# The nonce is the counter, and a nonce used twice gives the key stream away: keys end long before it could wrap. The
+# paper leaves room below 2**64 for packets that are still under way, one replay window of 2**13.
 REKEY_AFTER_MESSAGES = 1 << 60
 REJECT_AFTER_MESSAGES = (1 << 64) - (1 << 13) - 1
 REKEY_AFTER_TIME = 120.0
@@ -20,6 +22,8 @@ REKEY_ATTEMPT_TIME = 90.0
 MAX_ATTEMPTS = int(REKEY_ATTEMPT_TIME / REKEY_TIMEOUT)
 KEEPALIVE_TIMEOUT = 10.0
 """Seconds a receiver may stay silent."""
+# Only the initiator renews, so an initiator that receives and never sends has to notice age by what comes in: early
+# enough that a handshake can be repeated before the keys end (WireGuard paper, section 6.2).
 REKEY_ON_RECEIVE = REJECT_AFTER_TIME - KEEPALIVE_TIMEOUT - REKEY_TIMEOUT
 """Age of keys at which the initiator renews them because data came in."""
 NEW_HANDSHAKE_TIMEOUT = KEEPALIVE_TIMEOUT + REKEY_TIMEOUT
@@ -28,6 +32,7 @@ ZERO_KEYS_AFTER = 3 * REJECT_AFTER_TIME
 """Seconds after the last handshake at which all keys are forgotten."""
 MIN_INITIATION_INTERVAL = 0.020
 """Seconds between two initiations of one peer that a responder works for."""
+# As the kernel's: 8192 bits, less the one word that is being cleared (RFC 6479).
 REPLAY_WINDOW = 8128
 """How many packets may arrive late."""
 MAX_STAGED = 128

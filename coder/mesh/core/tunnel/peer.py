@@ -163,6 +163,7 @@ class Tunnel(KeyOwner):
             self._timers.arm(Timer.PERSISTENT_KEEPALIVE, now)
 
     def _sending_keys(self, now: float) -> Keypair[Tunnel] | None:
+        # `next` holds keys that were answered and not confirmed; sending with them would tell a replayer something.
         keypair = self._keypairs.current
         return keypair if keypair is not None and keypair.is_usable(now) else None
 
@@ -192,10 +193,13 @@ class Tunnel(KeyOwner):
         """An initiation, unless the last one is younger than 5 s."""
         if not is_retry:
             self._attempts = 1
+        # WireGuard paper, section 6: no more than one initiation in five seconds to a peer, whatever asks for it.
         if now < self._initiated_at + REKEY_TIMEOUT:
             self._initiate_soon(now)
             return []
         self._initiated_at = now
+        # Drawn anew for each attempt, from the caller's randomness: two peers that restart together would otherwise
+        # cross their initiations again and again, each throwing away what the other began.
         self._timers.jitter = int.from_bytes(self._random(2), "little") / 0xFFFF * REKEY_JITTER
         self._forget_initiation()
         index = self._indices.allocate()
@@ -250,6 +254,7 @@ class Tunnel(KeyOwner):
         self._timers.happened(facts.PACKET_RECEIVED, now)
         self._heard_from(source, events)
         self._completed(now, events)
+        # Something has to be sent even with nothing to say: the responder may not use its keys before it heard us.
         return self._send_staged(now, keepalive=True)
 
     def accept_cookie_untrusted(self, message: CookieReply, now: float) -> None:
@@ -302,6 +307,8 @@ class Tunnel(KeyOwner):
         datagrams: list[bytes] = []
         if source != self.source:
             self._heard_from(source, events)
+        # The first packet under new keys is the confirmation the handshake has no third message for (WireGuard paper,
+        # section 5).
         if keypair is self._keypairs.next:
             self._release(self._keypairs.confirm(keypair) or [])
             self._completed(now, events)
@@ -346,6 +353,7 @@ class Tunnel(KeyOwner):
 
     def _on_passive_keepalive(self, now: float, outcome: Outcome) -> None:
         outcome.datagrams += self._send_staged(now, keepalive=True)
+        # Data that came while the answer was already due has its ten seconds counted from now, as genuine peers do.
         if self._needs_another_keepalive:
             self._needs_another_keepalive = False
             self._timers.happened(facts.DATA_RECEIVED, now)

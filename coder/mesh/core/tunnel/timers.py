@@ -61,11 +61,14 @@ PACKET_RECEIVED: Rules = (
     (_RESTART_PERSISTENT, Timer.PERSISTENT_KEEPALIVE, 0),
 )
 INITIATION_SENT: Rules = ((_RESTART, Timer.RETRY, REKEY_TIMEOUT), *PACKET_SENT)
+# Completed is what the initiator knows from the response and the responder from the first data: until then the
+# responder's keys may answer a replayed initiation, and nothing must be sent with them (WireGuard paper, section 5).
 HANDSHAKE_COMPLETED: Rules = ((_DISARM, Timer.RETRY, 0),)
 SESSION_DERIVED: Rules = ((_RESTART, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),)
 GAVE_UP: Rules = (
     (_DISARM, Timer.RETRY, 0),
     (_DISARM, Timer.PASSIVE_KEEPALIVE, 0),
+    # Giving up keeps the keys there are: the path may have failed one way only. They go when nothing has come of it.
     (_ARM, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),
 )
 

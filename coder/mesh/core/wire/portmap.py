@@ -26,8 +26,12 @@ SUCCESS, UNSUPPORTED_VERSION, NOT_AUTHORIZED = 0, 1, 2
 
 _MAP, _ANSWER = 1, 0x80
 _UDP = 17
+# RFC 6887 sections 7.1 and 11.1: version, opcode, reserved, lifetime, client address; nonce, protocol, three reserved
+# bytes, internal and suggested port, suggested address. An answer has the result where the request has nothing, and the
+# epoch and twelve bytes where it has the client (section 7.2).
 _PCP_ASK = Struct("!BBHL16s12sB3xHH16s")
 _PCP_ANSWER = Struct("!BBxBLL12x12sB3xHH16s")
+# RFC 6886 sections 3.2 and 3.3. Opcode 1 is UDP here; PCP gives the protocol's number instead.
 _PMP_ASK = Struct("!BBHHHL")
 _PMP_ADDRESS = Struct("!BBHL4s")
 _PMP_ANSWER = Struct("!BBHLHHL")
@@ -151,6 +155,8 @@ def parse_answer_untrusted(datagram: bytes) -> Answer:
     version, opcode = datagram[0], datagram[1]
     if not opcode & _ANSWER:
         raise WireError("no_answer")
+    # A router without PCP answers in its own version (RFC 6887 section 9), so the version of the answer decides how it
+    # is read, not that of the question.
     if version == PCP:
         return _parse_pcp(datagram, opcode)
     if version != NAT_PMP:
@@ -162,6 +168,7 @@ def parse_answer_untrusted(datagram: bytes) -> Answer:
         _, _, result, epoch, port, external, lifetime = _PMP_ANSWER.unpack_from(datagram)
         return PmpMapped(result, epoch, port, external, lifetime)
     result = int.from_bytes(datagram[2:4], "big")
+    # Successful and yet too short for what it claims to be: nothing of it can be used.
     if result == SUCCESS:
         raise WireError("short_message")
     return Refused(NAT_PMP, result)
@@ -171,6 +178,8 @@ def _parse_pcp(datagram: bytes, opcode: int) -> Answer:
     result = datagram[3]
     if opcode == _MAP | _ANSWER and len(datagram) >= _PCP_ANSWER.size:
         _, _, result, lifetime, epoch, nonce, protocol, port, external, ip = _PCP_ANSWER.unpack_from(datagram)
+        # PCP carries IPv4 addresses as IPv4-mapped ones (RFC 6887 section 5); a mapping to IPv6 is not what was asked
+        # for.
         if protocol == _UDP and ip.startswith(_MAPPED):
             return PcpMapped(result, lifetime, epoch, nonce, port, (str(IPv4Address(ip[12:])), external))
     if result == SUCCESS:

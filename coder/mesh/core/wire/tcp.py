@@ -25,12 +25,15 @@ KIND_WINDOW_SCALE = 3
 KIND_SACK_PERMITTED = 4
 KIND_SACK = 5
 KIND_TIMESTAMPS = 8
+# RFC 6994: two kinds are shared by all experiments, which tell each other apart by sixteen bits behind the length.
 KIND_EXPERIMENT = 253
 SAME_STACK_ID = 0x436D
 """Our experiment identifier (RFC 6994), sent in SYNs only. Whoever sends it does not verify inner checksums (the tunnel
 has authenticated every byte) and takes inner packets up to the size it carries. Other stacks ignore unknown options."""
 
+# RFC 7323 section 2.3: a window of more than 2**30 could not be told from an old one in a space of 2**32.
 MAX_WINDOW_SCALE = 14
+# RFC 2018 section 3: forty bytes of options hold four, or three beside timestamps.
 MAX_SACK_BLOCKS = 4
 
 _HEADER = Struct("!HHIIBBHHH")
@@ -136,6 +139,7 @@ _NONE = Options()
 
 def parse_options_untrusted(data: bytes) -> Options:
     """Known options; WireError when one runs over the end or has the wrong length (RFC 9293 3.1 lets us drop it)."""
+    # What all segments of a connection look like once it stands: worth a comparison in front of the loop.
     if len(data) == 12 and data.startswith(ESTABLISHED_OPTIONS):
         return Options(timestamps=_TIMESTAMPS.unpack_from(data, 4))
     found: dict[int, bytes] = {}
@@ -147,6 +151,8 @@ def parse_options_untrusted(data: bytes) -> Options:
         if kind == KIND_NOP:
             at += 1
             continue
+        # A length below two would never advance: RFC 9293 section 3.1 wants it refused, and a loop here would be a
+        # hang.
         size = data[at + 1] if at + 1 < len(data) else 0
         if size < 2 or at + size > len(data):
             raise WireError("bad_option")

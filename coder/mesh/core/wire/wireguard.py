@@ -22,6 +22,7 @@ INITIATION_SIZE = 148
 RESPONSE_SIZE = 92
 COOKIE_REPLY_SIZE = 64
 TRANSPORT_HEADER_SIZE = 16
+# Sixteen of header, sixteen of Poly1305 tag.
 TRANSPORT_OVERHEAD = 32
 """Bytes a transport datagram is longer than its padded plaintext; also the size of a keepalive."""
 
@@ -32,6 +33,7 @@ _INITIATION = Struct("<II32s48s28s16s16s")
 _RESPONSE = Struct("<III32s16s16s16s")
 _COOKIE_REPLY = Struct("<II24s32s")
 _TYPE = Struct("<I")
+# mac1 and mac2, sixteen bytes each, are the tail of both handshake messages; mac2 covers mac1 (paper, section 5.4.4).
 _MACS = 32
 _MAC = 16
 
@@ -117,6 +119,7 @@ def parse_untrusted(datagram: bytes) -> Message:
     size = len(datagram)
     if size < 4:
         raise WireError("short_datagram")
+    # The paper has one byte of type and three reserved zeros; read as one little-endian word they are checked at once.
     (kind,) = _TYPE.unpack_from(datagram)
     if kind == TYPE_TRANSPORT and size >= TRANSPORT_OVERHEAD:
         _, receiver, counter = TRANSPORT_HEADER.unpack_from(datagram)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from coder.cli.command_server.served import NEVER_SERVED
 from coder.cli.main import ALIASES, COMMANDS
-from tests.kit.command_server import ROOT, Launcher
+from tests.kit.command_server import PATIENCE, ROOT, Launcher
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
 WAYS = ("cold", "warm")
@@ -156,11 +157,14 @@ class Terminal:
     """A shell with job control behind a pseudoterminal."""
 
     def __init__(self, env: dict[str, str]) -> None:
-        self.pid, self.master = pty.fork()
-        if not self.pid:
-            # The probe tells by its session how it runs; the shell has one of its own.
-            env = {**env, "PROBE_SID": str(os.getsid(0)), "PS1": "$ "}
-            os.execve("/bin/bash", ["bash", "--norc", "-i"], env)  # noqa: S606
+        self.master, slave = pty.openpty()
+        # The probe tells by its session how it runs; the shell has one of its own. No fork of this process: a test
+        # runner has threads, and a lock that one of them holds would be held in the child for ever.
+        shell = "PROBE_SID=$$ exec bash --norc -i"
+        self._shell = subprocess.Popen(
+            ["setsid", "--ctty", "sh", "-c", shell], env={**env, "PS1": "$ "}, stdin=slave, stdout=slave, stderr=slave
+        )
+        os.close(slave)
         self.seen = b""
         self.expect(rb"\$ ")  # what is typed before may be lost
 
@@ -169,24 +173,25 @@ class Terminal:
 
     def expect(self, pattern: bytes) -> bytes:
         while not (found := re.search(pattern, self.seen)):
-            data = os.read(self.master, 4096)
-            self.seen += data
+            readable, _, _ = select.select([self.master], [], [], PATIENCE)
+            assert readable, f"the terminal says nothing more; {pattern!r} is not in {self.seen!r}"
+            self.seen += os.read(self.master, 4096)
         self.seen = self.seen[found.end() :]
         return found.group()
 
     def close(self) -> None:
         os.close(self.master)
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        self._shell.kill()
+        self._shell.wait()
 
 
 @pytest.fixture(params=WAYS)
 def terminal(request: pytest.FixtureRequest, launcher: Launcher) -> Iterator[Terminal]:
-    signal.alarm(60)  # a terminal that says nothing must not hold the tests up
     made = Terminal({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
-    yield made
-    signal.alarm(0)
-    made.close()
+    try:
+        yield made
+    finally:
+        made.close()
     assert set(launcher.ways()) == {request.param}
 
 

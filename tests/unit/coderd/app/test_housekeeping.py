@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -23,7 +24,11 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 async def test_old_rows_go_and_young_ones_stay() -> None:
     clock = FakeClock(START)
     day = timedelta(days=1)
-    settings = {"audit_logs_retention": 30 * day, "connection_logs_retention": timedelta(), "session_duration": day}
+    settings: dict[str, Any] = {
+        "audit_logs_retention": 30 * day,
+        "connection_logs_retention": timedelta(),
+        "session_duration": day,
+    }
     async with agent_world(clock=clock, **settings) as view_context:
         async with connected_agent(view_context) as agent:
             stats = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(connection_count=1))

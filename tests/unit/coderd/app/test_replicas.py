@@ -42,7 +42,7 @@ async def replica_of(world: World) -> AsyncIterator[World]:
 async def two_replicas() -> AsyncIterator[tuple[AgentWorld, World]]:
     """A workspace at the first of two servers."""
     address = free_address()
-    settings = {"http_address": address, "derp_server_relay_url": f"http://{address}"}
+    settings: dict[str, Any] = {"http_address": address, "derp_server_relay_url": f"http://{address}"}
     async with workspace_world(**settings) as view_context, replica_of(view_context.world) as other:
         yield view_context, other
 
@@ -50,6 +50,7 @@ async def two_replicas() -> AsyncIterator[tuple[AgentWorld, World]]:
 async def test_a_client_of_one_replica_reaches_an_agent_of_the_other() -> None:
     async with two_replicas() as (view_context, other), running_agent(view_context):
         with trio.fail_after(30):
+            assert other.ctx.agent_dialer is not None
             await exchange(await other.ctx.agent_dialer.dial(view_context.agent_id, 7))
             policy = DialPolicy(other.url, token=Secret(other.token))
             async with open_link(policy, str(view_context.agent_id), direct=False) as link:
@@ -133,7 +134,7 @@ async def test_a_right_taken_away_at_one_replica_is_gone_at_the_other() -> None:
             return bool((await other.get(listing, token=token)).json()["count"] == 1)
 
         await eventually(gone)
-        assert UUID(user_id)
+        assert UUID(user_id).int
 
 
 @pytest.mark.parametrize("address", ["http://a:b", "http://[::1", "nonsense"])

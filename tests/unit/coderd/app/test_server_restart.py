@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import AsyncIterator
 from functools import partial
+from typing import Any
 
 import httpx
 import pytest
@@ -28,7 +30,7 @@ from tests.kit.coderd import World, fresh_database
 
 
 @contextlib.asynccontextmanager
-async def server_at(port: int, database: str):
+async def server_at(port: int, database: str) -> AsyncIterator[World]:
     config = ServerConfig(
         http_address=f"127.0.0.1:{port}",
         postgres_url=Secret(database),
@@ -43,16 +45,18 @@ async def server_at(port: int, database: str):
 def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+        return int(sock.getsockname()[1])
 
 
-async def echo(stream) -> None:
+async def echo(stream: Any) -> None:
     with contextlib.suppress(trio.BrokenResourceError):
         async for data in stream:
             await stream.send_all(data)
 
 
-async def run_agent(view_context: AgentWorld, *, direct: bool, task_status=trio.TASK_STATUS_IGNORED) -> None:
+async def run_agent(
+    view_context: AgentWorld, *, direct: bool, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED
+) -> None:
     """An agent that redials every 200 ms and keeps its node throughout."""
     url = view_context.world.url
     config = NodeConfig(
@@ -76,7 +80,9 @@ async def run_agent(view_context: AgentWorld, *, direct: bool, task_status=trio.
             await trio.sleep(0.2)
 
 
-async def hold_link(view_context: AgentWorld, *, direct: bool, task_status=trio.TASK_STATUS_IGNORED) -> None:
+async def hold_link(
+    view_context: AgentWorld, *, direct: bool, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED
+) -> None:
     policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
     async with open_link(policy, str(view_context.agent_id), direct=direct) as link:
         await link.wait_reachable()
@@ -84,7 +90,7 @@ async def hold_link(view_context: AgentWorld, *, direct: bool, task_status=trio.
         await trio.sleep_forever()
 
 
-async def say(stream, text: bytes) -> None:
+async def say(stream: Any, text: bytes) -> None:
     with trio.fail_after(20):
         await stream.send_all(text)
         received = b""
@@ -94,7 +100,7 @@ async def say(stream, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("direct", [False, True])
-async def test_streams_survive_and_agents_return(direct) -> None:
+async def test_streams_survive_and_agents_return(direct: bool) -> None:
     port = free_port()
     async with fresh_database() as database, trio.open_nursery() as nursery:
         async with server_at(port, database) as world:
@@ -109,10 +115,11 @@ async def test_streams_survive_and_agents_return(direct) -> None:
             again = AgentWorld(world, view_context.workspace, view_context.agent_id, view_context.token)
 
             async def connected() -> bool:
-                return (await again.agent())["status"] == "connected"
+                return bool((await again.agent())["status"] == "connected")
 
             await eventually(connected, seconds=3)
             await say(stream, b"after")
             with trio.fail_after(15):
-                await say(await world.ctx.agent_dialer.dial(view_context.agent_id, 7), b"from the new server")
+                assert world.ctx.agent_dialer is not None
+            await say(await world.ctx.agent_dialer.dial(view_context.agent_id, 7), b"from the new server")
             nursery.cancel_scope.cancel()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID, uuid4
 
@@ -30,7 +30,7 @@ from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.certificates import Authority
-from tests.kit.coderd import FIRST_USER
+from tests.kit.coderd import FIRST_USER, World
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
 
@@ -47,7 +47,7 @@ class Scene:
     app: WebApp
 
     @property
-    def world(self) -> Any:
+    def world(self) -> World:
         return self.agent.world
 
     async def get(self, path: str, *, token: str | None = None, method: str = "GET", **rest: Any) -> httpx.Response:
@@ -60,7 +60,7 @@ class Scene:
         return await self.get(path, token=token, headers=headers, **rest)
 
 
-def _app(slug: str, port: int, share: int = pb.OWNER, **rest: Any) -> provisioner_pb2.App:
+def _app(slug: str, port: int, share: Any = pb.OWNER, **rest: Any) -> provisioner_pb2.App:
     url = rest.pop("url", f"http://localhost:{port}")
     return pb.App(slug=slug, display_name=slug.title(), url=url, sharing_level=share, **rest)
 
@@ -446,7 +446,7 @@ async def _secure_port(s: Scene, folder: Path) -> None:
     """A port that speaks TLS, with a certificate nobody knows."""
     authority = Authority(folder)
     listeners = await trio.open_ssl_over_tcp_listeners(0, authority.server_context("localhost"), host="127.0.0.1")
-    port = listeners[0].transport_listener.socket.getsockname()[1]
+    port = listeners[0].transport_listener.socket.getsockname()[1]  # type: ignore[attr-defined]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, s.app.serve, listeners)
         assert (await s.host(f"{port}s--main--dev--admin", token=None)).status_code == 200
@@ -517,7 +517,7 @@ async def _settings_of_paths(s: Scene) -> None:
         ({"dangerous_allow_path_app_sharing": True}, {"web": False, "all": True, "open": True}),
         ({"dangerous_allow_path_app_site_owner_access": True}, {"web": True, "all": True, "open": True}),
     ):
-        ctx.config = replace(usual, **setting)
+        ctx.config = replace(usual, **cast("Any", setting))
         for slug, allowed in reached.items():
             answer = await s.get(f"/@admin/dev/apps/{slug}/", token=bob)
             # 502: let in, but the agent is not there

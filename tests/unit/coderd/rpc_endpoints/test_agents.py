@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -49,7 +50,7 @@ async def test_connection_times_follow_the_connection() -> None:
         assert (await view_context.agent())["status"] == "connecting"
         async with connected_agent(view_context):
 
-            async def connected():
+            async def connected() -> Any:
                 found = await view_context.agent()
                 return found if found["status"] == "connected" else None
 
@@ -57,7 +58,7 @@ async def test_connection_times_follow_the_connection() -> None:
             assert found["api_version"] == "2.10"
             assert found["first_connected_at"] == found["last_connected_at"]
 
-        async def disconnected():
+        async def disconnected() -> Any:
             return (await view_context.agent())["status"] == "disconnected"
 
         await eventually(disconnected)
@@ -68,7 +69,7 @@ async def test_connection_times_follow_the_connection() -> None:
 async def test_a_second_connection_outlives_the_first() -> None:
     async with workspace_world() as view_context, trio.open_nursery() as nursery:
 
-        async def connected():
+        async def connected() -> Any:
             return (await view_context.agent())["status"] == "connected"
 
         async with connected_agent(view_context) as first:
@@ -86,7 +87,11 @@ async def test_manifest() -> None:
     fields = {
         "env": {"A": "1"},
         "directory": "~/work",
-        "apps": [provisioner_pb2.App(slug="web", display_name="Web", url="http://localhost:1", sharing_level=1)],
+        "apps": [
+            provisioner_pb2.App(
+                slug="web", display_name="Web", url="http://localhost:1", sharing_level=provisioner_pb2.AUTHENTICATED
+            )
+        ],
         "metadata": [
             provisioner_pb2.Agent.Metadata(key="load", display_name="Load", script="uptime", interval=10, timeout=2)
         ],
@@ -129,7 +134,9 @@ async def test_reports_are_stored_and_shown() -> None:
     }
     pb = agent_pb2
     async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:
-        startup = pb.Startup(version="v2.34.0", expanded_directory="/home/dev", subsystems=[1, 1])
+        startup = pb.Startup(
+            version="v2.34.0", expanded_directory="/home/dev", subsystems=[pb.Startup.ENVBOX, pb.Startup.ENVBOX]
+        )
         assert await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup) == startup
         for state in (pb.Lifecycle.STARTING, pb.Lifecycle.READY):
             lifecycle = pb.Lifecycle(state=state)
@@ -189,7 +196,10 @@ async def test_stats_and_what_is_not_offered() -> None:
                 tailnet_pb2.RefreshResumeTokenResponse,
             )
         assert caught.value.number == 12
-        for startup in (pb.Startup(version="2.34.0"), pb.Startup(version="v2.34.0", subsystems=[0])):
+        for startup in (
+            pb.Startup(version="2.34.0"),
+            pb.Startup(version="v2.34.0", subsystems=[pb.Startup.SUBSYSTEM_UNSPECIFIED]),
+        ):
             with pytest.raises(RpcError):
                 await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
 

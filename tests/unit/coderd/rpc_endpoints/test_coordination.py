@@ -36,7 +36,9 @@ Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateRespons
 async def test_server_and_client_reach_an_agent() -> None:
     async with workspace_world() as view_context, running_agent(view_context):
         with trio.fail_after(15):
-            await exchange(await view_context.world.ctx.agent_dialer.dial(view_context.agent_id, 7))
+            dialer = view_context.world.ctx.agent_dialer
+            assert dialer is not None
+            await exchange(await dialer.dial(view_context.agent_id, 7))
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         async with open_link(policy, str(view_context.agent_id), direct=False) as link:
             with trio.fail_after(15):
@@ -179,7 +181,8 @@ async def test_a_resume_token_is_worth_nothing_to_others() -> None:
             await first.ask(view_context.agent_id)
             resume = await first.resume_token()
             for token in (eve, again.json()["key"]):
-                for shown in ({"headers": [(RESUME_HEADER, resume)]}, {}):
+                ways: tuple[dict[str, Any], ...] = ({"headers": [(RESUME_HEADER, resume)]}, {})
+                for shown in ways:
                     path = tailnet if shown else f"{tailnet}&resume_token={resume}"
                     with pytest.raises(HttpError) as caught:
                         await connect_websocket(DialPolicy(world.url, token=Secret(token)), path, **shown)

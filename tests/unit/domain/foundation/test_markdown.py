@@ -18,5 +18,5 @@ from coder.domain.foundation.markdown import plain_text
         ("", ""),
     ],
 )
-def test_marks_are_taken_away(markdown, text) -> None:
+def test_marks_are_taken_away(markdown: str, text: str) -> None:
     assert plain_text(markdown) == text

@@ -6,12 +6,12 @@ from coder.domain.foundation.names import is_display_name, is_name, is_version_n
 
 
 @pytest.mark.parametrize("text", ["a", "A1", "my-box", "a" * 32])
-def test_names(text) -> None:
+def test_names(text: str) -> None:
     assert is_name(text)
 
 
 @pytest.mark.parametrize("text", ["", "-a", "a-", "a--b", "a b", "a_b", "a" * 33, "new", "create", "ä", "a\n"])
-def test_not_names(text) -> None:
+def test_not_names(text: str) -> None:
     assert not is_name(text)
 
 

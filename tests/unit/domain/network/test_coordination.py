@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -36,10 +37,10 @@ class Overlay:
         self.agent, _ = self.coordinator.connect(AGENT, AgentAccess(AGENT))
         self.client, _ = self.coordinator.connect(CLIENT, ClientAccess(AGENT))
 
-    def agent_says(self, **what) -> list[Delivery]:
+    def agent_says(self, **what: Any) -> list[Delivery]:
         return self.coordinator.handle(self.agent, CoordinationRequest(**what))
 
-    def client_says(self, **what) -> list[Delivery]:
+    def client_says(self, **what: Any) -> list[Delivery]:
         return self.coordinator.handle(self.client, CoordinationRequest(**what))
 
     def joined(self) -> Overlay:
@@ -161,7 +162,7 @@ def test_a_second_stream_inherits_no_tunnel() -> None:
 
 @pytest.mark.parametrize("kind", ["node", "disco"])
 @pytest.mark.parametrize("who", [AgentAccess(OTHER), ClientAccess(), FullAccess()], ids=lambda one: type(one).__name__)
-def test_a_key_that_a_present_peer_holds_is_refused(who, kind) -> None:
+def test_a_key_that_a_present_peer_holds_is_refused(who: Any, kind: str) -> None:
     coordinator = Coordination()
     first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))
     second, _ = coordinator.connect(OTHER, who)
@@ -265,7 +266,7 @@ def test_batches_are_split() -> None:
         (CoordinationRequest(node=CoordinatedNode(b"", (), ("x/128",))), "AllowedIPs: invalid node address, got x"),
     ],
 )
-def test_agents_are_refused(request_, text) -> None:
+def test_agents_are_refused(request_: CoordinationRequest, text: str) -> None:
     o = Overlay().joined()
     assert o.coordinator.handle(o.agent, request_) == [
         Delivery(o.agent, error=f"authorization: {text}", end=True),
@@ -287,6 +288,6 @@ def test_agents_may_claim_their_three_addresses() -> None:
         (CoordinationRequest(node=node("c", "fd7a::1/64")), "Addresses: invalid address bits, expected 128, got 64"),
     ],
 )
-def test_clients_are_refused(request_, text) -> None:
+def test_clients_are_refused(request_: CoordinationRequest, text: str) -> None:
     o = Overlay()
     assert o.coordinator.handle(o.client, request_) == [Delivery(o.client, error=f"authorization: {text}", end=True)]

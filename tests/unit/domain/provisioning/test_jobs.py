@@ -32,7 +32,9 @@ T = datetime(2026, 11, 21, 8, tzinfo=UTC)
         (T, T, T, "terraform apply: exit status 1", "failed"),  # as recorded from upstream
     ],
 )
-def test_status_follows_from_times_and_error(started, completed, canceled, error, status) -> None:
+def test_status_follows_from_times_and_error(
+    started: datetime | None, completed: datetime | None, canceled: datetime | None, error: str, status: str
+) -> None:
     assert derive_status(started_at=started, completed_at=completed, canceled_at=canceled, error=error) == status
 
 
@@ -59,7 +61,7 @@ def test_log_of_exactly_the_limit_fits() -> None:
 
 
 def test_silent_jobs_are_given_up() -> None:
-    def kind(minutes: float, *, started: bool, completed: bool = False):
+    def kind(minutes: float, *, started: bool, completed: bool = False) -> str | None:
         return reap_kind(
             started_at=T if started else None,
             completed_at=T if completed else None,

@@ -17,10 +17,10 @@ def test_status() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.17", "1.18"])
-def test_versions_served(version) -> None:
+def test_versions_served(version: str) -> None:
     assert explain_incompatible(version, "1.18") is None
 
 
 @pytest.mark.parametrize("version", ["1.19", "2.0", "0.9", "", "1", "1.x", "a.b", "1.²"])
-def test_versions_refused(version) -> None:
+def test_versions_refused(version: str) -> None:
     assert explain_incompatible(version, "1.18")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,7 +26,7 @@ def job(number: int, *, minute: int = 0, tags: dict[str, str] | None = None) -> 
     return Wanted(UUID(int=number), ORG, "terraform", normalize_tags(ADA, tags), 0, at)
 
 
-def daemon(name: str, *, tags: dict[str, str] | None = None, organization: UUID = ORG, **rest: object) -> Daemon:
+def daemon(name: str, *, tags: dict[str, str] | None = None, organization: UUID = ORG, **rest: Any) -> Daemon:
     offer = Offer(organization, frozenset({"terraform"}), normalize_tags(ADA, tags))
     plain = Daemon(UUID(int=hash(name) & ((1 << 60) - 1)), name, offer, NOW)
     return replace(plain, **rest)

@@ -32,7 +32,7 @@ ME = "8a0c1d7e-0000-4000-8000-000000000001"
         ({"a": ""}, {"scope": "organization", "owner": ""}),
     ],
 )
-def test_tags_are_made_whole(given_tags, whole) -> None:
+def test_tags_are_made_whole(given_tags: dict[str, str] | None, whole: dict[str, str]) -> None:
     assert normalize_tags(ME, given_tags) == whole
 
 
@@ -62,7 +62,7 @@ def whole(**tags: str) -> dict[str, str]:
         (normalize_tags("other", {"scope": "user"}), whole(scope="user"), False, False),
     ],
 )
-def test_both_rules(job, daemon, lenient, strict) -> None:
+def test_both_rules(job: dict[str, str], daemon: dict[str, str], lenient: bool, strict: bool) -> None:
     assert tags_match(job, daemon) is lenient
     assert tags_match(job, daemon, strict=True) is strict
 
@@ -76,7 +76,7 @@ _tags = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=
 
 
 @given(_tags, _tags)
-def test_lenient_is_inclusion_and_strict_is_narrower(job, daemon) -> None:
+def test_lenient_is_inclusion_and_strict_is_narrower(job: dict[str, str], daemon: dict[str, str]) -> None:
     job, daemon = normalize_tags(ME, job), normalize_tags(ME, daemon)
     assert tags_match(job, daemon) == (job.items() <= daemon.items())
     if tags_match(job, daemon, strict=True):

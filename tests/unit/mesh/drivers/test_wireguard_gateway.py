@@ -100,6 +100,8 @@ async def test_datagrams_and_their_errors_are_translated(mtu: int) -> None:
 async def test_a_fragment_that_cannot_be_one_is_dropped() -> None:
     async with world() as it:
         it.admit(it.phone.config())
+        begun = udp.Datagram(0, 0, b"").encode(PHONE, address(2).packed)
+        it.hub._clients[it.phone.key.public].flows.sent(begun, trio.current_time())
         odd = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\x00\x01" + bytes(1405)).encode()
         far = ip.Packet(fragments.PROTOCOL, address(2).packed, PHONE, b"\x11\x00\xff\xf8" + bytes(1404)).encode()
         assert it.hub._route([odd, far]) == []
@@ -138,6 +140,29 @@ async def test_the_agent_cannot_reach_a_client_that_may_not_reach_it() -> None:
         it.pair.two.kick()
         while it.hub.stats.refused < refused + 2:
             await trio.sleep(0.001)
+
+
+async def test_the_agent_begins_nothing_with_a_client_that_may_reach_it() -> None:
+    """Neither to a port of its own choice nor to the one that a flow of the client's with another port goes from."""
+    async with world() as it:
+        it.admit(it.phone.config())
+        await it.phone.send(udp.Datagram(5, 10, b"anyone?").encode(PHONE, STABLE))
+        await it.phone.packets.receive()
+        here = address(2).packed
+        for destination in (PHONE, ALIAS):
+            unasked = it.hub.stats.unasked
+            tries = [
+                echo(destination, b"boo", here),
+                udp.Datagram(10, 7, b"boo").encode(here, destination),
+                udp.Datagram(11, 5, b"boo").encode(here, destination),
+                ip.Packet(ip.PROTOCOL_TCP, here, destination, tcp.Segment(22, 22, 1, 0, tcp.SYN, 9).encode()).encode(),
+            ]
+            it.pair.two.send_packets(destination, tries)
+            it.pair.two.kick()
+            while it.hub.stats.unasked < unasked + len(tries):
+                await trio.sleep(0.001)
+        with pytest.raises(trio.WouldBlock):
+            it.phone.packets.receive_nowait()
 
 
 async def test_a_removed_client_is_silent_at_once() -> None:

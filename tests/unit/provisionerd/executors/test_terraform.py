@@ -16,6 +16,7 @@ from coder.provisionerd.config import DaemonConfig, TerraformConfig
 from coder.provisionerd.executors.terraform import TerraformExecutor
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
+from coder.rpc.proto.provisionerd_pb2 import FailedJob
 from tests.kit.paths import ROOT
 from tests.kit.provisioner_server import FakeServer, running_daemon, tar_of
 
@@ -171,7 +172,7 @@ async def test_delete_without_a_state(world: World) -> None:
 
 async def test_plan_error(world: World) -> None:
     failed = await world.run(importing('resource "terraform_data" "x" {\n  input = nosuch.thing\n}\n'))
-    assert failed.error == (
+    assert isinstance(failed, FailedJob) and failed.error == (
         "template import provision for start: plan during template import provision error: "
         "terraform plan: exit status 1"
     )
@@ -187,7 +188,9 @@ async def test_plan_error(world: World) -> None:
 
 async def test_template_that_is_not_hcl(world: World) -> None:
     failed = await world.run(importing("this is {{ no template"))
-    assert failed.error.startswith("template import init error: initialize terraform: exit status 1")
+    assert isinstance(failed, FailedJob) and failed.error.startswith(
+        "template import init error: initialize terraform: exit status 1"
+    )
     assert any("main.tf line 1" in output for output in world.server.outputs("Initializing Terraform Directory"))
 
 
@@ -211,7 +214,7 @@ async def test_failed_apply_keeps_its_state(world: World) -> None:
         '  provisioner "local-exec" {\n    command = "exit 3"\n  }\n}\n'
     )
     failed = await world.run(building(template))
-    assert failed.error == "terraform apply: exit status 1"
+    assert isinstance(failed, FailedJob) and failed.error == "terraform apply: exit status 1"
     names = {one["name"] for one in json.loads(failed.workspace_build.state)["resources"]}
     assert names == {"good", "bad"}
 
@@ -224,7 +227,7 @@ async def test_cancel_interrupts_terraform(world: World) -> None:
         await world.server.wait_for(lambda: up in world.server.outputs("Starting workspace"))
         world.server.canceled = True
         failed = await world.server.wait_ended()
-    assert failed.error == "terraform apply: exit status 1"
+    assert isinstance(failed, FailedJob) and failed.error == "terraform apply: exit status 1"
     assert json.loads(failed.workspace_build.state)["resources"]
 
 
@@ -321,7 +324,9 @@ async def test_output_that_is_no_text(world: World) -> None:
 async def test_terraform_missing(tmp_path: Path) -> None:
     world = World(tmp_path, binary="no-such-terraform")
     failed = await world.run(importing(TEMPLATE))
-    assert failed.error.startswith("template import init error: terraform was not found")
+    assert isinstance(failed, FailedJob) and failed.error.startswith(
+        "template import init error: terraform was not found"
+    )
     assert "Install Terraform" in failed.error
 
 
@@ -337,7 +342,7 @@ async def test_terraform_too_old(tmp_path: Path) -> None:
 async def test_terraform_killed(world: World, tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     failed = await world.run(building(running(f"echo $$ > {mark}; kill -9 $PPID; sleep 600")))
-    assert failed.error == "terraform apply: killed by signal 9"
+    assert isinstance(failed, FailedJob) and failed.error == "terraform apply: killed by signal 9"
     await _until_gone(int(mark.read_text()))
 
 

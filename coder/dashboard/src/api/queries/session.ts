@@ -86,3 +86,9 @@ export const appHost = queryOptions({
   queryFn: () => get<AppHostResponse>("/api/v2/applications/host"),
   staleTime: Infinity,
 });
+
+export const experiments = queryOptions({
+  queryKey: ["experiments"],
+  queryFn: async (): Promise<readonly string[]> => (await get<string[] | null>("/api/v2/experiments")) ?? [],
+  staleTime: Infinity,
+});

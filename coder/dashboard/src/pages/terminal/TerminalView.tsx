@@ -10,13 +10,12 @@ import { useEffect, useRef } from "react";
 import { socketUrl, withQuery } from "../../api/client";
 import { appHost, myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
+import { loadTerminalFont, terminalFamily } from "../../ui/terminal-fonts";
 import { portAddress } from "../workspace/Ports";
 import type { TerminalRequest } from "./TerminalPage";
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
 
-const FONTS: Record<string, string> = { "fira-code": "Fira Code", "source-code-pro": "Source Code Pro", "jetbrains-mono": "JetBrains Mono Variable", "ibm-plex-mono": "IBM Plex Mono", "geist-mono": "Geist Mono" };
-const FALLBACK = '"JetBrains Mono Variable", ui-monospace, SFMono-Regular, Menlo, Consolas, monospace';
 const FIRST_MS = 400;
 const LONGEST_MS = 8000;
 const ATTEMPTS = 12;
@@ -38,12 +37,16 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
   useEffect(() => { tell.current = onState; links.current = { host, workspace, agent }; });
   const terminal = useRef<Terminal | null>(null);
   useEffect(() => {
-    if (terminal.current) terminal.current.options.fontFamily = fontFamily(font);
+    let left = false;
+    void loadTerminalFont(font).finally(() => {
+      if (!left && terminal.current) terminal.current.options.fontFamily = terminalFamily(font);
+    });
+    return () => { left = true; };
   }, [font]);
   useEffect(() => {
     const found = box.current;
     if (!found) return;
-    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: FALLBACK, fontSize: 14, scrollback: 10_000, theme: themeOf(found), screenReaderMode: false });
+    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: terminalFamily(""), fontSize: 14, scrollback: 10_000, theme: themeOf(found), screenReaderMode: false });
     terminal.current = screen;
     const fit = new FitAddon();
     screen.loadAddon(fit);
@@ -126,11 +129,6 @@ function openLink(address: string, { host, workspace, agent }: { host: string; w
     const base = portAddress(host, Number(url.port || (url.protocol === "https:" ? 443 : 80)), url.protocol === "https:" ? "https" : "http", workspace, agent.name);
     window.open(new URL(url.pathname + url.search + url.hash, base), "_blank", "noreferrer");
   } else window.open(address, "_blank", "noreferrer");
-}
-
-function fontFamily(name: string): string {
-  const chosen = FONTS[name];
-  return chosen ? `"${chosen}", ${FALLBACK}` : FALLBACK;
 }
 
 function themeOf(element: Element) {

@@ -1,13 +1,18 @@
 // How to attach the machine: choose its platform, copy one line, run it there.
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { RotateCw } from "lucide-react";
 import { useState } from "react";
 
+import { post, seg } from "../../api/client";
 import { externalCredentials } from "../../api/queries/workspaces";
-import type { Workspace, WorkspaceAgent } from "../../api/types";
+import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../api/types";
+import { Button } from "../../ui/Button";
 import { CodeBox } from "../../ui/CodeBox";
+import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { SelectField } from "../../ui/Field";
 import { Skeleton } from "../../ui/Loading";
+import { toast } from "../../ui/toast";
 
 const PLATFORMS: readonly (readonly [string, string, string])[] = [
   ["linux", "amd64", "Linux, Intel/AMD"],
@@ -32,7 +37,27 @@ export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agen
       {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}
       {credentials.isError ? <Failure error={credentials.error} retry={() => void credentials.refetch()} /> : null}
       {credentials.data ? <CodeBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} /> : null}
+      {credentials.data ? <RotateToken workspace={workspace} agent={agent} /> : null}
       <p className="text-sm text-muted">The state above turns green by itself as soon as the agent is there.</p>
+    </div>
+  );
+}
+
+/** A new token for the machine. The one in use lets the agent in until the new one is used. */
+function RotateToken({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const queries = useQueryClient();
+  const [asking, setAsking] = useState(false);
+  const rotate = async () => {
+    const made = await post<ExternalAgentCredentials>(`/api/v2/workspaces/${workspace.id}/external-agent/${seg(agent.name)}/rotate-token`);
+    queries.setQueryData(externalCredentials(workspace.id, agent.name).queryKey, { command: made.command, agent_token: made.agent_token });
+    toast.done("There is a new token.", "Run the command above on the machine; then the old token ends.");
+  };
+  return (
+    <div>
+      <Button size="sm" icon={<RotateCw />} onClick={() => setAsking(true)}>Rotate token</Button>
+      <Confirm open={asking} onClose={() => setAsking(false)} title={`New token for ${agent.name}?`} confirm="Rotate" danger={false} onConfirm={rotate}>
+        <p>Do this when the token may have been seen by somebody. The machine stays connected: the old token works until the new one is used for the first time, and never again after.</p>
+      </Confirm>
     </div>
   );
 }

@@ -31,6 +31,8 @@ class ListeningSocket:
     @property
     def has_room(self) -> bool:
         """Whether one more handshake may begin."""
+        # A SYN too many is dropped and not refused: its sender tries again, by when there may be room. SYN cookies are
+        # not needed, as nobody gets here but through a tunnel that has authenticated him.
         return self.opening + len(self.queue) < self.backlog
 
     def opens(self) -> None:

@@ -247,6 +247,7 @@ class Recovery:
         board = self.scoreboard
         delivered = board.delivered
         echoed = self._builder.moment(tsecr, now) if tsecr >= 0 else -1.0
+        # Before anything is taken off: RFC 5681 section 3.2 cuts the window by the flight at the time of the loss.
         in_flight = sender.in_flight
         if blocks:
             self._take_blocks(ack, blocks, echoed, now)
@@ -259,12 +260,16 @@ class Recovery:
             self._judge_probe(ack, tsecr, progress == 0 and not blocks)
         if progress and tsecr >= 0 and self._undo.undo(tsecr, self.cubic):
             self._was_spurious()
+        # After the scoreboard has all of this segment: RACK compares times, and needs the newest one delivered (RFC
+        # 8985 section 6.2, steps 2 to 5 in their order).
         newly_lost = self._find_losses(now, progress > 0)
         if newly_lost and self.phase is Phase.OPEN:
             self._enter_recovery(in_flight)
         delivered = board.delivered - delivered
         if self.phase is not Phase.OPEN and sender.snd_una >= self.recovery_point:
             self._leave_recovery()
+        # In recovery the window is what the reduction left; growth begins again with the first full acknowledgement. In
+        # LOSS it is slow start, which is how the rest of the flight gets out again (RFC 5681 section 3.1).
         if delivered and self.limited and self.phase is not Phase.RECOVERY:
             self.cubic.acked(delivered, now, self.rtt.smoothed)
         if progress or delivered:
@@ -275,6 +280,7 @@ class Recovery:
         for index, (left32, right32) in enumerate(blocks):
             left = una + ((left32 - una + HALF) & MASK) - HALF
             right = left + ((right32 - left32) & MASK)
+            # Nearest to SND.UNA: half the space lies before it, half behind, and blocks may lie on either side.
             if right > self._sender.snd_nxt or right <= left:
                 continue  # never sent: a broken peer
             # RFC 2883 section 4: the first block reports a duplicate when it lies below the acknowledgement, or inside
@@ -339,6 +345,8 @@ class Recovery:
 
     def _enter_recovery(self, in_flight: int) -> None:
         self._undo.begin(self.cubic.snapshot())
+        # Once for a flight, however many of its segments are lost: `recovery_point` marks where the next loss is a new
+        # one.
         self.cubic.lost(in_flight)
         self.phase = Phase.RECOVERY
         self.recovery_point = self._sender.snd_nxt

@@ -44,4 +44,6 @@ class ReorderingWindow:
         shortest = self._rtt.minimum
         if shortest == NEVER:
             return 0.0
+        # Never longer than one round trip: a path that swaps by more is slower than repairing (RFC 8985 section 6.2,
+        # step 4).
         return min(self._steps * shortest / 4, self._rtt.smoothed)

@@ -59,6 +59,7 @@ def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int
     total = receiver.run_size
     rx = receiver.rx
     size = (prefix[0] << 8 | prefix[1]) - 32
+    # Never beyond what was advertised: the careful way cuts there.
     stop = min(len(packets), index + (receiver.rcv_adv - rx.next) // size)
     end = _HEADER + size
     whole = end == total
@@ -75,9 +76,11 @@ def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int
         if len(packet) != total or packet[4:44] != prefix:
             break
         seq, ack, bits, window_now, word, tsval, _ = unpack(packet, _AT)
+        # PSH means nothing to a reader that gets all there is anyway, and must not end a run. Any other flag does.
         if seq != expected or ack != una or bits | _PSH != _BITS_DATA or word != _OPTION_WORD:
             break
         if tsval != stamp:
+            # PAWS, RFC 7323 section 5.2, once for each new stamp: within a batch most are equal.
             if (tsval - recent) & MASK >= HALF:
                 break
             stamp = tsval
@@ -115,6 +118,8 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
             break
         seq, ack, bits, window_now, word, tsval, echo = _PREDICTED.unpack_from(packet, _AT)
         gain = (ack - una) & MASK
+        # Each has to acknowledge more than the one before. An equal one may be a duplicate that counts towards a loss,
+        # and a smaller one was overtaken: both want the careful way.
         if seq != expected or bits != _BITS_ACK or word != _OPTION_WORD or not best < gain <= outstanding:
             break
         if (tsval - stamp) & MASK >= HALF:
@@ -212,6 +217,8 @@ def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
     """RFC 9293 3.10.7.3."""
     flags = segment.flags
     acked = bool(flags & tcp.ACK)
+    # Half-open: the other end speaks of a connection we do not remember. The reset makes it forget, and our SYN, sent
+    # again, finds it ready (RFC 9293 section 3.5.1).
     if acked and segment.ack != (c.sender.iss + 1) & MASK:
         if not flags & tcp.RST:
             c.host.send_control(c.remote, stray_reset(c.local, c.remote, segment))
@@ -259,9 +266,12 @@ def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
 
 def _on_reset(c: TcpSocket, seq: int, now: float) -> None:
     """RFC 5961 section 3: only the exact number resets; others in the window are challenged."""
+    # Whoever guesses a number in the window would otherwise end the connection: one in 2**32 instead of one in a
+    # thousand, with a window of 4 MiB. A true peer repeats its RST with the number our challenge tells it.
     if seq != c.receiver.rx.next:
         c.receiver.challenge(now)
         return
+    # Everything was said and heard: a reset takes nothing away any more, and is no error to whoever closed.
     if c.state in (TcpState.TIME_WAIT, TcpState.LAST_ACK, TcpState.CLOSING):
         c.die(None)
     else:

@@ -41,6 +41,8 @@ class SpuriousLoss:
 
     def undo(self, tsecr: int, cubic: Cubic) -> bool:
         """An acknowledgement echoes `tsecr`: if that was sent before we sent again, the original had arrived."""
+        # An echo of what was sent before the repair can only be the original's (RFC 3522 section 3.2). Equal stamps
+        # prove nothing: the clock may have stood still between both.
         if self.sent_at < 0 or self._before is None or (tsecr - self.sent_at) & MASK < HALF:
             return False
         cubic.restore(self._before)

@@ -80,6 +80,7 @@ async def test_each_rule_holds_at_its_door() -> None:
             "workspace": (await new_workspace(world))["id"],
             "organization": world.organization_id,
         }
+        kind: Any
         for kind, door in DOORS.items():
             good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
             for field, value in broken(kind):

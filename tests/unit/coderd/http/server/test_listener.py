@@ -91,7 +91,7 @@ async def door() -> AsyncIterator[Door]:
         found = table.find(wanted.path)
         assert found is not None
         upgrade = Upgrade(wanted, found[1], stream, trailing)
-        await serve_endpoint(None, found[0], upgrade, stream, envelope_of)  # type: ignore[arg-type]
+        await serve_endpoint(None, found[0], upgrade, stream, envelope_of)
         events.append("link ended")
 
     front = HttpServer(_application(events), lambda head: table.find(path_of(head)) is not None, open_endpoint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import ssl
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from cryptography.x509.oid import NameOID
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.listener import open_listeners, tls_context
+from coder.domain.network import tls_ciphers
 from tests.kit.coderd import running_coderd
 
 
@@ -93,3 +95,35 @@ async def test_an_address_in_use_is_one_clear_line() -> None:
         await open_listeners(ServerConfig(http_address="nonsense"))
     assert caught.value.code == "bad_address"
     await first[0][1].aclose()
+
+
+SOUND_TWO = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")
+
+
+def _chosen(tmp_path: Path, **settings: Any) -> set[str]:
+    """The suites of TLS 1.2 that a server offers."""
+    cert, key = certificate(tmp_path, "one.test")
+    context = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,), **settings))
+    return {one["name"] for one in context.get_ciphers() if one["protocol"] != "TLSv1.3"}
+
+
+def test_only_the_named_suites_are_offered(tmp_path: Path) -> None:
+    assert _chosen(tmp_path, tls_ciphers=SOUND_TWO) == {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"}
+    assert len(_chosen(tmp_path)) > 2
+
+
+@pytest.mark.parametrize("name", [name for name in tls_ciphers.WEAK if "RC4" not in name and "3DES" not in name])
+def test_weak_suites_have_to_be_allowed(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CoderError, match="known to be weak"):
+        _chosen(tmp_path, tls_ciphers=(*SOUND_TWO, name))
+    found = _chosen(tmp_path, tls_ciphers=(*SOUND_TWO, name), tls_allow_insecure_ciphers=True)
+    assert tls_ciphers.WEAK[name] in found
+
+
+@pytest.mark.parametrize("names", [("NONSENSE",), ("TLS_AES_128_GCM_SHA256",), ("AES128-SHA",)])
+def test_suites_that_cannot_be_chosen(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(CoderError) as caught:
+        _chosen(tmp_path, tls_ciphers=names, tls_allow_insecure_ciphers=True)
+    assert caught.value.code == "bad_ciphers"
+    with pytest.raises(CoderError):
+        _chosen(tmp_path, tls_ciphers=SOUND_TWO, tls_min_version="tls13")

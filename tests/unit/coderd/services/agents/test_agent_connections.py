@@ -27,10 +27,15 @@ class Scene:
         self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
         self.current: Any = self.place
         self.calls: list[tuple[str, float]] = []
-        connections = AgentConnections(None)  # type: ignore[arg-type]
-        self.ctx: Any = SimpleNamespace(part=lambda _kind: connections, clock=FakeClock(), db=self)
+        connections = AgentConnections(SimpleNamespace(clock=FakeClock()))  # type: ignore[arg-type]
+        self.ctx: Any = SimpleNamespace(
+            part=lambda _kind: connections, clock=FakeClock(), db=self, stopping=trio.Event()
+        )
+        self.ended: list[str | None] = []
 
-    async def run(self, fn: Any, *_args: Any) -> Any:
+    async def run(self, fn: Any, *args: Any) -> Any:
+        if fn is agent_connections._mark_disconnected:
+            self.ended.append(args[-1])
         await trio.lowlevel.checkpoint()
         self.calls.append((fn.__name__.strip("_"), trio.current_time()))
         return self.current if fn is agent_connections._touch else None
@@ -39,7 +44,7 @@ class Scene:
         return [name for name, _ in self.calls]
 
 
-async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock) -> None:
+async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, _frozen = trio.testing.memory_stream_pair()
     async with (
@@ -50,9 +55,10 @@ async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock) -> None:
         assert trio.current_time() == pytest.approx(17)
         assert "no answer to a ping" in session.reason
     assert view_context.names() == ["mark_connected", "touch", "mark_disconnected"]
+    assert view_context.ended == ["silent"]
 
 
-async def test_a_closed_connection_is_noticed_at_once(autojump_clock) -> None:
+async def test_a_closed_connection_is_noticed_at_once(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, trio.open_nursery() as nursery:
@@ -60,9 +66,10 @@ async def test_a_closed_connection_is_noticed_at_once(autojump_clock) -> None:
         async with monitored(view_context.ctx, view_context.place, session, "2.10"):
             await session.wait_closed()
     assert view_context.calls[-1] == ("mark_disconnected", pytest.approx(0))
+    assert view_context.ended == ["closed"]
 
 
-async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_clock) -> None:
+async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client") as agent:
@@ -73,7 +80,7 @@ async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_
     assert view_context.names() == ["mark_connected", "touch", "touch", "touch", "mark_disconnected"]
 
 
-async def test_an_agent_of_an_older_build_is_sent_away(autojump_clock) -> None:
+async def test_an_agent_of_an_older_build_is_sent_away(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with (
@@ -87,7 +94,7 @@ async def test_an_agent_of_an_older_build_is_sent_away(autojump_clock) -> None:
         assert trio.current_time() == pytest.approx(15)
 
 
-async def test_only_the_last_connection_marks_the_end(autojump_clock) -> None:
+async def test_only_the_last_connection_marks_the_end(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client"):
@@ -98,7 +105,7 @@ async def test_only_the_last_connection_marks_the_end(autojump_clock) -> None:
         assert view_context.names().count("mark_disconnected") == 1
 
 
-async def test_a_database_that_is_away_sends_nobody_away(autojump_clock) -> None:
+async def test_a_database_that_is_away_sends_nobody_away(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     run = view_context.run
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -102,9 +103,9 @@ async def test_following_logs_until_a_newer_build() -> None:
         await say("first")
         stream = await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), path)
         with trio.fail_after(10):
-            assert [item["output"] for item in json.loads(await stream.receive_message())] == ["first"]
+            assert [item["output"] for item in json.loads(await stream.receive_message() or "")] == ["first"]
             await say("second")
-            assert [item["output"] for item in json.loads(await stream.receive_message())] == ["second"]
+            assert [item["output"] for item in json.loads(await stream.receive_message() or "")] == ["second"]
             await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "stop"})
             assert await stream.receive_message() is None
         await stream.aclose()
@@ -137,7 +138,7 @@ async def sse_events(world: World, path: str, count: int, act: Any = None) -> li
     kind = ""
     with trio.fail_after(10):
         stream = await trio.open_tcp_stream(url.hostname or "", url.port or 0)
-        async with aclosing(_lines(stream, path, world.token)) as lines:
+        async with aclosing(_lines(stream, path, world.token)) as lines:  # type: ignore[type-var]
             async for text in lines:
                 if text.startswith("event: "):
                     kind = text[7:]
@@ -186,10 +187,10 @@ async def test_watching_a_workspace() -> None:
         assert [data["favorite"] for _, data in events[1:]] == [False, True]
         stream = await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), f"{path}/watch-ws")
         with trio.fail_after(10):
-            assert json.loads(await stream.receive_message()) == {"type": "ping", "data": None}
-            assert json.loads(await stream.receive_message())["data"]["id"] == workspace["id"]
+            assert json.loads(await stream.receive_message() or "") == {"type": "ping", "data": None}
+            assert json.loads(await stream.receive_message() or "")["data"]["id"] == workspace["id"]
             await world.delete(f"{path}/favorite")
-            assert json.loads(await stream.receive_message())["data"]["favorite"] is False
+            assert json.loads(await stream.receive_message() or "")["data"]["favorite"] is False
         await stream.aclose()
         assert (await world.get(f"{path}/watch-ws")).status_code == 426
 
@@ -279,7 +280,7 @@ async def test_external_agents() -> None:
         assert (await world.get(f"/api/v2/workspaces/{plain['id']}/external-agent/main/credentials")).status_code == 404
 
 
-async def test_init_scripts_and_programs(tmp_path) -> None:
+async def test_init_scripts_and_programs(tmp_path: Path) -> None:
     shelf = tmp_path / "bin"
     shelf.mkdir()
     (shelf / "coder-linux-amd64").write_bytes(b"program")

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import pkcs7
-from cryptography.x509.oid import AuthorityInformationAccessOID, NameOID
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
 from coder.coderd.services.agents import instance_identity
 from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
@@ -60,7 +60,7 @@ def certificate(
         built = built.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
     else:
         built = built.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
-        built = built.add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), False)
+        built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
     if issuer_at:
         place = x509.AccessDescription(
             AuthorityInformationAccessOID.CA_ISSUERS, x509.UniformResourceIdentifier(issuer_at)
@@ -119,9 +119,10 @@ async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
         ):  # fmt: skip
             status, said = await ask(view_context, "google", json_web_token=wrong)
             assert (status, said["message"]) == (401, "Invalid GCP identity."), wrong
-        for wrong in ({}, {"compute_engine": {}}, {"compute_engine": []}, "text"):
-            status, said = await ask(view_context, "google", json_web_token=google_token(google=wrong))
-            assert (status, said["message"]) == (400, "Error decoding JWT claims."), wrong
+        claims: tuple[Any, ...] = ({}, {"compute_engine": {}}, {"compute_engine": []}, "text")
+        for claim in claims:
+            status, said = await ask(view_context, "google", json_web_token=google_token(google=claim))
+            assert (status, said["message"]) == (400, "Error decoding JWT claims."), claim
 
 
 # ---- Amazon

@@ -109,11 +109,11 @@ async def test_connections_of_an_agent() -> None:
     async with agent_world() as view_context, connected_agent(view_context) as agent:
         world, ident = view_context.world, uuid4()
 
-        async def report(action: int, **rest: Any) -> None:
+        async def report(action: Any, **rest: Any) -> None:
             at = Timestamp(seconds=1_767_000_000 + action)
             connection = agent_pb2.Connection(
                 id=ident.bytes, action=action, type=agent_pb2.Connection.SSH, timestamp=at, ip="192.0.2.7", **rest
-            )  # type: ignore[arg-type]
+            )
             request = agent_pb2.ReportConnectionRequest(connection=connection)
             await agent.call("ReportConnection", request, agent_pb2.Empty if hasattr(agent_pb2, "Empty") else _empty())
 

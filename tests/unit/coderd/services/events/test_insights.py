@@ -58,7 +58,11 @@ async def test_one_user_works_for_three_minutes() -> None:
 
 async def test_statuses_over_time_and_usage_switched_off() -> None:
     clock = FakeClock(NOON)
-    settings = {"clock": clock, "session_duration": timedelta(days=9), "stats_collection_usage_stats_enable": False}
+    settings: dict[str, Any] = {
+        "clock": clock,
+        "session_duration": timedelta(days=9),
+        "stats_collection_usage_stats_enable": False,
+    }
     async with running_coderd(first_user=True, **settings) as world:
         user_id, _ = await world.member()
         clock.advance(86400)

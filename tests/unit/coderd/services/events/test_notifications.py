@@ -129,7 +129,7 @@ async def _arrived(box: Mailbox, count: int) -> bool:
 
 async def test_a_webhook_is_told_with_upstreams_envelope() -> None:
     with web_server() as (seen, url):
-        settings = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
+        settings: dict[str, Any] = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
         async with running_coderd(first_user=True, **settings) as world:
             user_id, _ = await world.member("maria")
             await inbox(world, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coder.base.errors import CoderError
@@ -41,7 +43,10 @@ def test_a_bad_network_is_one_clear_line() -> None:
 
 
 async def test_the_recorded_address_of_a_key_is_the_clients() -> None:
-    settings = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
+    settings: dict[str, Any] = {
+        "proxy_trusted_origins": ("127.0.0.0/8",),
+        "proxy_trusted_headers": ("X-Forwarded-For",),
+    }
     async with running_coderd(first_user=True, **settings) as world:
         made = await world.post("/api/v2/users/me/keys", headers={"X-Forwarded-For": "1.2.3.4"})
         from coder.coderd.store.access.keys import get_key

@@ -38,7 +38,7 @@ ALICE = {"sub": "s-1", "email": "alice@example.com", "email_verified": True, "pr
 async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
     with identity_provider() as idp:
         idp.claims = dict(ALICE)
-        options = {
+        options: dict[str, Any] = {
             "oidc_issuer_url": idp.url,
             "oidc_client_id": CLIENT_ID,
             "oidc_client_secret": Secret("sec"),
@@ -260,7 +260,7 @@ async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest
 
 
 async def test_a_state_serves_one_purpose() -> None:
-    options = {"oauth2_github_client_id": "c", "oauth2_github_client_secret": Secret("s")}
+    options: dict[str, Any] = {"oauth2_github_client_id": "c", "oauth2_github_client_secret": Secret("s")}
     async with deployment(**options) as (world, _idp), httpx.AsyncClient(base_url=world.url) as browser:
         there = await browser.get("/api/v2/users/oauth2/github/callback")
         state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
@@ -279,7 +279,7 @@ async def test_claims_are_personal() -> None:
 
 
 async def test_groups_roles_and_organizations_follow_the_claims() -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "oidc_group_field": "groups",
         "oidc_group_auto_create": True,
         "oidc_group_mapping": '{"there": "here"}',
@@ -302,10 +302,14 @@ async def test_groups_roles_and_organizations_follow_the_claims() -> None:
 
 async def test_claims_do_not_take_the_last_owner() -> None:
     """Neither from the first visitor of an empty site nor later; of two owners one may go."""
-    settings = {"oidc_user_role_field": "roles", "oidc_user_role_mapping": '{"boss": ["owner"]}'}
+    settings: dict[str, Any] = {"oidc_user_role_field": "roles", "oidc_user_role_mapping": '{"boss": ["owner"]}'}
     with identity_provider() as idp:
         idp.claims = {**ALICE, "roles": ["nobody"]}
-        options = {"oidc_issuer_url": idp.url, "oidc_client_id": CLIENT_ID, "oidc_client_secret": Secret("sec")}
+        options: dict[str, Any] = {
+            "oidc_issuer_url": idp.url,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret": Secret("sec"),
+        }
         async with running_coderd(**options, **settings) as world:
 
             async def roles() -> list[str]:
@@ -369,7 +373,7 @@ OCTO: dict[str, Any] = {
 async def with_github(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
     with identity_provider() as idp:
         idp.github = dict(OCTO)
-        options = {
+        options: dict[str, Any] = {
             "oauth2_github_client_id": "c",
             "oauth2_github_client_secret": Secret("s"),
             "oauth2_github_enterprise_base_url": idp.url,
@@ -402,7 +406,7 @@ async def test_github_lets_members_in() -> None:
 
 
 async def test_github_by_device() -> None:
-    settings = {"oauth2_github_allow_everyone": True, "oauth2_github_allowed_orgs": ()}
+    settings: dict[str, Any] = {"oauth2_github_allow_everyone": True, "oauth2_github_allowed_orgs": ()}
     async with with_github(oauth2_github_device_flow=True, **settings) as (world, idp):
         device = (await world.get("/api/v2/users/oauth2/github/device", token="")).json()
         idp.pending = 1
@@ -431,7 +435,7 @@ def test_a_login_leads_nowhere_else(asked: str, gone: str) -> None:
 
 
 async def test_organizations_of_the_settings_count_until_somebody_sets_them() -> None:
-    settings = {"oidc_organization_field": "orgs", "oidc_organization_assign_default": False}
+    settings: dict[str, Any] = {"oidc_organization_field": "orgs", "oidc_organization_assign_default": False}
     async with deployment(**settings) as (world, _idp):
         token_of(await sign_in(world))
         assert (await world.get("/api/v2/users/alice")).json()["organization_ids"] == [], "nothing is named or assigned"

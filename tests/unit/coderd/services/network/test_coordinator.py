@@ -15,6 +15,7 @@ from coder.coderd.services.network.coordinator import MAILBOX, Coordinator, Peer
 from coder.domain.network.coordination import FullAccess
 from coder.mesh.core.paths.derpmap import DerpMap
 from coder.net.websocket import WebSocketStream
+from coder.rpc.calls import ServerCall
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
 
@@ -22,7 +23,7 @@ Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateRespons
 ONE, TWO = UUID(int=1), UUID(int=2)
 
 
-class PlayedCall:
+class PlayedCall(ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]):
     """A ServerCall whose caller is the test; `stuck` callers do not read."""
 
     def __init__(self, *, stuck: bool = False) -> None:
@@ -55,7 +56,7 @@ def tunnel(peer: UUID) -> Any:
     return Request(add_tunnel=Request.Tunnel(id=peer.bytes))
 
 
-async def test_a_second_stream_of_a_peer_ends_the_first(coordinator) -> None:
+async def test_a_second_stream_of_a_peer_ends_the_first(coordinator: Coordinator) -> None:
     first, second = PlayedCall(), PlayedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, first, ONE, FullAccess())
@@ -67,7 +68,7 @@ async def test_a_second_stream_of_a_peer_ends_the_first(coordinator) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_peer_that_does_not_read_is_dropped_and_others_are_told(coordinator) -> None:
+async def test_a_peer_that_does_not_read_is_dropped_and_others_are_told(coordinator: Coordinator) -> None:
     stuck, flooding = PlayedCall(stuck=True), PlayedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, stuck, ONE, FullAccess())
@@ -83,7 +84,7 @@ async def test_a_peer_that_does_not_read_is_dropped_and_others_are_told(coordina
         nursery.cancel_scope.cancel()
 
 
-async def test_bad_ids_end_the_stream(coordinator) -> None:
+async def test_bad_ids_end_the_stream(coordinator: Coordinator) -> None:
     call = PlayedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
@@ -92,7 +93,7 @@ async def test_bad_ids_end_the_stream(coordinator) -> None:
     assert call.sent[0].error.startswith("unable to convert bytes to UUID: ")
 
 
-async def test_refused_tunnels_end_the_stream(coordinator) -> None:
+async def test_refused_tunnels_end_the_stream(coordinator: Coordinator) -> None:
     async def refuse(_agent_id: UUID) -> str:
         return "not yours"
 
@@ -104,7 +105,7 @@ async def test_refused_tunnels_end_the_stream(coordinator) -> None:
     assert call.sent[0].error == "authorization: not yours"
 
 
-async def test_goodbye_ends_the_stream_without_an_error(coordinator) -> None:
+async def test_goodbye_ends_the_stream_without_an_error(coordinator: Coordinator) -> None:
     call = PlayedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
@@ -113,7 +114,7 @@ async def test_goodbye_ends_the_stream_without_an_error(coordinator) -> None:
     assert call.sent == []
 
 
-async def test_stopping_tells_everybody(coordinator) -> None:
+async def test_stopping_tells_everybody(coordinator: Coordinator) -> None:
     call = PlayedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
@@ -123,7 +124,7 @@ async def test_stopping_tells_everybody(coordinator) -> None:
     assert [answer.error for answer in call.sent] == ["coordinator closed"]
 
 
-async def test_a_client_that_answers_no_ping_is_sent_away(autojump_clock) -> None:
+async def test_a_client_that_answers_no_ping_is_sent_away(autojump_clock: trio.testing.MockClock) -> None:
     left, _right = trio.testing.memory_stream_pair()
     websocket = WebSocketStream(left, client=False)
     link = ClientConnection(websocket)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_nobody_asks_for_addresses_where_direct_paths_are_off() -> None:
     assert list(derp_map.regions) == [999]
 
 
-def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path) -> None:
+def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path: Path) -> None:
     stun = {"Name": "stun", "RegionID": 5, "HostName": "stun.example", "STUNOnly": True, "STUNPort": 3478}
     relay = {"Name": "6a", "RegionID": 6, "HostName": "derp.example"}
     path = tmp_path / "map.json"
@@ -75,7 +76,7 @@ def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path) 
     assert [(node.name, node.stun_port) for node in regions[6].nodes] == [("6a", -1)]
 
 
-def test_a_file_adds_regions(tmp_path) -> None:
+def test_a_file_adds_regions(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     path.write_text(json.dumps({"Regions": {"7": {"RegionID": 7, "RegionCode": "x", "RegionName": "X", "Nodes": []}}}))
     assert list(

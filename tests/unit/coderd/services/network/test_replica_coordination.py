@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable
 from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import msgspec
@@ -34,7 +35,7 @@ class Replica:
         self.core = Coordination()
         self.mailboxes = {}
         self.id = uuid4()
-        self.bridge = Bridge(SimpleNamespace(), self, self.id)
+        self.bridge = Bridge(cast("Any", SimpleNamespace()), self, self.id)
         self.told: dict[UUID, list[Update]] = {}
         self.ended: list[UUID] = []
 

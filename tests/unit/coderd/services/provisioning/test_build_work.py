@@ -140,7 +140,7 @@ async def test_watchers_hear_of_every_step() -> None:
             async def wait_for(status: str) -> None:
                 with trio.fail_after(10):
                     while status not in seen:
-                        event = json.loads(await websocket.receive_message())
+                        event = json.loads(await websocket.receive_message() or "")
                         if event["type"] == "data":
                             seen.append(event["data"]["latest_build"]["status"])
 

@@ -30,7 +30,7 @@ async def follow(world: World, path: str, token: str | None = None) -> AsyncIter
 
 async def everything(websocket: WebSocketStream) -> list[dict[str, Any]]:
     """All messages until the server closes."""
-    found = []
+    found: list[Any] = []
     while True:
         message = await websocket.receive_message()
         if message is None:
@@ -47,11 +47,11 @@ async def test_follow_gives_stored_lines_then_new_ones_then_closes() -> None:
             job = await daemon.acquire()
             await daemon.update(job, logs=[line("Setting up", ""), line("Planning", "one")])
             async with follow(world, f"{path}?follow&after=-1") as websocket:
-                assert json.loads(await websocket.receive_message())["stage"] == "Setting up"
-                assert json.loads(await websocket.receive_message())["output"] == "one"
+                assert json.loads(await websocket.receive_message() or "")["stage"] == "Setting up"
+                assert json.loads(await websocket.receive_message() or "")["output"] == "one"
                 await daemon.update(job, logs=[line("Planning", "two", provisioner_pb2.WARN)])
                 with trio.fail_after(5):
-                    third = json.loads(await websocket.receive_message())
+                    third = json.loads(await websocket.receive_message() or "")
                 assert (third["output"], third["log_level"], third["log_source"]) == ("two", "warn", "provisioner")
                 await daemon.complete_import(job)
                 with trio.fail_after(5):

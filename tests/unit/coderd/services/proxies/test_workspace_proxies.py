@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
@@ -99,8 +100,9 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
         made = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
         headers = {"Coder-External-Proxy-Token": made["proxy_token"]}
 
-        async def call(method: str, path: str, **rest: Any) -> Any:
-            return await world.request(method, f"{PATH}/me/{path}", token="", headers=headers, **rest)
+        async def call(method: str, path: str, accept: str = "*/*", **rest: Any) -> Any:
+            sent = {**headers, "Accept": accept}
+            return await world.request(method, f"{PATH}/me/{path}", token="", headers=sent, **rest)
 
         for name in ("register", "deregister", "app-stats", "issue-signed-app-token"):
             assert (await world.post(f"{PATH}/me/{name}", {}, token="")).status_code == 401, name
@@ -189,8 +191,32 @@ async def _its_keys(call: Any) -> None:
         assert len(bytes.fromhex(keys[0]["secret"])) == size
     asked = {"access_method": "path", "base_path": "/@x/y/apps/z/", "username_or_id": "x", "workspace_name_or_id": "y"}
     spec = {"app_request": {**asked, "app_slug_or_port": "z"}, "session_token": ""}
-    assert (await call("POST", "issue-signed-app-token", json=spec)).status_code == 401
+    await _its_refusals(call, spec)
     assert (await call("POST", "app-stats", json={"stats": []})).status_code == 204
+
+
+async def _its_refusals(call: Any, spec: dict[str, Any]) -> None:
+    """Who asks for JSON is told the reason; the original's proxies copy the answer to the browser."""
+    path = "issue-signed-app-token"
+    told = await call("POST", path, json=spec, accept="application/json")
+    assert told.status_code == 401 and {"field": "reason", "detail": "sign_in"} in told.json()["validations"]
+    visitor = {"path_app_base_url": "https://proxy.test:8443", "app_hostname": "*.proxy.test:8443", "app_path": "/a/b"}
+    by_path = await call("POST", path, json=spec | visitor | {"app_query": "c=d"}, accept="text/html")
+    assert by_path.status_code == 303
+    where = urlsplit(by_path.headers["location"])
+    back = parse_qs(where.query)["redirect_uri"][0]
+    assert (where.path, back) == (
+        "/api/v2/applications/auth-redirect",
+        "https://proxy.test:8443/@x/y/apps/z/a/b?c=d",
+    )
+    below = {**spec["app_request"], "access_method": "subdomain", "base_path": "/", "agent_name_or_id": "main"}
+    by_host = await call("POST", path, json=spec | visitor | {"app_request": below}, accept="text/html")
+    back = parse_qs(urlsplit(by_host.headers["location"]).query)["redirect_uri"][0]
+    assert back == "https://z--main--y--x.proxy.test:8443/a/b"
+    terminal = {**spec["app_request"], "access_method": "terminal"}
+    assert (
+        await call("POST", path, json=spec | visitor | {"app_request": terminal}, accept="text/html")
+    ).status_code == 401
 
 
 async def _its_coordination(world: World, headers: dict[str, str]) -> None:

@@ -220,7 +220,7 @@ async def test_a_template_with_tags_names_its_daemons() -> None:
         asked = await new_version(world, file_id=file_id, tags={"zone": "mine"})
         assert asked["job"]["tags"]["zone"] == "mine"
         unclear = await upload(world, {"main.tf": 'variable "z" {}\n' + TAGS % "var.z"})
-        body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": unclear}
+        body: dict[str, Any] = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": unclear}
         answer = await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body)
         assert answer.status_code == 400, answer.text
         assert answer.json()["message"] == "Unable to parse workspace tags"
@@ -238,7 +238,7 @@ async def test_a_preset_with_prebuilds_must_fit() -> None:
             file_id = await upload(world, {"main.tf": preset % blocks})
             answer = await world.post(path, {**body, "file_id": file_id})
             assert answer.status_code == status, answer.text
-        assert answer.json()["validations"][0]["field"] == "p"
+        assert answer.json()["validations"][0]["field"] == "p"  # type: ignore[possibly-undefined]
 
 
 async def test_builds_take_what_the_form_shows() -> None:

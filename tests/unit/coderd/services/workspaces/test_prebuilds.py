@@ -89,7 +89,7 @@ async def test_made_claimed_and_made_again() -> None:
         await settled(world, early.json()["id"])
         await _ready(world, ahead)
         async with (
-            aclosing(watch_claim(world.ctx, ahead, only_prebuilt=True)) as claims,
+            aclosing(watch_claim(world.ctx, ahead, only_prebuilt=True)) as claims,  # type: ignore[type-var]
             trio.open_nursery() as nursery,
         ):
             told: list[Any] = []

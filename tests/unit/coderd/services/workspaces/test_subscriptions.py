@@ -2,6 +2,7 @@
 
 from contextlib import aclosing
 from functools import partial
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -19,20 +20,21 @@ from coder.coderd.store.events.change_feed import Change, parse_change
 from tests.kit.workspaces import new_workspace, workspace_world
 
 
-def _seen(told):
+def _seen(told: Any) -> Workspace:
     """What a watcher was told, read back."""
     return codec.decode(bytes(told), Workspace)
 
 
-async def test_many_watchers_cost_one_reading_per_change(monkeypatch) -> None:
+async def test_many_watchers_cost_one_reading_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         workspace_id = UUID(workspace["id"])
         subject = await user_subject(world.ctx, UUID(world.user_id))
+        assert subject is not None
         readings = 0
         plain = Snapshots._read
 
-        async def counted(self, which):
+        async def counted(self: Snapshots, which: Any) -> Any:
             nonlocal readings
             readings += 1
             return await plain(self, which)
@@ -40,9 +42,9 @@ async def test_many_watchers_cost_one_reading_per_change(monkeypatch) -> None:
         monkeypatch.setattr(Snapshots, "_read", counted)
         seen = []
 
-        async def follow(task_status) -> None:
+        async def follow(task_status: trio.TaskStatus[Any]) -> None:
             started = False
-            async with aclosing(watch_workspace(world.ctx, subject, workspace_id)) as stream:
+            async with aclosing(watch_workspace(world.ctx, subject, workspace_id)) as stream:  # type: ignore[type-var]
                 async for shown in stream:
                     if shown is not None:
                         favorite = _seen(shown).favorite
@@ -69,12 +71,13 @@ async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more() -> None:
         workspace = await new_workspace(world, "w")
         user_id, _token = await world.member("bob")
         subject = await user_subject(world.ctx, UUID(user_id))
+        assert subject is not None
         with pytest.raises(NotFound):
             await anext(watch_workspace(world.ctx, subject, UUID(workspace["id"])))
         path = f"/api/v2/workspaces/{workspace['id']}/acl"
         assert (await world.patch(path, {"user_roles": {user_id: "use"}})).status_code == 204
         with trio.fail_after(10):
-            async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:
+            async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:  # type: ignore[type-var]
                 assert _seen(await anext(stream)).name == "w"
                 assert (await world.delete(path)).status_code == 204
                 assert await anext(stream, None) is None
@@ -87,7 +90,7 @@ async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more() -> None:
             line = NewAgentLog(world.ctx.clock.now(), "a line", "info")
             await world.ctx.db.run(partial(append_logs, max_length=1 << 20), agent, uuid4(), [line])
             with trio.fail_after(10):
-                async with aclosing(watch(world.ctx, subject, agent)) as stream:
+                async with aclosing(watch(world.ctx, subject, agent)) as stream:  # type: ignore[type-var]
                     assert await anext(stream) is not None
                     assert (await world.delete(path)).status_code == 204
                     changes._tell_everybody(Change("resync"))
@@ -99,13 +102,14 @@ async def test_a_timeout_nobody_writes_is_seen() -> None:
     async with workspace_world(clock=clock) as (world, _):
         workspace = await new_workspace(world, "w")
         subject = await user_subject(world.ctx, UUID(world.user_id))
+        assert subject is not None
         with trio.fail_after(10):
-            async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:
+            async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:  # type: ignore[type-var]
                 first = _seen(await anext(stream))
-                assert first.latest_build.resources[0].agents[0].status == "connecting"
+                assert first.latest_build.resources[0].agents[0].status == "connecting"  # type: ignore[index]
                 clock.advance(121)
                 world.ctx.part(WorkspaceChanges)._tell_everybody(Change("resync"))
-                assert _seen(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"
+                assert _seen(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"  # type: ignore[index]
 
 
 async def test_equal_changes_are_one_and_too_many_are_a_resync() -> None:

@@ -1,5 +1,8 @@
 """Workspaces over the real doors: creating, reading, changing, building."""
 
+from functools import partial
+from typing import Any
+
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.daemon import agent, resource
 from tests.kit.workspaces import build, create, new_workspace, without_daemon, workspace_world
@@ -281,7 +284,7 @@ async def test_results_that_cannot_be_stored_fail_the_build_with_a_reason() -> N
             ([agent(troubleshooting_url="\x00")], "contains a zero byte"),
         ):
             made = [resource("box", agents=wrong)]
-            answers.build = lambda job, made=made: {"state": b"kept", "resources": made}
+            answers.build = partial(lambda made, _job: {"state": b"kept", "resources": made}, made)
             failed = await build(world, workspace["id"], "start")
             assert failed["latest_build"]["status"] == "failed"
             assert said in failed["latest_build"]["job"]["error"]
@@ -293,7 +296,7 @@ async def test_apps_keep_their_ids_and_older_agents_disappear() -> None:
     app_id = "99999999-1111-4111-8111-111111111111"
     async with workspace_world() as (world, answers):
 
-        def result(job):
+        def result(job: Any) -> dict[str, Any]:
             return {"state": b"", "resources": [resource("box", agents=[agent(apps=[pb.App(id=app_id, slug="web")])])]}
 
         answers.build = result
@@ -301,7 +304,7 @@ async def test_apps_keep_their_ids_and_older_agents_disappear() -> None:
         second = await build(world, first["id"], "start")
         other = await new_workspace(world, "other")
 
-        def app_of(workspace):
+        def app_of(workspace: dict[str, Any]) -> Any:
             return workspace["latest_build"]["resources"][0]["agents"][0]["apps"][0]["id"]
 
         assert app_of(first) == app_of(second) == app_id
@@ -315,7 +318,7 @@ async def test_a_narrow_key_lists_what_it_may_read() -> None:
         one = await new_workspace(world, "one")
         await new_workspace(world, "two")
 
-        async def names(**body):
+        async def names(**body: Any) -> list[str]:
             made = await world.post("/api/v2/users/me/keys/tokens", body)
             assert made.status_code == 201, made.text
             found = await world.get("/api/v2/workspaces", token=made.json()["key"])

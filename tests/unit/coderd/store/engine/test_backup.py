@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -34,7 +35,7 @@ async def run(url: str, *statements: str) -> list[str]:
         async def work(tx: object) -> list[str]:
             for statement in statements:
                 result = await tx.execute(text(statement))  # type: ignore[attr-defined]
-            return [str(row[0]) for row in result] if result.returns_rows else []
+            return [str(row[0]) for row in result] if result.returns_rows else []  # type: ignore[possibly-undefined]
 
         return await database.run(work)
 
@@ -73,7 +74,8 @@ def every_damage(file: Path) -> list[bytes]:
     found = [b"", b"no tar", whole[: len(whole) // 2], whole[:600]]
     at = len(whole) // 2
     found.append(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-    for manifest in ({}, [], {"format": 1}):
+    manifests: tuple[Any, ...] = ({}, [], {"format": 1})
+    for manifest in manifests:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as tar:
             for name, data in (("manifest.json", json.dumps(manifest).encode()), ("database.dump", b"x")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from sqlalchemy import MetaData, text
@@ -113,9 +115,9 @@ async def test_migrations_build_what_the_tables_say() -> None:
     tables.load_all()
     async with fresh_database() as url, open_database(url) as db:
 
-        def reflect(connection: object) -> MetaData:
+        def reflect(connection: Any) -> MetaData:
             found = MetaData()
-            found.reflect(bind=connection)  # type: ignore[arg-type]
+            found.reflect(bind=connection)
             return found
 
         async def reflected(tx: Tx) -> MetaData:

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from coder.base.clock import FakeClock
 from coder.base.ids import new_uuid
+from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.provisioning.jobs import STATUS, JobRow, acquire_job, insert_job, list_waiting
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.templates import files
@@ -70,7 +71,7 @@ async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
     """What the dispatcher would hand out; the transaction is undone, so every daemon meets the same queue."""
     found: list[UUID | None] = []
 
-    async def take(tx) -> None:
+    async def take(tx: Tx) -> None:
         row = await acquire_job(
             tx,
             organization_id=offer.organization_id,
@@ -106,7 +107,7 @@ async def test_the_status_in_sql_is_the_derived_one() -> None:
     async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
         rows = {row.id: row for row in await filled(world, random.Random(2))}
 
-        async def statuses(tx):
+        async def statuses(tx: Tx) -> dict[UUID, str]:
             return {row.id: row[1] for row in await tx.execute(select(provisioner_jobs.c.id, STATUS))}
 
         told = await world.ctx.db.read(statuses)

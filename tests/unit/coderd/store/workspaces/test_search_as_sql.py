@@ -65,6 +65,7 @@ async def _populate(tx: Any) -> tuple[dict[str, str], dict[str, str]]:
         name = f"b{number}"
         await _copy(tx, view, name, transition, job, None)
         stored = await workspace_store.get_view_by_name(tx, view.workspace.owner_id, name)
+        assert stored is not None
         builds[name] = stored.latest.status
     agents: dict[str, str] = {}
     for number, facts in enumerate(AGENTS):

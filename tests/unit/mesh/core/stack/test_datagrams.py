@@ -1,5 +1,7 @@
 """UDP, ICMPv6 and TSMP."""
 
+from typing import Any
+
 import pytest
 
 from coder.mesh.core.errors import WireError
@@ -25,7 +27,7 @@ def test_datagrams_both_ways() -> None:
     world.filter = lambda _sender, packet: packets.append(packet) or True
     server = world.b.udp_bind(53)
     client = world.a.udp_bind()
-    heard = []
+    heard: list[Any] = []
     server.on_event = heard.append
     client.send_nowait(b"question", B, 53)
     world.settle()
@@ -34,12 +36,13 @@ def test_datagrams_both_ways() -> None:
     assert question == UdpDatagram(A, client.port, B, 53, b"question")
     server.send_nowait(b"", A, question.source_port)
     world.settle()
-    assert client.receive_nowait().payload == b""
+    empty = client.receive_nowait()
+    assert empty is not None and empty.payload == b""
     assert client.receive_nowait() is None
     assert all(map(valid, packets))
     client.close()
     world.b.udp_send(B, 53, A, client.port, b"late")
-    events = []
+    events: list[Any] = []
     world.b.set_event_hook(events.append)
     world.settle()
     assert events == [Unreachable(A, client.port)]
@@ -47,7 +50,7 @@ def test_datagrams_both_ways() -> None:
 
 def test_fallback_gets_datagrams_for_all_other_ports() -> None:
     world = World()
-    got = []
+    got: list[Any] = []
     world.b.set_udp_fallback(got.append)
     world.a.udp_bind(9000).send_nowait(b"x" * 1400, B, 1234)
     world.settle()
@@ -63,7 +66,7 @@ def test_large_datagrams_travel_in_fragments_in_any_order() -> None:
     for payload in payloads:
         world.a.udp_send(A, 1, B, 53, payload)
     world.settle()
-    got = []
+    got: list[Any] = []
     while (datagram := server.receive_nowait()) is not None:
         got.append(datagram.payload)
     assert sorted(got) == payloads
@@ -129,7 +132,7 @@ def test_slow_readers_lose_datagrams_not_memory() -> None:
 
 def test_ping_is_answered_and_reported() -> None:
     world = World()
-    events = []
+    events: list[Any] = []
     world.a.set_event_hook(events.append)
     world.a.icmp_echo(B, 7, 1, b"payload")
     world.a.tsmp_ping(B, b"8 bytes!")
@@ -137,18 +140,18 @@ def test_ping_is_answered_and_reported() -> None:
     assert sorted(events, key=repr) == [EchoReply(B, 7, 1, b"payload"), TsmpAnswer(B, b"8 bytes!")]
 
 
-def too_big(packet, mtu, from_=ROUTER):
+def too_big(packet: bytes, mtu: int, from_: Any = ROUTER) -> bytes:
     """What a router says about a packet of A's."""
     return icmp.Message(icmp.TOO_BIG, 0, mtu, packet[:1000]).encode(from_, A)
 
 
 def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minutes() -> None:
     stack = Stack([A], bytes, mtu=1420)
-    events = []
+    events: list[Any] = []
     stack.set_event_hook(events.append)
     socket = stack.udp_bind(5)
 
-    def sizes():
+    def sizes() -> list[int]:
         socket.send_nowait(bytes(1300), B, 6)
         return [len(packet) for _, packets in stack.take_output(1.0) for packet in packets]
 
@@ -168,7 +171,7 @@ def test_a_transfer_shrinks_to_what_a_router_takes() -> None:
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(300_000), world.random)
 
-    def route(sender, packet):
+    def route(sender: Stack, packet: bytes) -> bool:
         if sender is world.a and len(packet) > 1300:
             world.a.input_batch([too_big(packet, 1300)], world.now)
             return False
@@ -196,7 +199,7 @@ def test_errors_about_packets_that_are_not_under_way_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(("code", "refused"), [(0, False), (1, True), (3, False), (4, True)])
-def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code, refused) -> None:
+def test_a_syn_that_cannot_be_delivered_fails_when_the_answer_is_final(code: int, refused: bool) -> None:
     stack = Stack([A], bytes)
     socket = stack.tcp_connect(B, 80, 1.0)
     [(_, [syn])] = stack.take_output(1.0)

@@ -1,5 +1,7 @@
 """Handshakes: both roles, both at once, refused, lost, held back."""
 
+from typing import Any
+
 import pytest
 
 from coder.mesh.core.stack.errors import StackError
@@ -29,7 +31,7 @@ def test_answer_offers_only_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("options", [MODERN, Options(mss=536), Options(), Options(mss=1000, sack_permitted=True)])
-def test_data_flows_with_any_options(options) -> None:
+def test_data_flows_with_any_options(options: Options) -> None:
     puppet = Puppet(options=options)
     socket = puppet.accepted()
     puppet.send(payload=b"hello")
@@ -112,7 +114,7 @@ def test_backlog_bounds_half_open_connections() -> None:
 
 def test_held_syn_is_answered_after_the_decision_only() -> None:
     puppet = Puppet()
-    held = []
+    held: list[Any] = []
     puppet.stack.set_tcp_fallback(held.append)
     assert puppet.send(SYN, options=MODERN) == []
     assert puppet.send(SYN, options=MODERN, seq=5000) == []  # the retransmission asks nobody again
@@ -129,7 +131,7 @@ def test_held_syn_is_answered_after_the_decision_only() -> None:
 
 def test_held_syn_can_be_refused_or_expires() -> None:
     puppet = Puppet()
-    held = []
+    held: list[Any] = []
     puppet.stack.set_tcp_fallback(held.append)
     puppet.send(SYN, options=MODERN)
     held[0].reset()
@@ -145,7 +147,7 @@ def test_held_syn_can_be_refused_or_expires() -> None:
 
 def test_held_syns_are_bounded() -> None:
     puppet = Puppet(TcpSettings(max_held_syns=5))
-    held = []
+    held: list[Any] = []
     puppet.stack.set_tcp_fallback(held.append)
     for port in range(100, 120):
         puppet.own_port = port
@@ -190,6 +192,7 @@ def test_ecn_is_tolerated_and_not_agreed_to() -> None:
     puppet.ack = answer.seq + 1
     puppet.send(ACK | 0xC0)
     socket = listener.accept_nowait()
+    assert socket is not None
     for flags in (ACK, ACK | 0x40, ACK | 0x80, ACK | 0xC0):
         puppet.send(flags, payload=b"x" * 1000)
     assert socket.unread == 4000
@@ -206,7 +209,7 @@ def test_marked_packets_of_a_run_are_taken_like_others() -> None:
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)
 
-    def mark(sender, packet):
+    def mark(sender: Stack, packet: bytes) -> bool:
         """A router that marks every third packet: congestion experienced."""
         if world.random.random() < 0.3:
             marked = bytes((packet[0], packet[1] | 0x30)) + packet[2:]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -174,7 +175,7 @@ def test_rule(row: Row) -> None:
 # -- limits no clock reaches in a test ---------------------------------------------------------------------------------
 
 
-def session(side: Side) -> keypairs.Keypair:
+def session(side: Side) -> keypairs.Keypair[Any]:
     current = side.tunnel._keypairs.current
     assert current is not None
     return current

@@ -154,7 +154,7 @@ def test_from_where_a_peer_is_only_what_it_signed_is_read(size: int, kind: int) 
     world.run(2.0)
     endpoint = two.endpoint
     heard: list[bytes] = []
-    two.stun = heard.append  # type: ignore[method-assign]
+    two.stun = heard.append  # type: ignore[assignment, method-assign]
     forged = noise(Random(3), size, kind)
     answer = bytes((kind, 1, 0, size - 20)) + (0x2112A442).to_bytes(4, "big") + bytes(size - 8)
     before = endpoint.device.stats.malformed, endpoint.dropped_strangers

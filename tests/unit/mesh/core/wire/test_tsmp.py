@@ -47,6 +47,6 @@ def test_echo_matches_the_recording() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"p1234567", b"x12345678", b"!123"])
-def test_foreign_bytes_are_refused(payload) -> None:
+def test_foreign_bytes_are_refused(payload: bytes) -> None:
     with pytest.raises(WireError):
         tsmp.parse_untrusted(payload)

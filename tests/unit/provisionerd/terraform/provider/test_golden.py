@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ async def test_schema_equals_the_recorded_one(tmp_path: Path) -> None:
     async with serving.serve_provider() as provider:
         bench = kit.Workbench(tmp_path, provider)
         done = await bench.run("providers", "schema", "-json", env={})
-    assert _without_descriptions(kit.json.loads(done.stdout)) == _without_descriptions(
+    assert _without_descriptions(json.loads(done.stdout)) == _without_descriptions(
         kit.load(kit.DATA / "provider-schema.json")
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -64,7 +65,7 @@ def test_only_a_whole_list_is_read() -> None:
     whole = _kexinit(b"kex", b"key", b"a,b", b"c")
     assert encryption_untrusted(whole) == [[b"a", b"b"], [b"c"]]
     assert all(encryption_untrusted(whole[:size]) is None for size in range(len(whole)))
-    nothing = [[], []]
+    nothing: list[list[Any]] = [[], []]
     assert encryption_untrusted(b"\xff" * 40) == nothing
     assert encryption_untrusted(b"\0\0\0\x14\x04\x15" + bytes(40)) == nothing
     assert encryption_untrusted(_kexinit(b"kex", b"key")) == nothing

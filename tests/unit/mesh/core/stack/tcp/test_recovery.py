@@ -1,6 +1,9 @@
 """Losses, found and repaired."""
 
-from coder.mesh.core.stack.interface import TcpSettings
+from typing import Any
+
+from coder.mesh.core.stack.interface import Stack, TcpSettings
+from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.stack.tcp.recovery import Phase
 from coder.mesh.core.wire import ip
 from coder.mesh.core.wire.tcp import Options
@@ -10,7 +13,7 @@ from tests.kit.tcpnet import B, Link, Transfer, World
 SEGMENT = 1208
 
 
-def sending(options=None):
+def sending(options: Options | None = None) -> tuple[Puppet, TcpSocket]:
     """A puppet that was sent ten segments, one round trip of 50 ms ago."""
     puppet = Puppet() if options is None else Puppet(options=options)
     socket = puppet.accepted()
@@ -75,10 +78,12 @@ def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not()
     for needless in (False, True):
         puppet, socket = sending()
         window = socket.recovery.cubic.window
+        assert puppet.last is not None and puppet.last.options.timestamps is not None
         echo = puppet.last.options.timestamps[0]
         (probe, *_) = puppet.advance(0.2)
         puppet.ack += 10 * SEGMENT
         puppet.stamp += 1
+        assert probe.options.timestamps is not None
         echo = echo if needless else probe.options.timestamps[0]
         puppet.send(options=Options(timestamps=(puppet.stamp, echo)))
         assert (socket.recovery.cubic.window < window) is not needless
@@ -107,6 +112,7 @@ def test_unanswered_data_ends_in_a_timeout() -> None:
 def test_spurious_timeout_is_undone() -> None:
     puppet, socket = sending()
     first = socket.recovery.cubic.window
+    assert puppet.last is not None and puppet.last.options.timestamps is not None
     echo = puppet.last.options.timestamps[0]
     puppet.advance(1)
     assert socket.recovery.phase is Phase.LOSS
@@ -174,9 +180,9 @@ def test_corrupt_sizes_never_confuse_prediction() -> None:
     """A run of full segments, one of them shorter by its header: the careful way takes it."""
     world = World()
     mine, theirs = world.connect()
-    cut = []
+    cut: list[Any] = []
 
-    def shorten(sender, packet):
+    def shorten(sender: Stack, packet: bytes) -> bool:
         if sender is world.a and len(packet) == 1280 and not cut:
             cut.append(packet)
             size = (len(packet) - 40 - 100).to_bytes(2, "big")

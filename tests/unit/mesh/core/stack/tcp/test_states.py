@@ -28,7 +28,7 @@ def test_what_is_not_in_the_table_is_an_error() -> None:
         ([TcpEvent.FIN_ARRIVED, TcpEvent.FIN_SENT, TcpEvent.FIN_ACKED], "close-wait last-ack closed"),
     ],
 )
-def test_the_three_ways_to_close(facts, path) -> None:
+def test_the_three_ways_to_close(facts: list[TcpEvent], path: str) -> None:
     state = TcpState.ESTABLISHED
     seen = []
     for fact in facts:

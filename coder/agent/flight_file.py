@@ -1,0 +1,94 @@
+"""The file in which a flight recorder survives its process: two slots of fixed size, written in turn.
+
+A slot is a checksum, a sequence number, a length and JSON. The space is taken when the file is made, so a disk that
+runs full later is no reason to forget, and a crash in the middle of a write leaves the other slot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+SLOT = 32 << 10
+_HEADER = struct.Struct(">IQI")
+
+
+class FlightFile:
+    """Made by `open_file`; all methods may raise OSError and block for a moment."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._number = 0
+
+    @classmethod
+    def open_file(cls, path: Path) -> FlightFile:
+        """Makes it (0600, its folders 0700) when it is not there. Raises OSError."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            if os.fstat(descriptor).st_size < 2 * SLOT:
+                _put(descriptor, bytes(2 * SLOT), 0)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return cls(descriptor)
+
+    def read(self) -> dict[str, Any]:
+        """What was written last; empty when nothing readable is there."""
+        newest: tuple[int, dict[str, Any]] = (0, {})
+        for slot in (0, 1):
+            found = _slot_untrusted(_get(self._descriptor, slot * SLOT))
+            if found is not None and found[0] > newest[0]:
+                newest = found
+        self._number = newest[0]
+        return newest[1]
+
+    def write(self, document: dict[str, Any]) -> None:
+        """`document["events"]` loses its oldest until it fits."""
+        events = list(document.get("events", ()))
+        body = _encoded(document | {"events": events})
+        while len(body) > SLOT - _HEADER.size and events:
+            del events[: max(1, len(events) // 4)]
+            body = _encoded(document | {"events": events})
+        self._number += 1
+        rest = _HEADER.pack(0, self._number, len(body))[4:] + body
+        _put(self._descriptor, struct.pack(">I", zlib.crc32(rest)) + rest, (self._number % 2) * SLOT)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+
+
+def _put(descriptor: int, data: bytes, offset: int) -> None:
+    os.lseek(descriptor, offset, os.SEEK_SET)  # Windows has no pwrite
+    if os.write(descriptor, data) != len(data):
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+
+def _get(descriptor: int, offset: int) -> bytes:
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, SLOT)
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _slot_untrusted(data: bytes) -> tuple[int, dict[str, Any]] | None:
+    if len(data) < _HEADER.size:
+        return None
+    checksum, number, length = _HEADER.unpack_from(data)
+    end = _HEADER.size + length
+    if number == 0 or end > len(data) or zlib.crc32(data[4:end]) != checksum:
+        return None
+    try:
+        found = json.loads(data[_HEADER.size : end])
+    except ValueError:
+        return None
+    return (number, found) if isinstance(found, dict) else None

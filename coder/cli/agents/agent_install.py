@@ -1,0 +1,178 @@
+"""`coder agent install` and `uninstall`: the agent as a service of this machine.
+
+What is done is `domain/agents/service_units.py`; here it is shown (`--dry-run`) or carried out.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.agents.agent import read_token
+from coder.cli.command import Command, Invocation
+from coder.cli.output import say
+
+if TYPE_CHECKING:
+    from coder.domain.agents.service_units import InstallSpec, Platform, Step, WriteFile
+
+_PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows"}
+
+
+def _install(invocation: Invocation) -> int:
+    from coder.domain.agents.service_units import install_steps
+
+    url = invocation["agent_url"] or invocation.globals["url"]
+    if not url:
+        raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")
+    token = read_token(invocation)
+    spec = _spec(invocation, session.normal_url(url))
+    _carry_out(install_steps(spec), token, dry_run=invocation["dry_run"])
+    if not invocation["dry_run"]:
+        say(f"The agent runs as {spec.name}, and starts with the machine. `coder agent uninstall` removes it.")
+    return 0
+
+
+def _uninstall(invocation: Invocation) -> int:
+    from coder.domain.agents.service_units import uninstall_steps
+
+    _carry_out(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
+    return 0
+
+
+def _spec(invocation: Invocation, url: str) -> InstallSpec:
+    from coder.domain.agents.service_units import NAME, InstallSpec
+
+    platform = _PLATFORMS.get(sys.platform)
+    if platform is None:
+        raise CoderError(
+            "no_services", f"services of {sys.platform} are not known here", "Start `coder agent` yourself."
+        )
+    name = str(invocation["name"])
+    if not NAME.fullmatch(name):
+        raise CoderError("bad_name", f"{name!r} is no name of a service", "Use letters, digits, - and _.")
+    user = getpass.getuser()
+    system = bool(invocation["system"])
+    program = session.program()
+    return InstallSpec(
+        platform=cast("Platform", platform),
+        system=system,
+        name=name,
+        home=str(Path.home()),
+        user=str(invocation["run_as"] or invocation.env.get("SUDO_USER") or user) if system else user,
+        uid=getattr(os, "getuid", lambda: 0)(),
+        program=program,
+        copies_program="CODER_SELF" in os.environ,
+        url=url,
+    )
+
+
+def _carry_out(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
+    for step in steps:
+        if dry_run:
+            sys.stdout.write(_shown(step) + "\n")
+        else:
+            _do(step, token)
+
+
+def _shown(step: Step) -> str:
+    from coder.domain.agents.service_units import CopyFile, RemoveFile, WriteFile
+
+    if isinstance(step, WriteFile):
+        text = "(the token)" if step.text is None else step.text.rstrip("\n")
+        return f"write {step.path} (mode {step.mode:o}):\n" + "\n".join(f"    {line}" for line in text.split("\n"))
+    if isinstance(step, CopyFile):
+        return f"copy {step.source} to {step.path}"
+    if isinstance(step, RemoveFile):
+        return f"remove {step.path}"
+    return f"run {shlex.join(step.argv)}"
+
+
+def _do(step: Step, token: str) -> None:
+    from coder.domain.agents.service_units import CopyFile, RemoveFile, WriteFile
+
+    try:
+        if isinstance(step, WriteFile):
+            _write(step, token if step.text is None else step.text)
+        elif isinstance(step, CopyFile):
+            _replace_program(Path(step.source), Path(step.path))
+        elif isinstance(step, RemoveFile):
+            Path(step.path).unlink(missing_ok=True)
+        else:
+            done = subprocess.run(step.argv, capture_output=True, text=True, check=False)
+            if done.returncode and not step.may_fail:
+                raise CoderError(
+                    "service", f"{shlex.join(step.argv)} failed: {(done.stderr or done.stdout).strip()}", _HINT
+                )
+    except OSError as error:
+        if getattr(step, "may_fail", False):
+            return  # nothing to stop where there is no service manager
+        raise CoderError("service", f"{_shown(step).splitlines()[0]}: {error.strerror or error}", _HINT) from error
+
+
+_HINT = "With --system this needs root; --dry-run shows every step, so that you can take them yourself."
+
+
+def _write(step: WriteFile, text: str) -> None:
+    """All of it or nothing, and never readable by others in between."""
+    path = Path(step.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, step.mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+    beside.chmod(step.mode)
+    if step.owner and step.owner != getpass.getuser():
+        shutil.chown(beside, step.owner)
+    beside.replace(path)
+
+
+def _replace_program(source: Path, path: Path) -> None:
+    if path.exists() and source.samefile(path):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    shutil.copyfile(source, beside)
+    beside.chmod(0o755)
+    beside.replace(path)  # a program that runs keeps its file
+
+
+_NAME = Option("name", "name", default="coder-agent", help="Name of the service, for machines with several agents.")
+_SYSTEM = Option(
+    "system", "system", kind="bool", default=False, help="For the whole machine, as root; else for the current user."
+)
+_DRY_RUN = Option("dry_run", "dry-run", kind="bool", default=False, help="Show what would be done and do nothing.")
+_RUN_AS = Option("run_as", "run-as", help="With --system: the user the agent and its shells run as.")
+
+INSTALL = Command(
+    words="agent install",
+    summary="Let this machine run the agent by itself, from its start on",
+    run=_install,
+    max_args=0,
+    options=(
+        Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
+        Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
+        Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
+        _NAME,
+        _SYSTEM,
+        _RUN_AS,
+        _DRY_RUN,
+    ),
+)
+UNINSTALL = Command(
+    words="agent uninstall",
+    summary="Stop the agent's service and remove it, its token included",
+    run=_uninstall,
+    max_args=0,
+    options=(_NAME, _SYSTEM, _RUN_AS, _DRY_RUN),
+)

@@ -1,0 +1,74 @@
+"""`coder vscodessh`: what an editor's extension puts into its SSH configuration as ProxyCommand.
+
+The extension names the deployment by two files of its own, and the workspace by the host name it made up:
+`coder-vscode.<deployment>--<owner>--<workspace>[--<agent>]`. From there on it is `coder ssh --stdio`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli.command import Command, Invocation, parse
+from coder.cli.network.ssh import SSH
+
+
+def target(host: str) -> str:
+    """`owner/workspace[.agent]` of the extension's host name. Raises CoderError."""
+    parts = host.split("--")
+    if len(parts) not in (3, 4) or not all(parts):
+        said = f"invalid argument format: {host!r}; expected <prefix>--<owner>--<workspace>[--<agent>]"
+        raise CoderError("usage", said)
+    return f"{parts[1]}/{'.'.join(parts[2:])}"
+
+
+def _read(path: str, flag: str) -> str:
+    if not path:
+        raise CoderError("usage", f"--{flag} is required")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CoderError("vscodessh", f"cannot read {flag.replace('-', ' ')} {path}") from error
+
+
+def _run(invocation: Invocation) -> int:
+    name = target(invocation.args[0])
+    words = ["--stdio", f"--wait={invocation['wait']}"]
+    for option in ("log_dir", "network_info_dir"):
+        if invocation[option]:
+            words.append(f"--{option.replace('_', '-')}={invocation[option]}")
+    session = parse(SSH, [*words, name], invocation.env)
+    options = {
+        **session.options,
+        "usage_app": "vscode",
+        "network_info_interval": invocation["network_info_interval"],
+    }
+    found = {"url": _read(invocation["url_file"], "url-file")}
+    found["token"] = _read(invocation["session_token_file"], "session-token-file")
+    return SSH.run(replace(session, options=options, globals={**invocation.globals, **found})) or 0
+
+
+VSCODESSH = Command(
+    words="vscodessh",
+    summary="Speak SSH to a workspace on standard input and output, for an editor's extension",
+    usage="<host>",
+    run=_run,
+    min_args=1,
+    max_args=1,
+    options=(
+        Option("url_file", "url-file", "CODER_VSCODESSH_URL_FILE", help="File with the URL of the deployment."),
+        Option(
+            "session_token_file",
+            "session-token-file",
+            "CODER_VSCODESSH_SESSION_TOKEN_FILE",
+            help="File with the session token.",
+        ),
+        *(
+            option
+            for option in SSH.options
+            if option.name in {"log_dir", "network_info_dir", "network_info_interval", "wait"}
+        ),
+    ),
+)

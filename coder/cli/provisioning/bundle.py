@@ -1,0 +1,67 @@
+"""`coder bundle`: Terraform and providers for machines without a way out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli.command import Command, Invocation
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE
+    from coder.provisionerd.terraform.bundle import collect
+    from coder.provisionerd.terraform.provider.provider import platform_name
+
+    target = Path(invocation["output"]).expanduser().absolute()
+    templates = [Path(word).expanduser() for word in invocation.args] or _bundled()
+    for folder in templates:
+        if not folder.is_dir():
+            raise CoderError("template", f"{folder} is no folder", "Name folders with templates.")
+    platforms = tuple(invocation["platform"]) or (platform_name(),)
+    installed_at = invocation["installed_at"] or str(target)
+
+    async def main() -> Any:
+        return await collect(
+            target, templates, platforms=platforms, installed_at=installed_at, environment=invocation.env,
+            releases=invocation.env.get(RELEASES_VARIABLE) or RELEASES,
+        )  # fmt: skip
+
+    made = trio.run(main)
+    sys.stdout.writelines(f"{line}\n" for line in made.providers)
+    sys.stdout.write(
+        f"Terraform and {len(made.providers)} providers for {', '.join(made.platforms)} are in {target}.\n"
+        f"Where it will lie, start server and provisioner daemons with:\n\n"
+        f"  export TF_CLI_CONFIG_FILE={installed_at.rstrip('/')}/terraform.rc\n"
+        f"  export PATH={installed_at.rstrip('/')}/terraform/{made.platforms[0]}:$PATH\n"
+    )
+    return 0
+
+
+def _bundled() -> list[Path]:
+    """The examples that come with the program."""
+    import coder.coderd
+
+    return sorted(path.parent for path in (Path(coder.coderd.__path__[0]) / "examples").glob("*/README.md"))
+
+
+BUNDLE = Command(
+    words="bundle",
+    summary="Collect Terraform and providers for machines without network",
+    usage="[template-folder...]",
+    long="Of the given templates, or of the bundled examples. Run it where registry and release site are reachable.",
+    run=_run,
+    options=(
+        Option("output", "output", short="o", default="coder-bundle", help="The folder to fill."),
+        Option(
+            "platform", "platform", kind="string-array", default=(),
+            help="Platforms such as linux_amd64 to collect for; this machine's if left out.",
+        ),
+        Option("installed_at", "installed-at", help="Where the folder will lie on those machines, if elsewhere."),
+    ),
+)  # fmt: skip

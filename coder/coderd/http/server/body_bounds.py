@@ -1,0 +1,95 @@
+"""How much of a request's body is held and taken apart: bytes for everybody together, elements and depth of JSON.
+
+Looked at before anything is made of the bytes: an object costs a hundred times what its two characters do. What one
+route may be sent is its declaration's (`declarations.py`); reading is `json.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coder.coderd.services.foundation.errors import RateLimited, TooLarge
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+STRANGERS = ""
+"Stands for everybody who has not said who they are: they share one budget."
+STRANGERS_BYTES = 16 << 20
+"A quarter of a thousand bodies as large as strangers may send; ordinary sign-ins are a hundred bytes."
+PERSON_BYTES = 256 << 20
+"Two uploads of the largest size at once."
+MAX_ELEMENTS = 100_000
+"Commas and opening brackets of a body. A megabyte of log lines has half of that."
+MAX_DEPTH = 200
+"Far below where recursion ends; what people nest is ten deep."
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
+
+
+class BodyBudget:
+    """Bytes of bodies that are being received, by who sends them; a part of the server's context."""
+
+    def __init__(self, ctx: Context | None = None) -> None:
+        self.held: dict[str, int] = {}
+
+    @contextlib.contextmanager
+    def sender(self, who: str) -> Iterator[Share]:
+        """What one request holds, given back at the end of the block."""
+        share = Share(self, who)
+        try:
+            yield share
+        finally:
+            share.give_back()
+
+
+@dataclass(slots=True)
+class Share:
+    """One request's part of the budget."""
+
+    budget: BodyBudget
+    who: str
+    size: int = 0
+
+    def take(self, count: int) -> None:
+        """`count` bytes more. Raises RateLimited when the sender's requests together hold too much."""
+        held = self.budget.held.get(self.who, 0) + count
+        if held > (PERSON_BYTES if self.who else STRANGERS_BYTES):
+            raise RateLimited(
+                "Too much is being sent at once.",
+                "Other requests of yours are still being received; wait until they have ended and try again.",
+            )
+        self.budget.held[self.who] = held
+        self.size += count
+
+    def give_back(self) -> None:
+        left = self.budget.held.get(self.who, 0) - self.size
+        self.size = 0
+        if left > 0:
+            self.budget.held[self.who] = left
+        else:
+            self.budget.held.pop(self.who, None)
+
+
+def check_json(raw: bytes) -> None:
+    """Counts, without making anything. Raises TooLarge for more elements or depth than anybody means."""
+    opened = raw.count(b"[") + raw.count(b"{")
+    if opened <= MAX_DEPTH and opened + raw.count(b",") <= MAX_ELEMENTS:
+        return
+    elements = depth = 0
+    for found in _TOKEN.finditer(raw):
+        first = raw[found.start()]
+        if first in b"[{":
+            depth += 1
+            elements += 1
+        elif first in b"]}":
+            depth -= 1
+        elif first == 0x2C:
+            elements += 1
+        if depth > MAX_DEPTH or elements > MAX_ELEMENTS:
+            which = f"is nested deeper than {MAX_DEPTH}" if depth > MAX_DEPTH else f"has over {MAX_ELEMENTS} elements"
+            raise TooLarge("Request body too large.", f"The JSON {which}; send it in smaller requests.")

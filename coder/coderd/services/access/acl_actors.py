@@ -1,0 +1,43 @@
+"""Who may be put into an access list: one rule for workspaces and templates.
+
+Members and groups of the object's organization, and whoever else the caller may see. Others are answered like ids that
+nobody has, so that a list is no way to find out who there is, nor to let somebody in whom nobody could have named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.authorization import may
+from coder.coderd.store.access import acls as store
+from coder.coderd.store.engine.names import as_uuid
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+async def unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
+    """Ids of `roles` that get a role and are nobody's the caller may name."""
+    given = [key for key, role in roles.items() if role]
+    living = await store.living_users(tx, given, organization_id)
+    known = {found for found, member in living.items() if member or may(subject, "read", _user(found))}
+    return [key for key in given if as_uuid(key) not in known]
+
+
+async def unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
+    """Ids of `roles` that get a role and are no group's the caller may name."""
+    given = [key for key, role in roles.items() if role]
+    places = await store.organizations_of_groups(tx, given)
+    known = {
+        found
+        for found, place in places.items()
+        if place == organization_id or may(subject, "read", Resource("group", id=str(found), organization_id=place))
+    }
+    return [key for key in given if as_uuid(key) not in known]
+
+
+def _user(user_id: UUID) -> Resource:
+    return Resource("user", id=str(user_id), owner_id=user_id)

@@ -1,0 +1,110 @@
+"""Readings of agents' machines, and the three lights made of them (`domain/agents/lights.py`)."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from coder.api.agent_health import AgentLight, AgentLights, AgentVitals, LightValue
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services.agents import disconnects
+from coder.coderd.services.agents.agents import load_agent
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.store.agents import disconnects as store
+from coder.domain.agents.agents import agent_status
+from coder.domain.agents.flight_events import KINDS
+from coder.domain.agents.lights import HostReading, Light, PathReading, agent_light, host_light, path_light
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.agents.agents import AgentPlace
+    from coder.coderd.store.agents.disconnects import VitalsRow
+    from coder.coderd.store.engine.database import Tx
+    from coder.domain.access.policy import Subject
+
+MAX_EVENTS = 200
+_NEW_PROCESS = {"stopped", "rebooted", "out_of_memory", "killed"}
+_READINGS = ("disk_used", "disk_total", "memory_used", "memory_total", "memory_pressure", "load", "cores", "uptime_s")
+_PEERS = ("direct", "relayed")
+
+
+async def report(ctx: Context, place: AgentPlace, said: AgentVitals) -> None:
+    """Stores one reading and the events since the last. Raises Invalid."""
+    if len(said.events) > MAX_EVENTS:
+        raise Invalid("Too many events.", f"At most {MAX_EVENTS} at a time.")
+    unknown = [event.kind for event in said.events if event.kind not in KINDS]
+    if unknown:
+        raise Invalid("Unknown kind of event.", f"Kinds are {', '.join(KINDS)}.")
+    now = ctx.clock.now()
+    reading: dict[str, Any] = {name: _finite(getattr(said, name)) for name in (*_READINGS, *_PEERS)}
+    reading["clock_off_s"] = round((said.sent_at - now).total_seconds(), 1)
+    await ctx.db.run(_store, place, reading, said, now)
+
+
+async def _store(tx: Tx, place: AgentPlace, reading: dict[str, Any], said: AgentVitals, now: datetime) -> None:
+    await store.put_vitals(tx, place.agent.id, reading, now)
+    await disconnects.hear(tx, place, said.events, now)
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) and 0 <= number < 2**63 else None
+
+
+async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLights:
+    """How a machine is. Raises NotFound."""
+    place = await load_agent(ctx, subject, agent_id)
+    now = ctx.clock.now()
+    row, restarts = await ctx.db.read(_load, place, now)
+    agent = place.agent
+    status = agent_status(
+        now,
+        created_at=agent.created_at,
+        first_connected_at=agent.first_connected_at,
+        last_connected_at=agent.last_connected_at,
+        disconnected_at=agent.disconnected_at,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+    )
+    connected = status == "connected"
+    host = row.host or {}
+    path = PathReading(**{key: host.get(key) for key in _PEERS}, **(row.path or {}))
+    known = HostReading(**{key: value for key, value in host.items() if key not in _PEERS}) if row.host else None
+    return AgentLights(
+        host=_shown(host_light(known, row.host_at, now), now),
+        agent=_shown(
+            agent_light(
+                version=agent.version,
+                server_version=BUILD_VERSION,
+                connected=connected,
+                last_seen=agent.last_connected_at,
+                restarts=restarts,
+                now=now,
+            ),
+            now,
+        ),
+        path=_shown(path_light(path, row.path_at, row.host_at, now, connected=connected), now),
+    )
+
+
+async def _load(tx: Tx, place: AgentPlace, now: datetime) -> tuple[VitalsRow, int]:
+    row = await store.get_vitals(tx, place.agent.id)
+    since = now - timedelta(days=1)
+    return row, await store.count_causes(tx, place.workspace_id, place.agent.name, _NEW_PROCESS, since)
+
+
+def _shown(light: Light, now: datetime) -> AgentLight:
+    return AgentLight(
+        status=light.standing,
+        values=[
+            LightValue(
+                name=value.name,
+                value=value.text,
+                status=value.standing,
+                at=value.at,
+                age_seconds=max((now - value.at).total_seconds(), 0.0) if value.at else None,
+            )
+            for value in light.values
+        ],
+    )

@@ -1,0 +1,89 @@
+"""Queries on when agents were away and on the last readings of their machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import and_, delete, func, insert, select, update
+
+from coder.coderd.store.tables.agents import workspace_agent_disconnects as disconnects
+from coder.coderd.store.tables.agents import workspace_agents as agents
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+KEPT = 100
+"""Ours: disconnects kept of one agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisconnectRow:
+    id: int
+    workspace_id: UUID
+    agent_name: str
+    disconnected_at: datetime
+    ended: str
+    returned_at: datetime | None
+    told_at: datetime | None
+    "When the agent told its side."
+    cause: str
+    detail: str
+    events: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class VitalsRow:
+    host: dict[str, Any] | None
+    host_at: datetime | None
+    path: dict[str, Any] | None
+    path_at: datetime | None
+
+
+def _of(workspace_id: UUID, agent_name: str) -> Any:
+    return and_(disconnects.c.workspace_id == workspace_id, disconnects.c.agent_name == agent_name)
+
+
+async def add_disconnect(tx: Tx, workspace_id: UUID, agent_name: str, **values: Any) -> None:
+    """The oldest beyond `KEPT` go."""
+    await tx.execute(insert(disconnects).values(workspace_id=workspace_id, agent_name=agent_name, **values))
+    of_agent = _of(workspace_id, agent_name)
+    newest = select(disconnects.c.id).where(of_agent).order_by(disconnects.c.id.desc()).limit(KEPT)
+    await tx.execute(delete(disconnects).where(of_agent, disconnects.c.id.not_in(newest)))
+
+
+async def list_disconnects(tx: Tx, workspace_id: UUID, agent_name: str, limit: int = KEPT) -> list[DisconnectRow]:
+    """Newest first."""
+    columns = [disconnects.c[field.name] for field in fields(DisconnectRow)]
+    query = select(*columns).where(_of(workspace_id, agent_name)).order_by(disconnects.c.id.desc()).limit(limit)
+    return [DisconnectRow(*row) for row in await tx.execute(query)]
+
+
+async def update_disconnect(tx: Tx, ident: int, **values: Any) -> None:
+    await tx.execute(update(disconnects).where(disconnects.c.id == ident).values(**values))
+
+
+async def note_return(tx: Tx, workspace_id: UUID, agent_name: str, now: datetime) -> None:
+    """The agent is back: whatever it was away for is over."""
+    open_ones = and_(_of(workspace_id, agent_name), disconnects.c.returned_at.is_(None))
+    await tx.execute(update(disconnects).where(open_ones).values(returned_at=now))
+
+
+async def count_causes(tx: Tx, workspace_id: UUID, agent_name: str, causes: set[str], since: datetime) -> int:
+    """How many disconnects since then had one of the causes."""
+    wanted = and_(
+        _of(workspace_id, agent_name), disconnects.c.cause.in_(sorted(causes)), disconnects.c.disconnected_at >= since
+    )
+    return int((await tx.execute(select(func.count()).select_from(disconnects).where(wanted))).scalar_one())
+
+
+async def put_vitals(tx: Tx, agent_id: UUID, host: dict[str, Any], at: datetime) -> None:
+    await tx.execute(update(agents).where(agents.c.id == agent_id).values(host_vitals=host, host_vitals_at=at))
+
+
+async def get_vitals(tx: Tx, agent_id: UUID) -> VitalsRow:
+    columns = (agents.c.host_vitals, agents.c.host_vitals_at, agents.c.path_vitals, agents.c.path_vitals_at)
+    row = (await tx.execute(select(*columns).where(agents.c.id == agent_id))).one_or_none()
+    return VitalsRow(*row) if row else VitalsRow(None, None, None, None)

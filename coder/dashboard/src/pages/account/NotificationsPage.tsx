@@ -1,0 +1,91 @@
+// What the person wants to hear of: one switch for each kind of message.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Bell, Mail, Webhook } from "lucide-react";
+import type { ReactNode } from "react";
+
+import { put } from "../../api/client";
+import { dispatchMethods, notificationPreferences, notificationTemplates } from "../../api/queries/account";
+import type { NotificationMethodsResponse, NotificationPreference, NotificationTemplate } from "../../api/types";
+import { useMe } from "../../app/guards";
+import { Tag } from "../../ui/Badge";
+import { ButtonLink } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { Switch } from "../../ui/Field";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, Stack } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { byGroup, isOn } from "./notification-groups";
+
+const METHODS: Record<string, readonly [ReactNode, string]> = { smtp: [<Mail key="i" />, "Mail"], webhook: [<Webhook key="i" />, "Webhook"], inbox: [<Bell key="i" />, "Inbox"] };
+
+export function NotificationsPage() {
+  useTitle("Notifications Settings");
+  const me = useMe();
+  const preferences = useQuery(notificationPreferences(me.id));
+  const system = useQuery(notificationTemplates("system"));
+  const custom = useQuery(notificationTemplates("custom"));
+  const methods = useQuery(dispatchMethods).data;
+  const failed = [preferences, system, custom].find((query) => query.isError);
+  const templates = [...(system.data ?? []), ...(custom.data ?? [])];
+  return (
+    <>
+      <PageHead title="Notifications" description="What you hear of. Messages also stand in your inbox, behind the bell." actions={<ButtonLink to="/inbox" icon={<Bell />}>Open the inbox</ButtonLink>} />
+      {failed?.error ? <Failure error={failed.error} retry={() => { void preferences.refetch(); void system.refetch(); void custom.refetch(); }} /> : null}
+      {!failed && (preferences.isPending || system.isPending) ? <SkeletonRows rows={6} /> : null}
+      {!failed && preferences.data && system.data ? (
+        templates.length === 0 ? <Empty icon={Bell} title="There is nothing to be told of">This deployment sends no notifications.</Empty> : <Groups user={me.id} templates={templates} preferences={preferences.data} methods={methods} />
+      ) : null}
+    </>
+  );
+}
+
+interface GroupsProps {
+  user: string;
+  templates: readonly NotificationTemplate[];
+  preferences: readonly NotificationPreference[];
+  methods: NotificationMethodsResponse | undefined;
+}
+
+function Groups({ user, templates, preferences, methods }: GroupsProps) {
+  const queries = useQueryClient();
+  const key = notificationPreferences(user).queryKey;
+  const change = async (disabled: Record<string, boolean>) => {
+    try {
+      const now = await put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, { template_disabled_map: disabled });
+      queries.setQueryData(key, now ?? []);
+    } catch (error) {
+      toast.failed("Your choice was not saved", error);
+    }
+  };
+  return (
+    <Stack>
+      {byGroup(templates).map(([group, items]) => {
+        const on = items.filter((item) => isOn(item, preferences)).length;
+        return (
+          <Section key={group} title={group} padded={false} actions={
+            <Switch label={<span className="sr-only">All of {group}</span>} checked={on > 0} onChange={(wanted) => void change(Object.fromEntries(items.map((item) => [item.id, !wanted])))} />
+          }>
+            <ul className="divide-y divide-line" aria-label={group}>
+              {items.map((item) => (
+                <li key={item.id} className="flex items-center gap-4 px-5 py-3">
+                  <div className="min-w-0 flex-1">
+                    <Switch label={item.name} checked={isOn(item, preferences)} onChange={(wanted) => void change({ [item.id]: !wanted })} testId={`notification-${item.name.toLowerCase().replaceAll(" ", "-")}`} />
+                  </div>
+                  {methods ? <Method name={item.method || methods.default} /> : null}
+                </li>
+              ))}
+            </ul>
+          </Section>
+        );
+      })}
+    </Stack>
+  );
+}
+
+function Method({ name }: { name: string }) {
+  const known = METHODS[name];
+  return known ? <Tag icon={known[0]} title={`Sent by ${known[1].toLowerCase()}`}>{known[1]}</Tag> : null;
+}

@@ -1,0 +1,79 @@
+// Tokens: what programs sign in with. Each can be ended by itself.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { KeyRound, Plus, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { useSearchParams } from "react-router";
+
+import { remove } from "../../api/client";
+import { authorizationCheck, useChecks } from "../../api/permissions";
+import { tokens } from "../../api/queries/account";
+import type { APIKeyWithOwner } from "../../api/types";
+import { useMe } from "../../app/guards";
+import { Ago } from "../../ui/Ago";
+import { Tag } from "../../ui/Badge";
+import { ButtonLink, IconButton } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { Switch } from "../../ui/Field";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { isExpired, scopesText } from "./token-words";
+
+export function TokensPage() {
+  useTitle("Settings");
+  const me = useMe();
+  const [params, setParams] = useSearchParams();
+  const everybody = params.get("all") === "true";
+  const expired = params.get("expired") === "true";
+  const may = useChecks(["all-tokens"], { all: authorizationCheck("api_key", "read") });
+  const found = useQuery(tokens(everybody, expired));
+  const [ending, setEnding] = useState<APIKeyWithOwner | null>(null);
+  const queries = useQueryClient();
+  const flag = (name: string, on: boolean) => setParams((old) => {
+    const next = new URLSearchParams(old);
+    if (on) next.set(name, "true"); else next.delete(name);
+    return next;
+  }, { replace: true });
+  const end = async () => {
+    if (!ending) return;
+    await remove(`/api/v2/users/${ending.user_id}/keys/${ending.id}`);
+    await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
+    toast.done(`The token ${ending.token_name} is deleted.`);
+  };
+  const columns: Column<APIKeyWithOwner>[] = [
+    { id: "name", header: "Name", cell: ({ row }) => (
+      <div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{row.original.token_name || row.original.id}</p><p className="text-sm text-muted">{row.original.id}</p></div>
+    ) },
+    ...(everybody ? [{ id: "owner", header: "Owner", meta: { extra: true }, cell: ({ row }) => row.original.username } satisfies Column<APIKeyWithOwner>] : []),
+    { id: "scope", header: "May do", meta: { extra: true }, cell: ({ row }) => <span title={row.original.scopes.join(", ")}>{scopesText(row.original.scopes)}</span> },
+    { id: "used", header: "Last used", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.last_used} /></span> },
+    { id: "expires", header: "Expires", cell: ({ row }) => (isExpired(row.original) ? <Tag tone="bad">Expired</Tag> : <Ago at={row.original.expires_at} />) },
+    { id: "created", header: "Created", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.created_at} /></span> },
+    { id: "end", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <IconButton size="sm" label={`Delete token ${row.original.token_name}`} onClick={() => setEnding(row.original)}><Trash2 /></IconButton> },
+  ];
+  return (
+    <>
+      <PageHead title="Tokens" description="Programs use them instead of your password: scripts, CI, other tools." actions={<ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>Add token</ButtonLink>} />
+      <div className="mb-4 flex flex-wrap gap-x-6 gap-y-2">
+        <Switch label="Show expired" checked={expired} onChange={(on) => flag("expired", on)} />
+        {may.all ? <Switch label="Show everybody’s" checked={everybody} onChange={(on) => flag("all", on)} /> : null}
+      </div>
+      {found.isPending ? <SkeletonRows rows={3} /> : null}
+      {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
+      {found.data ? (
+        <DataTable label="Tokens" data={found.data} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => `token-${row.token_name}`} empty={
+          <Empty icon={KeyRound} title="No tokens yet" actions={<ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>Add token</ButtonLink>} command="coder tokens create --name ci --lifetime 720h">
+            A token lets a program act as you, as far and as long as you say. Make one for each program: then each can be ended by itself.
+          </Empty>
+        } />
+      ) : null}
+      <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Delete the token ${ending?.token_name ?? ""}?`} confirm="Delete" onConfirm={end}>
+        <p>Programs that use it{ending && ending.user_id !== me.id ? ` in the name of ${ending.username}` : ""} are refused from now on. It cannot be brought back; a new token has another value.</p>
+      </Confirm>
+    </>
+  );
+}

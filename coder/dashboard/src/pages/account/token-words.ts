@@ -1,0 +1,45 @@
+// What a token may do and how long, in words and in the numbers of the API.
+import type { APIKey } from "../../api/types";
+
+const DAY_S = 86_400;
+const NS = 1e9;
+
+export function isExpired(token: Pick<APIKey, "expires_at">, now = Date.now()): boolean {
+  return Date.parse(token.expires_at) <= now;
+}
+
+const EVERYTHING = new Set(["all", "coder:all"]);
+
+export function scopesText(scopes: readonly string[]): string {
+  if (scopes.length === 0 || scopes.some((scope) => EVERYTHING.has(scope))) return "Everything you may";
+  const first = scopes[0] ?? "";
+  return scopes.length === 1 ? (SCOPE_WORDS[first]?.[0] ?? first) : `${scopes.length} things`;
+}
+
+/** The scopes made for people; each stands for several of the fine ones. */
+export const SCOPE_WORDS: Readonly<Record<string, readonly [text: string, hint: string]>> = {
+  "coder:workspaces.access": ["Use workspaces", "Connect by SSH, open applications and ports."],
+  "coder:workspaces.operate": ["Start and stop workspaces", "Builds of workspaces that are there."],
+  "coder:workspaces.create": ["Create workspaces", "From the templates you may use."],
+  "coder:workspaces.delete": ["Delete workspaces", "With everything in them."],
+  "coder:templates.build": ["Build template versions", "Upload and import, as CI does."],
+  "coder:templates.author": ["Author templates", "Create, change, promote and delete templates."],
+  "coder:application_connect": ["Open applications only", "Nothing but the applications of your workspaces."],
+  "coder:apikeys.manage_self": ["Manage your tokens", "Create and end tokens of yours."],
+};
+
+/** The choices of a lifetime in days that the deployment allows; the longest is always among them. */
+export function lifetimes(maxNs: number): number[] {
+  const most = Math.floor(maxNs / NS / DAY_S);
+  const found = [7, 30, 60, 90, 365].filter((days) => most <= 0 || days <= most);
+  return found.length > 0 ? found : [Math.max(1, most)];
+}
+
+export function daysToNs(days: number): number {
+  return Math.round(days * DAY_S) * NS;
+}
+
+/** Whole days from now to the end of the date chosen; NaN for none. */
+export function daysUntil(date: string, now = Date.now()): number {
+  return (Date.parse(`${date}T23:59:59`) - now) / 1000 / DAY_S;
+}

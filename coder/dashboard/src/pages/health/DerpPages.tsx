@@ -1,0 +1,87 @@
+// Relays: each region, each of its nodes, and what this server's own network allows.
+import { Link, useParams } from "react-router";
+
+import type { DERPRegionReport, NetcheckReport } from "../../api/types";
+import { StatusText } from "../../ui/Badge";
+import { Facts, Section } from "../../ui/Card";
+import { PageHead, Stack } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { NotFoundPage } from "../errors/NotFoundPage";
+import { useReport } from "./HealthLayout";
+import { YesNo } from "./PartPages";
+import { SectionPage } from "./SectionPage";
+import { TONES, WORDS } from "./sections";
+
+type Regions = Record<string, DERPRegionReport>;
+
+const FLAGS: readonly (readonly [keyof NetcheckReport, string, string])[] = [
+  ["UDP", "UDP", "Direct connections need it."], ["IPv4", "IPv4", "The relay is reached by it."], ["IPv6", "IPv6", "The relay is reached by it."], ["ICMPv4", "ICMP", "Pings pass."],
+  ["MappingVariesByDestIP", "Hard NAT", "Addresses change with the destination: direct connections are rarer."], ["UPnP", "UPnP", "The router opens ports by it."], ["PMP", "NAT-PMP", "The router opens ports by it."], ["PCP", "PCP", "The router opens ports by it."],
+  ["CaptivePortal", "Captive portal", "Something answers in place of the internet."],
+];
+
+export function DerpPage() {
+  const { derp: part } = useReport();
+  const regions = Object.values((part.regions ?? {}) as Regions);
+  return (
+    <SectionPage part="derp">
+      <Section title="Regions" padded={false}>
+        <ul aria-label="Regions" className="divide-y divide-line">
+          {regions.map((item) => (
+            <li key={item.region?.RegionID}>
+              <Link to={`/health/derp/regions/${item.region?.RegionID ?? 0}`} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-5 py-3 hover:bg-hover">
+                <span className="min-w-0 flex-1"><span className="block font-medium">{item.region?.RegionName || item.region?.RegionCode}</span><span className="block text-sm text-muted">{item.node_reports.length} {item.node_reports.length === 1 ? "relay" : "relays"}</span></span>
+                <StatusText tone={TONES[item.severity]}>{WORDS[item.severity]}</StatusText>
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </Section>
+      {part.netcheck ? (
+        <Section title="The server’s own network" description="What connections between the server and agents can use.">
+          <Facts items={FLAGS.map(([name, text, hint]) => [<span key={name} title={hint}>{text}</span>, <YesNo key={name} yes={part.netcheck?.[name] as boolean | null} />] as const)} />
+        </Section>
+      ) : null}
+      <Lines title="What the network check said" lines={part.netcheck_logs} />
+    </SectionPage>
+  );
+}
+
+export function DerpRegionPage() {
+  const { derp } = useReport();
+  const id = useParams()["region"] ?? "";
+  const item = ((derp.regions ?? {}) as Regions)[id];
+  const name = item?.region?.RegionName ?? "";
+  useTitle(name, "Health");
+  if (!item) return <NotFoundPage />;
+  return (
+    <>
+      <PageHead title={name} crumbs={[["DERP", "/health/derp"], [name]]} badge={<StatusText tone={TONES[item.severity]}>{WORDS[item.severity]}</StatusText>} />
+      <Stack>
+        <Section title="Region"><Facts items={[["Number", String(item.region?.RegionID)], ["Code", item.region?.RegionCode], ["Part of this server", <YesNo key="e" yes={item.region?.EmbeddedRelay} />]]} /></Section>
+        {item.node_reports.map((node) => (
+          <Section key={node.node?.Name} title={node.node?.HostName || node.node?.Name} actions={<StatusText tone={TONES[node.severity]}>{WORDS[node.severity]}</StatusText>}>
+            <Stack>
+              {[...node.warnings.map((one) => one.message), ...(node.error ? [node.error] : [])].map((text) => <p key={text} className="text-warn">{text}</p>)}
+              <Facts items={[
+                ["Port", node.node?.DERPPort ? String(node.node.DERPPort) : "443"], ["Carries messages", <YesNo key="m" yes={node.can_exchange_messages} />], ["There and back", node.round_trip_ping || "not measured"],
+                ["By WebSocket", <YesNo key="w" yes={node.uses_websocket} />], ["STUN", <YesNo key="s" yes={node.stun.CanSTUN} text={!node.stun.Enabled ? "Switched off" : node.stun.CanSTUN ? "Answers" : node.stun.Error ?? "Does not answer"} />],
+              ]} />
+              <Lines title="Log" lines={[...node.client_logs.flat(), ...node.client_errs.flat()]} />
+            </Stack>
+          </Section>
+        ))}
+      </Stack>
+    </>
+  );
+}
+
+function Lines({ title, lines }: { title: string; lines: readonly string[] | null }) {
+  if (!lines || lines.length === 0) return null;
+  return (
+    <details className="rounded-xl border border-line bg-surface px-5 py-3 shadow-card">
+      <summary className="font-medium">{title}</summary>
+      <pre tabIndex={0} className="mt-2 max-h-80 overflow-auto text-xs whitespace-pre-wrap [overflow-wrap:anywhere]">{lines.join("\n")}</pre>
+    </details>
+  );
+}

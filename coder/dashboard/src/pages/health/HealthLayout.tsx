@@ -1,0 +1,63 @@
+// The frame of the health pages: how it is as a whole, when it was looked at, looking again.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { RefreshCw } from "lucide-react";
+import { useState } from "react";
+import { Outlet, useOutletContext } from "react-router";
+
+import { get } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { healthReport } from "../../api/queries/health";
+import type { HealthcheckReport } from "../../api/types";
+import { SidePage } from "../../layout/SidePage";
+import { Ago } from "../../ui/Ago";
+import { StatusText } from "../../ui/Badge";
+import { Button } from "../../ui/Button";
+import { Failure } from "../../ui/Failure";
+import { SkeletonRows } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
+import { PageHead } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { SECTIONS, TONES, WORDS } from "./sections";
+
+export function HealthLayout() {
+  const may = usePermissions();
+  const report = useQuery({ ...healthReport, enabled: may.viewDebugInfo });
+  if (may.known && !may.viewDebugInfo) return <Refused />;
+  return (
+    <SidePage label="Health" groups={[{ items: [{ to: "/health", text: "Findings" }] }, { title: "Parts", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) }]} head={report.data ? <Whole report={report.data} /> : null}>
+      {report.isError ? <Failure error={report.error} retry={() => void report.refetch()} title="The health report could not be made" /> : null}
+      {report.isPending ? <><PageHead title="Health" description="Every part is being asked; this takes a few seconds." /><SkeletonRows rows={5} /></> : null}
+      {report.data ? <Outlet context={report.data} /> : null}
+    </SidePage>
+  );
+}
+
+function Refused() {
+  useTitle("Health");
+  return <><PageHead title="Health" /><Notice kind="info" title="The health of the deployment is for its administrators.">Ask one of them when something does not work.</Notice></>;
+}
+
+function Whole({ report }: { report: HealthcheckReport }) {
+  const queries = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const again = async () => {
+    setBusy(true);
+    try {
+      queries.setQueryData(healthReport.queryKey, await get<HealthcheckReport>("/api/v2/debug/health?force=true"));
+    } catch (error) {
+      toast.failed("The health could not be checked", error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div className="flex flex-col gap-2">
+      <StatusText tone={TONES[report.severity]}>{WORDS[report.severity]}</StatusText>
+      <p className="text-sm text-muted">Checked <Ago at={report.time} /></p>
+      <div><Button size="sm" icon={<RefreshCw />} busy={busy} onClick={() => void again()}>Check again</Button></div>
+    </div>
+  );
+}
+
+export const useReport = () => useOutletContext<HealthcheckReport>();

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+
+import type { HealthcheckReport } from "../../api/types";
+import { ADVICE, findings, SECTIONS } from "./sections";
+
+const part = { dismissed: false, healthy: true, severity: "ok", warnings: [] };
+const report = (changes: object): HealthcheckReport => ({ time: "", healthy: true, severity: "ok", coder_version: "", ...Object.fromEntries(SECTIONS.map(({ key }) => [key, part])), ...changes }) as unknown as HealthcheckReport;
+
+it("finds nothing where all is well", () => {
+  expect(findings(report({}))).toEqual([]);
+});
+
+it("puts errors first and says what to do", () => {
+  const found = findings(report({
+    database: { ...part, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] },
+    access_url: { ...part, severity: "error", error: "EACS03: no route" },
+    websocket: { ...part, severity: "error", error: "of no known kind" },
+  }));
+  expect(found.map(({ code, message, severity, advice }) => [code, message, severity, advice === ADVICE[code]])).toEqual([
+    ["EACS03", "no route", "error", true], ["EUNKNOWN", "of no known kind", "error", true], ["EDB02", "26 ms", "warning", true],
+  ]);
+});
+
+it("is silent about what was dismissed", () => {
+  expect(findings(report({ database: { ...part, dismissed: true, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] } }))).toEqual([]);
+});

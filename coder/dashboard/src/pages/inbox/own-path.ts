@@ -1,0 +1,9 @@
+/** The path of an address of this very site; null for any other. */
+export function ownPath(address: string, origin = window.location.origin): string | null {
+  try {
+    const url = new URL(address, origin);
+    return url.origin === origin ? url.pathname + url.search + url.hash : null;
+  } catch {
+    return null;
+  }
+}

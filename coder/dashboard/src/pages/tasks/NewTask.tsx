@@ -1,0 +1,45 @@
+// The box that makes a task: what is wanted, by which template, with which preset.
+import { useQuery } from "@tanstack/react-query";
+import { ArrowUp } from "lucide-react";
+import { useNavigate } from "react-router";
+
+import { post } from "../../api/client";
+import { versionPresets } from "../../api/queries/templates";
+import type { CreateTaskRequest, Task, Template } from "../../api/types";
+import { Button } from "../../ui/Button";
+import { Card } from "../../ui/Card";
+import { Failure } from "../../ui/Failure";
+import { SelectField, TextArea } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { ExternalAuthStep, useExternalAuth } from "../create/ExternalAuthStep";
+import { taskAddress } from "./task-status";
+
+export function NewTask({ templates }: { templates: readonly Template[] }) {
+  const navigate = useNavigate();
+  const form = useForm({ input: "", template: templates[0]?.id ?? "", preset: "" }, async (values) => {
+    const chosen = templates.find((item) => item.id === values.template);
+    if (!chosen) return;
+    const request: CreateTaskRequest = { template_version_id: chosen.active_version_id, input: values.input, ...(values.preset ? { template_version_preset_id: values.preset } : {}) };
+    const made = await post<Task>("/api/v2/tasks/me", request);
+    await navigate(taskAddress(made));
+  }, (values) => (values.input.trim() === "" ? { input: "Say what is to be done." } : {}));
+  const { values, set, problem } = form;
+  const version = templates.find((item) => item.id === values.template)?.active_version_id ?? "";
+  const presets = useQuery({ ...versionPresets(version), enabled: version !== "" }).data ?? [];
+  const { missing } = useExternalAuth(version, version !== "");
+  return (
+    <Card className="p-4">
+      <form onSubmit={form.submit} className="flex flex-col gap-3" aria-label="New task">
+        {form.error ? <Failure error={form.error} /> : null}
+        <TextArea label="Prompt your AI agent to start a task" rows={3} placeholder="Fix the flaky test in the payment service and open a pull request…" value={values.input} problem={problem("input")} onChange={(value) => set("input", value)}
+          onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.submit(); }} />
+        {missing.length > 0 ? <ExternalAuthStep version={version} /> : null}
+        <div className="flex flex-wrap items-end gap-3">
+          <div className="min-w-48 flex-1 sm:max-w-64"><SelectField label="Template" value={values.template} onChange={(value) => { set("template", value); set("preset", ""); }} options={templates.map((item) => [item.id, item.display_name || item.name] as const)} /></div>
+          {presets.length > 0 ? <div className="min-w-40"><SelectField label="Preset" value={values.preset} onChange={(value) => set("preset", value)} options={[["", "None"], ...presets.map((item) => [item.ID, item.Name] as const)]} /></div> : null}
+          <Button type="submit" look="primary" className="ml-auto" icon={<ArrowUp />} busy={form.busy} disabled={missing.length > 0}>Run task</Button>
+        </div>
+      </form>
+    </Card>
+  );
+}

@@ -1,0 +1,91 @@
+// The conversation with the agent. Live while its workspace runs; afterwards what it left behind.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { ArrowUp } from "lucide-react";
+import { useEffect, useRef } from "react";
+
+import { patch, post } from "../../api/client";
+import { taskLogs, taskPath } from "../../api/queries/tasks";
+import type { Task, TaskLogEntry } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Button } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { cx } from "../../ui/cx";
+import { Failure } from "../../ui/Failure";
+import { TextArea } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { Notice } from "../../ui/Notice";
+import { toast } from "../../ui/toast";
+import { isLive } from "./task-status";
+
+interface TaskChatProps {
+  task: Task;
+  owner: string;
+  name: string;
+}
+
+export function TaskChat({ task, owner, name }: TaskChatProps) {
+  const live = isLive(task);
+  const told = live || task.status === "paused" || task.status === "error";
+  const logs = useQuery({ ...taskLogs(owner, name, live), enabled: told });
+  const entries = logs.data?.logs ?? [];
+  const end = useRef<HTMLDivElement>(null);
+  const count = entries.length;
+  useEffect(() => { end.current?.scrollIntoView({ block: "nearest" }); }, [count]);
+  return (
+    <Section title="Conversation" padded={false}>
+      <div role="log" aria-label="Conversation" tabIndex={0} className="flex max-h-[60vh] flex-col gap-3 overflow-y-auto px-5 py-4">
+        {entries.length === 0 ? <Entry entry={{ id: 0, type: "input", content: task.initial_prompt, time: task.created_at }} /> : null}
+        {logs.data?.snapshot ? <Notice kind="info" title="This is what was left when the task stopped.">{logs.data.snapshot_at ? <Ago at={logs.data.snapshot_at} /> : null}</Notice> : null}
+        {entries.map((entry) => <Entry key={entry.id} entry={entry} />)}
+        {logs.isError ? <Failure error={logs.error} title="The conversation cannot be read at the moment" retry={() => void logs.refetch()} /> : null}
+        {!told ? <p role="status" className="text-sm text-muted">The workspace is being prepared. The agent begins by itself.</p> : null}
+        <div ref={end} />
+      </div>
+      <div className="border-t border-line px-5 py-4">{task.status === "paused" ? <Prompt task={task} owner={owner} name={name} /> : <Say live={live} owner={owner} name={name} />}</div>
+    </Section>
+  );
+}
+
+function Entry({ entry }: { entry: TaskLogEntry }) {
+  const mine = entry.type === "input";
+  return (
+    <div className={cx("max-w-[92%] rounded-lg px-3 py-2", mine ? "self-end bg-accent-soft" : "self-start border border-line bg-inset")}>
+      <p className="mb-0.5 text-xs text-muted">{mine ? "You" : "Agent"} · <Ago at={entry.time} /></p>
+      {/* An agent's answer is the screen of its program: its columns matter. */}
+      <p className={cx("whitespace-pre-wrap [overflow-wrap:anywhere]", !mine && "font-mono text-xs")}>{entry.content}</p>
+    </div>
+  );
+}
+
+function Say({ live, owner, name }: { live: boolean; owner: string; name: string }) {
+  const queries = useQueryClient();
+  const form = useForm({ input: "" }, async ({ input }) => {
+    await post(`${taskPath(owner, name)}/send`, { input });
+    form.reset({ input: "" });
+    await queries.invalidateQueries({ queryKey: ["task", owner, name] });
+  }, ({ input }) => (input.trim() === "" ? { input: "Write something." } : {}));
+  return (
+    <form onSubmit={form.submit} className="flex flex-col gap-2">
+      {form.error ? <Failure error={form.error} title="It was not sent" /> : null}
+      <TextArea label="Message to the agent" hideLabel rows={2} disabled={!live} placeholder={live ? "Answer, correct, ask for more…" : "The agent is not listening yet."} value={form.values.input} problem={form.problem("input")} onChange={(value) => form.set("input", value)}
+        onKeyDown={(event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.submit(); } }} />
+      <div className="flex items-center justify-between gap-2"><span className="text-xs text-muted">Enter sends, Shift+Enter begins a line.</span><Button type="submit" size="sm" look="primary" icon={<ArrowUp />} busy={form.busy} disabled={!live}>Send</Button></div>
+    </form>
+  );
+}
+
+function Prompt({ task, owner, name }: TaskChatProps) {
+  const queries = useQueryClient();
+  const form = useForm({ input: task.initial_prompt }, async ({ input }) => {
+    await patch(`${taskPath(owner, name)}/input`, { input });
+    await queries.invalidateQueries({ queryKey: ["task"] });
+    toast.done("The prompt is changed.", "It holds from the next start on.");
+  }, ({ input }) => (input.trim() === "" ? { input: "Say what is to be done." } : {}));
+  return (
+    <form onSubmit={form.submit} className="flex flex-col gap-2">
+      {form.error ? <Failure error={form.error} /> : null}
+      <TextArea label="Prompt for the next start" rows={3} value={form.values.input} problem={form.problem("input")} onChange={(value) => form.set("input", value)} />
+      <div className="flex justify-end"><Button type="submit" size="sm" busy={form.busy} disabled={!form.dirty}>Change prompt</Button></div>
+    </form>
+  );
+}

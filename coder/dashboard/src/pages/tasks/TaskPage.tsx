@@ -1,0 +1,79 @@
+// One task: the conversation at the left, its workspace's applications at the right.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Pause, Play, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { useNavigate, useParams } from "react-router";
+
+import { ApiError, post, remove } from "../../api/client";
+import { task as taskQuery, taskPath } from "../../api/queries/tasks";
+import type { Task } from "../../api/types";
+import { Button, ButtonLink } from "../../ui/Button";
+import { Confirm } from "../../ui/Confirm";
+import { Failure } from "../../ui/Failure";
+import { SkeletonRows } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
+import { PageHead } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { NotFoundPage } from "../errors/NotFoundPage";
+import { TaskApps } from "./TaskApps";
+import { TaskChat } from "./TaskChat";
+import { canPause, canResume, taskName } from "./task-status";
+import { TaskStatusText } from "./TasksPage";
+
+export function TaskPage() {
+  const { owner = "", task: name = "" } = useParams();
+  const found = useQuery(taskQuery(owner, name));
+  useTitle(found.data ? taskName(found.data) : "Task", "AI Tasks");
+  if (found.isPending) return <SkeletonRows rows={4} />;
+  if (!found.data) return found.error instanceof ApiError && found.error.status === 404 ? <NotFoundPage /> : <Failure error={found.error as Error} retry={() => void found.refetch()} />;
+  return <Loaded task={found.data} owner={owner} name={name} />;
+}
+
+function Loaded({ task, owner, name }: { task: Task; owner: string; name: string }) {
+  const home = `/@${task.owner_name}/${task.workspace_name}`;
+  return (
+    <>
+      <PageHead title={taskName(task)} crumbs={[["Tasks", "/tasks"], [taskName(task)]]} badge={<TaskStatusText task={task} />} description={task.template_display_name || task.template_name}
+        actions={<>{task.workspace_id ? <ButtonLink to={home}>Workspace</ButtonLink> : null}<Actions task={task} owner={owner} name={name} /></>} />
+      {task.status === "error" ? <Notice kind="error" title="The task’s workspace did not start as it should" actions={task.workspace_id ? <ButtonLink size="sm" to={home}>See why</ButtonLink> : null}>Its build log and its agent say what happened. Pause and resume the task to try again.</Notice> : null}
+      <div className="mt-4 grid grid-cols-[minmax(20rem,2fr)_minmax(0,3fr)] items-start gap-4 max-lg:grid-cols-1">
+        <TaskChat task={task} owner={owner} name={name} />
+        <TaskApps task={task} />
+      </div>
+    </>
+  );
+}
+
+function Actions({ task, owner, name }: { task: Task; owner: string; name: string }) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [busy, setBusy] = useState(false);
+  const [ending, setEnding] = useState(false);
+  const act = async (what: "pause" | "resume") => {
+    setBusy(true);
+    try {
+      await post(`${taskPath(owner, name)}/${what}`);
+      await queries.invalidateQueries({ queryKey: ["task"] });
+    } catch (error) {
+      toast.failed(what === "pause" ? "The task was not paused" : "The task was not resumed", error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const end = async () => {
+    await remove(taskPath(owner, name));
+    toast.done(`${taskName(task)} is being deleted.`);
+    await navigate("/tasks");
+  };
+  return (
+    <>
+      {canPause(task) ? <Button icon={<Pause />} busy={busy} onClick={() => void act("pause")}>Pause</Button> : null}
+      {canResume(task) ? <Button look="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>Resume</Button> : null}
+      <Button icon={<Trash2 />} onClick={() => setEnding(true)}>Delete…</Button>
+      <Confirm open={ending} onClose={() => setEnding(false)} title={`Delete ${taskName(task)}?`} confirm="Delete" onConfirm={end}>
+        <p>The conversation is forgotten and its workspace is deleted with everything in it that was not pushed elsewhere.</p>
+      </Confirm>
+    </>
+  );
+}

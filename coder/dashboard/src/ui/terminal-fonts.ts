@@ -1,0 +1,31 @@
+// The letters of terminals. Each is loaded when it is chosen; JetBrains Mono is there always.
+const LATIN = '"JetBrains Mono Variable", ui-monospace, SFMono-Regular, Menlo, Consolas, monospace';
+
+interface TerminalFont {
+  name: string;
+  family: string;
+  load?: () => Promise<unknown>;
+}
+
+/** By the names the API knows; "" is the default. */
+export const TERMINAL_FONTS: Readonly<Record<string, TerminalFont>> = {
+  "": { name: "JetBrains Mono (default)", family: "JetBrains Mono Variable" },
+  "ibm-plex-mono": { name: "IBM Plex Mono", family: "IBM Plex Mono", load: () => Promise.all([import("@fontsource/ibm-plex-mono/400.css"), import("@fontsource/ibm-plex-mono/700.css")]) },
+  "fira-code": { name: "Fira Code", family: "Fira Code Variable", load: () => import("@fontsource-variable/fira-code/index.css") },
+  "source-code-pro": { name: "Source Code Pro", family: "Source Code Pro Variable", load: () => import("@fontsource-variable/source-code-pro/index.css") },
+  "geist-mono": { name: "Geist Mono", family: "Geist Mono Variable", load: () => import("@fontsource-variable/geist-mono/index.css") },
+  "jetbrains-mono": { name: "JetBrains Mono", family: "JetBrains Mono Variable" },
+};
+
+export function terminalFamily(name: string): string {
+  const font = TERMINAL_FONTS[name];
+  return font ? `"${font.family}", ${LATIN}` : LATIN;
+}
+
+/** Resolves when the letters can be measured. */
+export async function loadTerminalFont(name: string): Promise<void> {
+  const font = TERMINAL_FONTS[name];
+  if (!font) return;
+  await font.load?.();
+  await document.fonts.load(`14px "${font.family}"`);
+}

@@ -1,0 +1,191 @@
+"""Three lights of a machine: host, agent, path. Each is made of values, each value has a time and a standing.
+
+What is not known, or was known too long ago, is `unknown`, and a light with such a value is never good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+Standing = Literal["good", "warning", "bad", "unknown"]
+_RANK: dict[Standing, int] = {"good": 0, "unknown": 1, "warning": 2, "bad": 3}
+STALE = timedelta(seconds=90)
+"""Ours: three times the rhythm of an agent's readings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One reading."""
+
+    name: str
+    text: str
+    standing: Standing
+    at: datetime | None
+    "None: never read."
+
+
+@dataclass(frozen=True, slots=True)
+class Light:
+    standing: Standing
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """From where a number worries, and from where it is bad."""
+
+    warning: float
+    bad: float
+
+
+LIMITS = {
+    "disk": Limit(90, 97),
+    "memory": Limit(90, 97),
+    "memory pressure": Limit(10, 40),
+    "load": Limit(2, 5),
+    "clock": Limit(5, 60),
+    "restarts": Limit(2, 10),
+    "round trip": Limit(300, 1500),
+    "loss": Limit(1, 20),
+}
+"""Ours: percent of the space; percent of the last ten seconds in which something waited for memory; runnable processes
+a core; seconds off; new processes in a day; milliseconds to the server; percent of pings without an answer."""
+FRESH_BOOT = timedelta(minutes=10)
+
+
+def measured(name: str, number: float | None, text: str, at: datetime | None, now: datetime) -> Value:
+    """A number judged by `LIMITS`."""
+    return judged(name, _by_limit(LIMITS[name], number), text, at, now)
+
+
+def judged(name: str, standing: Standing, text: str, at: datetime | None, now: datetime) -> Value:
+    """A standing that holds as long as its reading is fresh."""
+    if at is None:
+        return Value(name, "", "unknown", None)
+    return Value(name, text, standing if now - at <= STALE else "unknown", at)
+
+
+def _by_limit(limit: Limit, number: float | None) -> Standing:
+    if number is None:
+        return "unknown"
+    if number >= limit.bad:
+        return "bad"
+    return "warning" if number >= limit.warning else "good"
+
+
+def light(values: Iterable[Value]) -> Light:
+    """As its worst value; without any it is unknown."""
+    found = tuple(values)
+    standings: list[Standing] = [value.standing for value in found]
+    return Light(max(standings, key=_RANK.__getitem__, default="unknown"), found)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReading:
+    """What an agent says of its machine; None is what it cannot tell."""
+
+    disk_used: int | None = None
+    disk_total: int | None = None
+    memory_used: int | None = None
+    memory_total: int | None = None
+    memory_pressure: float | None = None
+    load: float | None = None
+    cores: int | None = None
+    uptime_s: float | None = None
+    clock_off_s: float | None = None
+
+
+def host_light(reading: HostReading | None, at: datetime | None, now: datetime) -> Light:
+    """Disk, memory, pressure where the system measures it, load, time since boot, clock."""
+    read = reading or HostReading()
+    values = [
+        _share("disk", read.disk_used, read.disk_total, at, now),
+        _share("memory", read.memory_used, read.memory_total, at, now),
+    ]
+    if read.memory_pressure is not None:
+        values.append(measured("memory pressure", read.memory_pressure, f"{read.memory_pressure:.1f} %", at, now))
+    per_core = read.load / read.cores if read.load is not None and read.cores else None
+    values.append(measured("load", per_core, "" if per_core is None else f"{per_core:.2f} a core", at, now))
+    values.append(_boot(read.uptime_s, at, now))
+    off = read.clock_off_s
+    values.append(measured("clock", None if off is None else abs(off), "" if off is None else f"{off:+.1f} s", at, now))
+    return light(values)
+
+
+def _share(name: str, used: int | None, total: int | None, at: datetime | None, now: datetime) -> Value:
+    percent = 100 * used / total if used is not None and total else None
+    return measured(name, percent, "" if percent is None else f"{percent:.0f} % of {_size(total or 0)}", at, now)
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def _boot(uptime: float | None, at: datetime | None, now: datetime) -> Value:
+    if uptime is None:
+        return judged("reboot", "unknown", "", at, now)
+    fresh = uptime < FRESH_BOOT.total_seconds()
+    return judged("reboot", "warning" if fresh else "good", f"{timedelta(seconds=int(uptime))} ago", at, now)
+
+
+def agent_light(
+    *, version: str, server_version: str, connected: bool, last_seen: datetime | None, restarts: int, now: datetime
+) -> Light:
+    """Version beside the server's, new processes in the last day, the last sign of life."""
+    same = version.partition("+")[0] == server_version.partition("+")[0]
+    version_standing: Standing = ("good" if same else "warning") if version else "unknown"
+    seen = Value("heartbeat", "", "unknown", None)
+    if last_seen is not None:
+        seen = Value("heartbeat", "connected" if connected else "gone", "good" if connected else "bad", last_seen)
+    return light(
+        (
+            Value("version", version, version_standing, last_seen if version else None),
+            measured("restarts", float(restarts), f"{restarts} in a day", now if last_seen else None, now),
+            seen,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PathReading:
+    """How an agent is reached."""
+
+    round_trip_ms: float | None = None
+    loss_percent: float | None = None
+    direct: int | None = None
+    "Peers reached directly; None: the agent does not say."
+    relayed: int | None = None
+
+
+def path_light(
+    reading: PathReading | None, at: datetime | None, peers_at: datetime | None, now: datetime, *, connected: bool
+) -> Light:
+    """Round trip and loss between agent and server, and whether those who use it reach it directly.
+
+    Nobody using it is known, and no worry; what was measured on a connection that is gone says nothing of now.
+    """
+    read = reading or PathReading()
+    at, peers_at = (at, peers_at) if connected else (None, None)
+    trip, loss = read.round_trip_ms, read.loss_percent
+    return light(
+        (
+            _way(read, peers_at, now),
+            measured("round trip", trip, "" if trip is None else f"{trip:.0f} ms to the server", at, now),
+            measured("loss", loss, "" if loss is None else f"{loss:.0f} %", at, now),
+        )
+    )
+
+
+def _way(read: PathReading, at: datetime | None, now: datetime) -> Value:
+    if read.direct is None or read.relayed is None:
+        return judged("way", "unknown", "", at, now)
+    if read.relayed:
+        return judged("way", "warning", f"{read.relayed} relayed, {read.direct} direct", at, now)
+    return judged("way", "good", f"{read.direct} direct" if read.direct else "nobody connected", at, now)

@@ -1,0 +1,211 @@
+"""What makes a machine run an agent by itself: the steps of installing and removing it, as values.
+
+systemd.service(5) and systemd.syntax(7), launchd.plist(5), Task Scheduler's XML (an agent is a console program, which
+Windows' service manager would not run). Nothing here touches a machine; the token is only ever in a file of its own.
+"""
+
+from __future__ import annotations
+
+import plistlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from xml.sax.saxutils import escape
+
+Platform = Literal["linux", "darwin", "windows"]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+RESTART_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSpec:
+    """What is to be installed, for whom."""
+
+    platform: Platform
+    system: bool
+    "For the whole machine; else for the user who asks."
+    name: str
+    home: str
+    user: str
+    "Who the agent runs as, where it is installed for the machine."
+    uid: int
+    program: str
+    copies_program: bool
+    "The program lies where it may vanish (a download, a temporary directory)."
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    path: str
+    mode: int
+    text: str | None
+    "None: the token."
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFile:
+    source: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    argv: tuple[str, ...]
+    may_fail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFile:
+    path: str
+
+
+Step = WriteFile | CopyFile | RunCommand | RemoveFile
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    unit: str
+    token: str
+    program: str
+
+
+def install_steps(spec: InstallSpec) -> list[Step]:
+    """In order; doing them again brings a new token, address or program into use."""
+    places = _places(spec)
+    program = places.program if spec.copies_program else spec.program
+    argv = (program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={places.token}")
+    steps: list[Step] = [CopyFile(spec.program, program)] if spec.copies_program else []
+    owner = spec.user if spec.system else ""
+    steps.append(WriteFile(places.token, 0o600, None, owner))
+    steps.append(WriteFile(places.unit, 0o644, _definition(spec, argv)))
+    return steps + [RunCommand(words, may_fail) for words, may_fail in _start_commands(spec, places)]
+
+
+def uninstall_steps(spec: InstallSpec) -> list[Step]:
+    """Leaves nothing of `install_steps`, whatever of it there is."""
+    places = _places(spec)
+    stop: list[Step] = [RunCommand(words, may_fail=True) for words in _stop_commands(spec)]
+    steps = [*stop, *(RemoveFile(path) for path in (places.unit, places.token, places.program))]
+    if spec.platform == "linux":
+        steps.append(RunCommand((*_systemctl(spec), "daemon-reload"), may_fail=True))
+    return steps
+
+
+def _places(spec: InstallSpec) -> _Places:
+    name, home = spec.name, spec.home
+    if spec.platform == "windows":
+        folder = rf"C:\ProgramData\{name}" if spec.system else rf"{home}\AppData\Local\{name}"
+        return _Places(rf"{folder}\task.xml", rf"{folder}\token", rf"{folder}\coder.exe")
+    if spec.platform == "darwin":
+        base = "/Library/LaunchDaemons" if spec.system else f"{home}/Library/LaunchAgents"
+        folder = f"/Library/Application Support/{name}" if spec.system else f"{home}/Library/Application Support/{name}"
+        return _Places(f"{base}/{_label(name)}.plist", f"{folder}/token", f"{folder}/coder")
+    if spec.system:
+        return _Places(f"/etc/systemd/system/{name}.service", f"/etc/{name}/token", f"/usr/local/lib/{name}/coder")
+    unit = f"{home}/.config/systemd/user/{name}.service"
+    return _Places(unit, f"{home}/.config/{name}/token", f"{home}/.local/share/{name}/coder")
+
+
+def _label(name: str) -> str:
+    return f"com.coder.{name}"
+
+
+def _systemctl(spec: InstallSpec) -> tuple[str, ...]:
+    return ("systemctl",) if spec.system else ("systemctl", "--user")
+
+
+def _start_commands(spec: InstallSpec, places: _Places) -> list[tuple[tuple[str, ...], bool]]:
+    """(words, may fail)."""
+    if spec.platform == "linux":
+        ctl = _systemctl(spec)
+        found = [((*ctl, "daemon-reload"), False), ((*ctl, "enable", spec.name), False)]
+        found.append(((*ctl, "restart", spec.name), False))
+        # Without lingering a user's services end with the last session.
+        return found if spec.system else [*found, (("loginctl", "enable-linger", spec.user), True)]
+    if spec.platform == "darwin":
+        domain = "system" if spec.system else f"gui/{spec.uid}"
+        out = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
+        return [(out, True), (("launchctl", "bootstrap", domain, places.unit), False)]
+    only_us = ("icacls", places.token, "/inheritance:r", "/grant:r", f"{spec.user}:F", "/grant:r", "SYSTEM:F")
+    return [
+        (only_us, False),
+        (("schtasks", "/Create", "/F", "/TN", spec.name, "/XML", places.unit), False),
+        (("schtasks", "/End", "/TN", spec.name), True),
+        (("schtasks", "/Run", "/TN", spec.name), False),
+    ]
+
+
+def _stop_commands(spec: InstallSpec) -> list[tuple[str, ...]]:
+    if spec.platform == "linux":
+        return [(*_systemctl(spec), "disable", "--now", spec.name)]
+    if spec.platform == "darwin":
+        domain = "system" if spec.system else f"gui/{spec.uid}"
+        return [("launchctl", "bootout", f"{domain}/{_label(spec.name)}")]
+    return [("schtasks", "/End", "/TN", spec.name), ("schtasks", "/Delete", "/F", "/TN", spec.name)]
+
+
+def _definition(spec: InstallSpec, argv: Sequence[str]) -> str:
+    if spec.platform == "linux":
+        return _systemd_unit(spec, argv)
+    return _plist(spec, argv) if spec.platform == "darwin" else _task(spec, argv)
+
+
+def _systemd_unit(spec: InstallSpec, argv: Sequence[str]) -> str:
+    runs_as = f"User={spec.user}\n" if spec.system else ""
+    target = "multi-user.target" if spec.system else "default.target"
+    words = " ".join(systemd_word(word) for word in argv)
+    return (
+        "# Written by `coder agent install`; `coder agent uninstall` removes it.\n"
+        "[Unit]\nDescription=Coder agent\nAfter=network-online.target\nWants=network-online.target\n"
+        "StartLimitIntervalSec=0\n\n"
+        f"[Service]\nType=simple\n{runs_as}ExecStart={words}\nRestart=always\nRestartSec={RESTART_SECONDS}\n"
+        "KillMode=mixed\nTimeoutStopSec=90\n\n"
+        f"[Install]\nWantedBy={target}\n"
+    )
+
+
+def systemd_word(word: str) -> str:
+    """One argument of ExecStart=: quoted, specifiers and variables taken literally."""
+    quoted = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{quoted}"'
+
+
+def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
+    found: dict[str, object] = {
+        "Label": _label(spec.name),
+        "ProgramArguments": list(argv),
+        "RunAtLoad": True,
+        "KeepAlive": True,
+        "ThrottleInterval": RESTART_SECONDS,
+        "ProcessType": "Interactive",
+    }
+    if spec.system:
+        found["UserName"] = spec.user
+    return plistlib.dumps(found, sort_keys=True).decode()
+
+
+def _task(spec: InstallSpec, argv: Sequence[str]) -> str:
+    trigger = "<BootTrigger/>" if spec.system else f"<LogonTrigger><UserId>{escape(spec.user)}</UserId></LogonTrigger>"
+    logon = "S4U" if spec.system else "InteractiveToken"
+    arguments = escape(" ".join(windows_word(word) for word in argv[1:]))
+    return (
+        '<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">'
+        f"<Triggers>{trigger}</Triggers>"
+        f'<Principals><Principal id="agent"><UserId>{escape(spec.user)}</UserId><LogonType>{logon}</LogonType>'
+        "</Principal></Principals>"
+        "<Settings><MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>"
+        "<DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>"
+        "<StopIfGoingOnBatteries>false</StopIfGoingOnBatteries><ExecutionTimeLimit>PT0S</ExecutionTimeLimit>"
+        "<RestartOnFailure><Interval>PT1M</Interval><Count>999</Count></RestartOnFailure></Settings>"
+        f'<Actions Context="agent"><Exec><Command>{escape(argv[0])}</Command>'
+        f"<Arguments>{arguments}</Arguments></Exec></Actions></Task>\n"
+    )
+
+
+def windows_word(word: str) -> str:
+    """As CommandLineToArgvW reads it back."""
+    doubled = re.sub(r'(\\*)"', r'\1\1\\"', word)
+    return '"' + re.sub(r"(\\+)$", r"\1\1", doubled) + '"'

@@ -1,0 +1,132 @@
+"""Which conversations somebody behind a router began: what a stateful firewall knows of them.
+
+Lives here: packets in, yes or no out. Does not live here: who may talk to whom at all, and what becomes of a packet
+that may not pass (drivers/wireguard_gateway.py).
+Obeys: RFC 6092 (firewalls of customers' IPv6 routers) as far as it speaks of TCP, UDP and ICMPv6; anything else
+begins no flow.
+
+Only packets from inside begin a flow or keep it alive. A flow is also begun by a packet in its middle, so that
+connections outlive a restart of the router: nobody outside can make the inside send one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from coder.mesh.core.wire import ip
+
+MAX_FLOWS = 4096
+"""Of one client; the one that was silent longest gives way. A browser has hundreds."""
+MAX_FRAGMENTS = 64
+"""Datagrams whose later fragments are still awaited."""
+TCP_LIFE = 24 * 3600.0
+"""Seconds of silence. RFC 6092 asks for two hours at least; SSH sessions are left open over night."""
+SHORT_LIFE = 300.0
+"""Seconds of silence for UDP and echoes: RFC 4787 recommends five minutes."""
+
+_FRAGMENT, _FRAGMENT_SIZE = 44, 8
+_ECHO_REQUEST, _ECHO_REPLY = 128, 129
+_ERRORS_BELOW = 128
+_SYN, _ACK = 0x02, 0x10
+_TRANSPORT = {ip.PROTOCOL_TCP: 14, ip.PROTOCOL_UDP: 4, ip.PROTOCOL_ICMP6: 8}
+"""Bytes of each header that have to be there."""
+
+Key = tuple[int, bytes, bytes, int, int]
+"""(protocol, inside, outside, port inside, port outside); for echoes the identifier stands for both ports."""
+
+
+class FlowTable:
+    """The flows of one client."""
+
+    __slots__ = ("_flows", "_fragments")
+
+    def __init__(self) -> None:
+        self._flows: OrderedDict[Key, float] = OrderedDict()
+        """Key -> when it is forgotten."""
+        self._fragments: OrderedDict[tuple[bytes, bytes, bytes], None] = OrderedDict()
+        """(source, destination, identification) of datagrams whose first fragment came in."""
+
+    def __len__(self) -> int:
+        return len(self._flows)
+
+    def sent(self, packet: bytes, now: float) -> None:
+        """A packet goes out; any whole IPv6 packet. It begins its flow, or keeps it alive."""
+        protocol, at, _ = _transport(packet)
+        if not at or (protocol == ip.PROTOCOL_ICMP6 and packet[at] != _ECHO_REQUEST):
+            return
+        key = _key(packet, protocol, at, outward=True)
+        self._flows[key] = now + (TCP_LIFE if protocol == ip.PROTOCOL_TCP else SHORT_LIFE)
+        self._flows.move_to_end(key)
+        if len(self._flows) > MAX_FLOWS:
+            self._flows.popitem(last=False)
+
+    def may_enter(self, packet: bytes, now: float) -> bool:
+        """Whether a packet from outside belongs to a flow, or is an error about one."""
+        protocol, at, later_of = _transport(packet)
+        if later_of is not None:
+            return later_of in self._fragments
+        if not at:
+            return False
+        if protocol == ip.PROTOCOL_ICMP6 and packet[at] < _ERRORS_BELOW:
+            return self._is_about_a_flow(packet[at + 8 :], packet[24:40], now)
+        if protocol == ip.PROTOCOL_ICMP6 and packet[at] != _ECHO_REPLY:
+            return False
+        if protocol == ip.PROTOCOL_TCP and packet[at + 13] & (_SYN | _ACK) == _SYN:
+            return False  # a connection begun outside, on ports that happen to be in use
+        if not self._knows(_key(packet, protocol, at, outward=False), now):
+            return False
+        if packet[6] == _FRAGMENT:
+            self._fragments[_datagram(packet)] = None
+            if len(self._fragments) > MAX_FRAGMENTS:
+                self._fragments.popitem(last=False)
+        return True
+
+    def _is_about_a_flow(self, quoted: bytes, inside: bytes, now: float) -> bool:
+        """The quote is cut off somewhere behind its ports; it has to be of a packet from `inside`."""
+        if len(quoted) < ip.HEADER_SIZE or quoted[0] >> 4 != 6 or quoted[8:24] != inside:
+            return False
+        protocol, at, _ = _transport(quoted, needed=4)
+        return bool(at) and self._knows(_key(quoted, protocol, at, outward=True), now)
+
+    def _knows(self, key: Key, now: float) -> bool:
+        end = self._flows.get(key)
+        if end is None:
+            return False
+        if end <= now:
+            del self._flows[key]
+            return False
+        return True
+
+
+def _transport(packet: bytes, needed: int = 0) -> tuple[int, int, tuple[bytes, bytes, bytes] | None]:
+    """(protocol, where its header begins, None); where is 0 for what has no header of the three protocols.
+
+    For a later fragment of a datagram the third says of which.
+    """
+    protocol, at = packet[6], ip.HEADER_SIZE
+    if protocol == _FRAGMENT:
+        if len(packet) < at + _FRAGMENT_SIZE:
+            return 0, 0, None
+        if packet[at + 2] or packet[at + 3] & 0xF8:
+            return 0, 0, _datagram(packet)
+        protocol, at = packet[at], at + _FRAGMENT_SIZE
+    size = _TRANSPORT.get(protocol)
+    if size is None or len(packet) < at + (needed or size):
+        return 0, 0, None
+    return protocol, at, None
+
+
+def _datagram(packet: bytes) -> tuple[bytes, bytes, bytes]:
+    at = ip.HEADER_SIZE
+    return packet[8:24], packet[24:40], packet[at + 4 : at + 8]
+
+
+def _key(packet: bytes, protocol: int, at: int, *, outward: bool) -> Key:
+    source, destination = packet[8:24], packet[24:40]
+    if protocol == ip.PROTOCOL_ICMP6:
+        first = second = int.from_bytes(packet[at + 4 : at + 6], "big")
+    else:
+        first, second = int.from_bytes(packet[at : at + 2], "big"), int.from_bytes(packet[at + 2 : at + 4], "big")
+    if outward:
+        return protocol, source, destination, first, second
+    return protocol, destination, source, second, first

@@ -1,0 +1,52 @@
+"""What this process has asked of servers: the last request for error texts, each of them for `--verbose`.
+
+A command's process runs one command, so this is the process's own. Bodies are never noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Exchange:
+    """One request and how it went. No dataclass: every short command loads this."""
+
+    __slots__ = ("method", "seconds", "status", "url")
+
+    def __init__(self, method: str, url: str, status: int, seconds: float) -> None:
+        self.method = method
+        self.url = url
+        self.status = status  # 0 when there was no answer
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        """`GET https://… 200 (12 ms)`, without what may be a secret."""
+        return f"{self.method} {masked(self.url)} {self.status or 'no answer'} ({self.seconds * 1000:.0f} ms)"
+
+
+class RequestLog:
+    """The last exchange, and who wants to hear of each."""
+
+    __slots__ = ("last", "listener")
+
+    def __init__(self) -> None:
+        self.last: Exchange | None = None
+        self.listener: Callable[[Exchange], None] | None = None
+
+    def note(self, method: str, url: str, status: int, seconds: float) -> None:
+        self.last = Exchange(method, url, status, seconds)
+        if self.listener is not None:
+            self.listener(self.last)
+
+
+def masked(url: str) -> str:
+    """The URL as it may be shown: user, password and whatever looks like a secret in the query are stars."""
+    import re
+
+    words = "token|secret|key|code|password|session|signature|state"
+    url = re.sub(rf"(?i)([?&][^=&]*(?:{words})[^=&]*=)[^&]*", r"\1***", url)
+    return re.sub(r"//[^/@]*@", "//***@", url)
+
+
+REQUESTS = RequestLog()
+"""Of this process."""

@@ -1,0 +1,136 @@
+"""When does an operation count? A call answered its success status, and the body was compared with its shape.
+
+A refusal never counts, however right it is: it is either mended by a better call (`stories.py`), or listed in
+`EXCUSES` with the reason, and counted apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import httpx
+
+from tests.conformance.scope import Operation
+from tests.conformance.shapes import operation_of, problems_of
+from tests.kit.recorded_areas import AREAS
+from tests.kit.replay import load_area
+
+_CLOUD = "only the cloud's own key can sign it; tests/unit/coderd/services/agents/test_instance_identity.py has keys"
+_ENGINE = "needs a container engine beside the agent, which the harness has not"
+_CHATTING = "needs a chat program in the workspace; tests/unit/coderd/services/tasks/test_tasks.py plays one"
+EXCUSES: dict[str, str] = {
+    "GET /api/experimental/watch-all-workspacebuilds": "its experiment is not offered; the refusal is the recorded one",
+    "GET /api/v2/workspaceagents/me/reinit": "says nothing until a prebuilt workspace is claimed",
+    "GET /api/v2/workspaceagents/{workspaceagent}/containers": _ENGINE,
+    "GET /api/v2/workspaceagents/{workspaceagent}/containers/watch": _ENGINE,
+    "POST /api/v2/workspaceagents/{workspaceagent}/containers/devcontainers/{devcontainer}/recreate": _ENGINE,
+    "DELETE /api/v2/workspaceagents/{workspaceagent}/containers/devcontainers/{devcontainer}": _ENGINE,
+    "POST /api/v2/workspaceagents/aws-instance-identity": _CLOUD,
+    "POST /api/v2/workspaceagents/azure-instance-identity": _CLOUD,
+    "POST /api/v2/workspaceagents/google-instance-identity": _CLOUD,
+    "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials": (
+        "needs a template with an external agent; tests/system/test_main_job.py has one"
+    ),
+    "POST /api/v2/tasks/{user}/{task}/send": _CHATTING,
+    "POST /api/experimental/tasks/{user}/{task}/send": _CHATTING,
+}
+"""Operations no call of the harness can succeed with, each with the reason."""
+OTHERWISE: dict[str, frozenset[int]] = {
+    # the document is wrong: the recorded permission matrix and the release's own handlers have these
+    "DELETE /api/v2/organizations/{organization}/members/roles/{roleName}": frozenset({204}),
+    "GET /api/v2/applications/auth-redirect": frozenset({303, 307}),
+    "GET /api/v2/users/oauth2/github/callback": frozenset({303, 307}),
+    "POST /api/v2/users/{user}/webpush/test": frozenset({204}),
+    # asked for with a handshake, whatever number the document gives
+    "GET /api/v2/debug/ws": frozenset({101}),
+    "GET /derp": frozenset({101}),
+}
+_WITHOUT_BODY = frozenset({101, 202, 204, 302, 303, 304, 307})
+
+
+@dataclass
+class Outcome:
+    """One operation's results."""
+
+    operation: Operation
+    implemented: bool = True
+    problems: list[str] = field(default_factory=list)
+    succeeded: bool = False
+    "A call answered the documented or recorded success."
+    checked: bool = False
+    "Its body was compared with a shape, or there is none to compare."
+    refusal: str = ""
+    "What the last good call was answered when it did not succeed."
+
+    @property
+    def excuse(self) -> str:
+        """Why no call can succeed here; empty for most."""
+        return "" if self.succeeded else EXCUSES.get(self.operation.name, "")
+
+    @property
+    def valid(self) -> bool:
+        return self.implemented and self.succeeded and self.checked and not self.problems
+
+    def mark(self) -> str:
+        if not self.implemented:
+            return "MISSING"
+        if self.problems:
+            return "wrong"
+        if self.valid:
+            return "ok"
+        return "excused" if self.excuse else "unproved"
+
+    def why(self) -> str:
+        """What a reader wants to know of an operation that is not valid."""
+        parts = [*self.problems, self.excuse or ("" if self.succeeded else self.refusal)]
+        if self.succeeded and not self.checked:
+            parts.append("nothing is known of its body")
+        return "; ".join(part for part in parts if part)
+
+
+def successes(operation: Operation) -> set[int]:
+    """Documented, or seen in the recordings."""
+    found = {*operation.statuses, *OTHERWISE.get(operation.name, ()), *_recorded().get(operation.name, ())}
+    if operation.upgrades:
+        found.add(101)
+    return found or {200, 201, 202, 204}
+
+
+def judge(outcome: Outcome, answer: httpx.Response) -> None:
+    """Notes what an answer to a good call proves."""
+    if answer.status_code not in successes(outcome.operation):
+        outcome.refusal = f"{answer.status_code} {answer.text[:160]}"
+        return
+    outcome.succeeded = True
+    found = _body_problems(outcome.operation, answer)
+    outcome.checked = outcome.checked or found is not None
+    outcome.problems += [f"shape: {text}" for text in (found or ())[:3]]
+
+
+def _body_problems(operation: Operation, answer: httpx.Response) -> list[str] | None:
+    """None when there is something that nobody has described."""
+    kind = answer.headers.get("content-type", "")
+    if answer.status_code in _WITHOUT_BODY or "event-stream" in kind:
+        return []
+    if not answer.content:
+        return ["a body became nothing"] if operation.response else []
+    if "json" not in kind:
+        # pages, archives, profiles and texts of other programs: that there is one, under the right name, is all
+        return [f"JSON became {kind}"] if operation.response else []
+    return problems_of(operation, answer.json())
+
+
+_seen: dict[str, set[int]] = {}
+
+
+def _recorded() -> dict[str, set[int]]:
+    """Good statuses the recordings have, by operation."""
+    if not _seen:
+        for line in (line for area in AREAS for line in load_area(area)):
+            operation, status = (
+                operation_of(line["request"]["method"], line["request"]["path"]),
+                line["response"]["status"],
+            )
+            if operation is not None and (status or 500) < 400:
+                _seen.setdefault(operation.name, set()).add(status)
+    return _seen

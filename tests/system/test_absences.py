@@ -1,0 +1,128 @@
+"""Seeded accidents: a real agent process is killed, stopped, cut off; the server names each cause when it is back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+from tests.kit.agents import AgentWorld, eventually, workspace_world
+
+pytestmark = pytest.mark.system
+
+
+class Proxy:
+    """A TCP relay to the server, whose connections the test cuts."""
+
+    def __init__(self, target: str, nursery: trio.Nursery) -> None:
+        found = urlsplit(target)
+        self._target = (found.hostname or "", found.port or 80)
+        self._nursery = nursery
+        self._open: set[trio.SocketStream] = set()
+        self.url = ""
+
+    async def start(self) -> None:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        self.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        self._nursery.start_soon(trio.serve_listeners, self._serve, listeners)
+
+    async def _serve(self, client: trio.SocketStream) -> None:
+        async with client, await trio.open_tcp_stream(*self._target) as server:
+            self._open |= {client, server}
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._copy, client, server)
+                nursery.start_soon(self._copy, server, client)
+            self._open -= {client, server}
+
+    async def _copy(self, source: trio.SocketStream, target: trio.SocketStream) -> None:
+        try:
+            async for data in source:
+                await target.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        for stream in (source, target):
+            await trio.aclose_forcefully(stream)
+
+    async def cut(self) -> None:
+        for stream in list(self._open):
+            await trio.aclose_forcefully(stream)
+
+
+@asynccontextmanager
+async def agent_process(scene: AgentWorld, url: str, folder: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """The agent, as a machine runs it; killed in the end."""
+    env = {**os.environ, "CODER_AGENT_TOKEN": scene.token, "CODER_AGENT_URL": url, "HOME": str(folder)}
+    words = [sys.executable, "-m", "coder", "agent", "--state-dir", str(folder), "--log-dir", str(folder)]
+    with (folder / "agent.log").open("ab") as said:
+        process = subprocess.Popen(words, env=env, stderr=said)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def told(scene: AgentWorld, count: int) -> dict[str, Any]:
+    """The newest of so many disconnects, once the agent has told its side."""
+
+    async def look() -> Any:
+        found = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()
+        return found if len(found) == count and found[0]["told"] else None
+
+    found: list[dict[str, Any]] = await eventually(look, seconds=90)
+    return found[0]
+
+
+async def connected(scene: AgentWorld) -> None:
+    async def look() -> bool:
+        return bool((await scene.agent())["status"] == "connected")
+
+    await eventually(look, seconds=60)
+
+
+async def test_each_accident_has_its_name(tmp_path: Path) -> None:
+    async with workspace_world() as scene, trio.open_nursery() as nursery:
+        proxy = Proxy(scene.world.url, nursery)
+        await proxy.start()
+        async with agent_process(scene, proxy.url, tmp_path) as process:
+            await connected(scene)
+
+            async def recorded() -> bool:
+                return any(any(path.read_bytes()) for path in tmp_path.glob("*.flight"))
+
+            await eventually(recorded)
+            process.kill()
+        async with agent_process(scene, proxy.url, tmp_path) as process:
+            killed = await told(scene, 1)
+            assert (killed["cause"], killed["ended"]) == ("killed", "closed"), killed
+            await proxy.cut()
+            cut = await told(scene, 2)
+            assert cut["cause"] == "proxy_cut", cut
+            process.send_signal(signal.SIGSTOP)
+
+            async def gone() -> bool:
+                return bool((await scene.agent())["status"] == "disconnected")
+
+            await eventually(gone, seconds=60)
+            process.send_signal(signal.SIGCONT)
+            slept = await told(scene, 3)
+            assert (slept["cause"], slept["ended"]) == ("slept", "silent"), slept
+            process.send_signal(signal.SIGTERM)
+            await trio.to_thread.run_sync(process.wait)
+        async with agent_process(scene, proxy.url, tmp_path):
+            stopped = await told(scene, 4)
+            assert stopped["cause"] == "stopped", stopped
+            shown = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
+            values = {value["name"]: value for light in shown.values() for value in light["values"]}
+            assert values["restarts"]["value"] == "2 in a day"
+            assert values["disk"]["status"] != "unknown" and values["disk"]["age_seconds"] < 90
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,68 @@
+"""`coder agent install`: what it shows, what it writes, what it says when it cannot."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.kit.cli import run_cli
+
+TOKEN = "11111111-2222-4333-8444-555555555555"
+FLAGS = ["--agent-url", "https://c.example", "--agent-token", TOKEN]
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Service managers that write down how they were called."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in ("systemctl", "loginctl"):
+        path = folder / name
+        path.write_text(
+            f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\nexit $(cat {tmp_path}/{name}-fails || echo 0)\n'
+        )
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CODER_SELF", raising=False)
+    return tmp_path
+
+
+async def test_a_dry_run_shows_all_and_does_nothing(programs: Path) -> None:
+    done = await run_cli(["agent", "install", "--dry-run", *FLAGS], home=programs)
+    assert done.code == 0, done.stderr
+    assert "mode 600" in done.stdout and "run systemctl --user daemon-reload" in done.stdout
+    assert TOKEN not in done.stdout + done.stderr
+    assert not (programs / "calls").exists() and not (programs / ".config/coder-agent").exists()
+
+
+async def test_it_is_installed_twice_and_removed(programs: Path) -> None:
+    path = programs / ".config/coder-agent/token"
+    for token in (TOKEN, TOKEN.replace("1", "9")):
+        done = await run_cli(["agent", "install", *FLAGS[:3], token], home=programs)
+        assert done.code == 0, done.stderr
+        assert path.read_text() == token
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    unit = programs / ".config/systemd/user/coder-agent.service"
+    assert "--agent-token-file" in unit.read_text() and TOKEN not in unit.read_text()
+    calls = (programs / "calls").read_text().splitlines()
+    assert calls[:3] == [
+        f"systemctl --user {verb}" for verb in ("daemon-reload", "enable coder-agent", "restart coder-agent")
+    ]
+    done = await run_cli(["agent", "uninstall"], home=programs)
+    assert done.code == 0, done.stderr
+    assert not unit.exists() and not path.exists()
+
+
+async def test_what_fails_is_said(programs: Path) -> None:
+    (programs / "systemctl-fails").write_text("1")
+    failed = await run_cli(["agent", "install", *FLAGS], home=programs)
+    assert failed.code == 1 and "systemctl --user daemon-reload failed" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    nameless = await run_cli(["agent", "install", *FLAGS, "--name", "../x"], home=programs)
+    assert nameless.code == 1 and "no name of a service" in nameless.stderr
+    tokenless = await run_cli(["agent", "install", *FLAGS[:2]], home=programs)
+    assert tokenless.code == 1 and "CODER_AGENT_TOKEN" in tokenless.stderr

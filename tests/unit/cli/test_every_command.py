@@ -1,0 +1,123 @@
+"""Rules that hold for every command of the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coder.cli.command import GLOBAL_OPTIONS
+from coder.cli.main import COMMANDS, load
+from tests.kit.cli import Result, run_cli
+from tests.kit.described_answers import described
+from tests.kit.odd_server import OddServer, odd_server, reply
+from tests.unit.cli.test_odd_answers import arguments
+
+ORGANIZATIONS = [
+    {"id": f"6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a1{number}", "name": name, "is_default": not number}
+    for number, name in enumerate(("coder", "second"))
+]
+NO_CHOICE = {
+    "provisioner start": "a daemon; a key says its organization", "provisionerd start": "as above",
+    "create": "a template's name decides, and two of one name are refused", "external-workspaces create": "as create",
+    "task create": "as create", "templates list": "lists those of all organizations",
+    "organizations list": "lists them", "organizations create": "names one", "organizations delete": "names one",
+    "external-workspaces list": "lists those of all organizations",
+    "external-workspaces agent-instructions": "names a workspace",
+    "external-workspaces rotate-token": "names a workspace",
+    "organizations settings show organization-sync": "of the whole deployment",
+    "organizations settings set organization-sync": "of the whole deployment",
+}  # fmt: skip
+"""Commands with --org that may do without it where there are several organizations."""
+
+
+@pytest.fixture
+def server() -> Iterator[OddServer]:
+    with odd_server(patience=10**9) as server:
+        yield server
+
+
+async def run(words: list[str], server: OddServer, home: Path, **env: str) -> Result:
+    session = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB"}
+    return await run_cli(
+        words, home=home, env={**session, "PATH": "/nonexistent", **env}, stdin="{}" if "set" in words else "yes\n{}\n"
+    )
+
+
+def member_of_two(method: str, path: str) -> bytes:
+    if path.partition("?")[0] == "/api/v2/users/me/organizations":
+        return reply(json.dumps(ORGANIZATIONS))
+    return reply(json.dumps(described(method, path)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in COMMANDS if name not in NO_CHOICE and any(one.flag == "org" for one in load(name).options)],
+)
+async def test_several_organizations_and_none_chosen_is_refused(name: str, server: OddServer, tmp_path: Path) -> None:
+    (tmp_path / "tpl").mkdir()
+    (tmp_path / "tpl" / "main.tf").write_text("")
+    server.answer = member_of_two
+    result = await run(arguments(name), server, tmp_path)
+    assert result.code == 1
+    assert "choose one with --org (one of: coder, second)" in result.stderr
+    assert {method for method, _ in server.asked} == {"GET"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+async def test_debug_options_prints_and_does_nothing(name: str, server: OddServer, tmp_path: Path) -> None:
+    if name == "completion words":
+        return  # its words are the rest of the line
+    words = arguments(name)
+    place = len(name.split())
+    result = await run([*words[:place], "--debug-options", *words[place:]], server, tmp_path, CODER_VERBOSE="true")
+    assert result.code == 0, result.stderr
+    lines = {line.split()[0]: line for line in result.stdout.splitlines()}
+    expected = {option.flag or option.name for option in (*load(name).options, *GLOBAL_OPTIONS)}
+    assert set(lines) == {"Option", *expected}
+    assert lines["verbose"].split() == ["verbose", "true", "env"]
+    assert "BBBB" not in result.stdout
+    assert not server.asked
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+async def test_completion_mode_of_the_originals_shells_runs_nothing(
+    name: str, server: OddServer, tmp_path: Path
+) -> None:
+    result = await run([*arguments(name), ""], server, tmp_path, COMPLETION_MODE="1")
+    assert result.code == 0
+    assert not result.stderr
+    assert not [method for method, _ in server.asked if method != "GET"]
+    assert not list(tmp_path.iterdir())
+
+
+async def test_completion_mode_offers_what_the_line_may_go_on_with(server: OddServer, tmp_path: Path) -> None:
+    offered = await run(["templates", "ver"], server, tmp_path, COMPLETION_MODE="1")
+    assert offered.stdout == "versions\n"
+
+
+def without_rows(method: str, path: str) -> bytes:
+    """The lists an answer consists of are null, as Go programs write empty ones."""
+    whole = described(method, path)
+    if path.startswith("/api/v2/users/me/organizations"):
+        whole = ORGANIZATIONS[:1]
+    elif path.partition("?")[0] in {"/api/v2/tasks", "/api/v2/workspaceproxies"}:  # not described by the reference
+        whole = {"tasks": None, "regions": None}
+    elif isinstance(whole, list):
+        whole = None
+    elif isinstance(whole, dict) and "count" in whole:
+        whole = {key: None if isinstance(value, list) else value for key, value in whole.items()}
+    return reply(json.dumps(whole))
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in {"list", "ls"}])
+@pytest.mark.parametrize("form", ["table", "json"])
+async def test_nothing_to_list_is_no_failure(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
+    server.answer = without_rows
+    result = await run([*arguments(name), "-o", form], server, tmp_path)
+    assert result.code == 0, result.stderr
+    if form == "json":
+        assert json.loads(result.stdout) in ([], {}) or name == "features list"

@@ -1,0 +1,25 @@
+"""Times of day as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from coder.base.errors import CoderError
+from coder.cli.workspaces.schedules import parse_schedule
+
+
+@pytest.mark.parametrize(
+    ("clock", "cron"),
+    [
+        ("9AM", "0 9"), ("9am", "0 9"), ("12AM", "0 0"), ("12pm", "0 12"), ("9:30PM", "30 21"), ("09:30", "30 9"),
+        ("0:05", "5 0"), ("23:59", "59 23"),
+    ],
+)  # fmt: skip
+def test_clock_times(clock: str, cron: str) -> None:
+    assert parse_schedule([clock, "Mon-Fri", "Europe/Berlin"]) == f"CRON_TZ=Europe/Berlin {cron} * * Mon-Fri"
+
+
+@pytest.mark.parametrize("clock", ["noon", "9", "24:00", "13PM", "0AM", "9:60", "13:00PM", ""])
+def test_other_texts_are_refused_with_the_form(clock: str) -> None:
+    with pytest.raises(CoderError, match=r"Start time must be in the format hh:mm\[am\|pm\] or HH:MM"):
+        parse_schedule([clock])

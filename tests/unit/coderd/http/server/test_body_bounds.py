@@ -1,0 +1,124 @@
+"""Bodies cost what was allowed: bytes of everybody together, elements and depth before anything is made of them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+from coder.coderd.http.server import body_bounds
+from coder.coderd.http.server.body_bounds import MAX_DEPTH, MAX_ELEMENTS, BodyBudget, check_json
+from coder.coderd.services.foundation.errors import RateLimited, TooLarge
+from tests.kit.coderd import World, running_coderd
+from tests.kit.openapi import application
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[" * (MAX_DEPTH + 1),
+        b'{"a":' * (MAX_DEPTH + 1),
+        b"[{}" + b",{}" * MAX_ELEMENTS + b"]",
+        b"[[]" + b",[]" * MAX_ELEMENTS + b"]",
+        b"[" + b"1," * MAX_ELEMENTS + b"1]",
+        b'["\\"",' * (MAX_DEPTH + 1),
+        b'"' + b"," * 10 + b'"' + b"," * (MAX_ELEMENTS + 1),
+    ],
+    ids=lambda raw: raw[:8].decode(),
+)
+def test_too_many_elements_are_refused_before_they_are_made(raw: bytes) -> None:
+    with pytest.raises(TooLarge):
+        check_json(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"[" * MAX_DEPTH + b"]" * MAX_DEPTH,
+        b"[{}" + b",{}" * 40_000 + b"]",
+        b'{"text":"' + b",[{" * MAX_ELEMENTS + b'"}',
+        b'{"text":"' + b'\\",' * MAX_ELEMENTS + b'"}',
+        b'"' + b"," * (MAX_ELEMENTS + 1),
+    ],
+    ids=lambda raw: raw[:8].decode(),
+)
+def test_what_stands_in_strings_is_no_element(raw: bytes) -> None:
+    check_json(raw)
+
+
+def test_a_budget_is_shared_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_bounds, "STRANGERS_BYTES", 100)
+    budget = BodyBudget()
+    with budget.sender("") as one, budget.sender("") as two, budget.sender("ana") as ana:
+        one.take(60)
+        ana.take(1000)
+        with pytest.raises(RateLimited):
+            two.take(41)
+        two.take(40)
+    assert budget.held == {}
+    with budget.sender("") as three:
+        three.take(100)
+
+
+def test_every_route_that_takes_something_has_a_limit_and_strangers_a_small_one() -> None:
+    app = application()
+    said = {id(view.route): view.route for view in app.view_functions.values() if hasattr(view, "route")}
+    taking = [one for one in said.values() if one.body is not None or one.takes != "application/json"]
+    assert len(taking) > 60
+    assert all(one.limit > 0 for one in taking)
+    large = {rule for one in taking for rule in one.rules if one.limit > 1 << 20}
+    assert large == {
+        "", "/organizations/<organization>/templateversions", "/templateversions/<id:version>",
+        "/workspaces/<id:workspace>/builds", "/workspacebuilds/<id:build>/state",
+    }, "bodies of more than a megabyte: files, templates' messages, states"  # fmt: skip
+
+
+async def test_strangers_together_hold_what_their_budget_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_bounds, "STRANGERS_BYTES", 150_000)
+    async with running_coderd(first_user=True) as world:
+        streams = [await _half_a_body(world) for _ in range(6)]
+        budget = world.ctx.part(BodyBudget)
+        refused = await _first_answer(streams)
+        assert b" 429 " in refused.splitlines()[0]
+        assert sum(budget.held.values()) <= 150_000
+        assert (await world.get("/healthz")).status_code == 200
+        assert (await world.post("/api/v2/authcheck", {"checks": {}})).status_code == 200, "people have their own"
+        for stream in streams:
+            await stream.aclose()
+        with trio.fail_after(20):
+            while budget.held:
+                await trio.sleep(0.01)
+
+
+async def _half_a_body(world: World) -> trio.SocketStream:
+    parts = urlsplit(world.url)
+    stream = await trio.open_tcp_stream(parts.hostname or "", parts.port or 0)
+    head = b"POST /api/v2/users/login HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n"
+    await stream.send_all(head + b" " * 50_000)
+    return stream
+
+
+async def _first_answer(streams: list[trio.SocketStream]) -> bytes:
+    found = b""
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+
+            async def read(stream: trio.SocketStream) -> None:
+                nonlocal found
+                found = found or await stream.receive_some(4096)
+                nursery.cancel_scope.cancel()
+
+            for stream in streams:
+                nursery.start_soon(read, stream)
+    return found
+
+
+async def test_a_body_of_many_elements_is_refused_by_the_server() -> None:
+    async with running_coderd(first_user=True) as world:
+        headers = {"Content-Type": "application/json"}
+        for raw in (b'{"checks":{"a":[' + b"1," * 300_000 + b"1]}}", b'{"checks":' + b"[" * 50_000):
+            answer = await world.request("POST", "/api/v2/authcheck", content=raw, headers=headers)
+            assert answer.status_code == 413, answer.text
+            assert "smaller requests" in answer.json()["detail"]

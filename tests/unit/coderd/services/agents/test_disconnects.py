@@ -1,0 +1,127 @@
+"""Absences of agents: recorded by the server, explained by the agent when it is back, shown with lights."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from coder.coderd.store.agents import agents as agent_store
+from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
+
+NOW = "2026-11-22T12:00:00Z"
+
+
+def event(kind: str, **data: Any) -> dict[str, Any]:
+    return {"at": NOW, "kind": kind, "data": data}
+
+
+async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
+    body = {"sent_at": datetime.now(UTC).isoformat(), "events": list(events), **reading}
+    answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
+    return answer.status_code
+
+
+async def disconnects(scene: AgentWorld) -> list[dict[str, Any]]:
+    answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+async def lights(scene: AgentWorld) -> dict[str, Any]:
+    answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def _come_and_go(scene: AgentWorld, count: int) -> None:
+    async with connected_agent(scene):
+        await eventually(lambda: _status(scene, "connected"))
+
+    async def recorded() -> bool:
+        return len(await disconnects(scene)) == count
+
+    await eventually(recorded)
+
+
+async def _status(scene: AgentWorld, status: str) -> bool:
+    return bool((await scene.agent())["status"] == status)
+
+
+async def test_an_absence_is_named_when_the_agent_is_back() -> None:
+    async with workspace_world() as scene:
+        assert await disconnects(scene) == []
+        await _come_and_go(scene, 1)
+        away = (await disconnects(scene))[0]
+        assert (away["cause"], away["ended"], away["told"], away["returned_at"]) == ("unknown", "closed", False, None)
+        async with connected_agent(scene):
+            await eventually(lambda: _status(scene, "connected"))
+            assert await tell(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
+            back = (await disconnects(scene))[0]
+            assert (back["cause"], back["told"]) == ("out_of_memory", True) and back["returned_at"]
+            assert back["events"][0]["data"]["oom_kills"] == 1
+            assert await tell(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
+            assert len(await disconnects(scene)) == 1, "told again, because our answer was lost"
+            # a cut that only the agent noticed is one more
+            later = event("disconnected", how="closed") | {"at": "2026-11-22T12:30:00Z"}
+            assert await tell(scene, later, event("connected")) == 204
+            cut = (await disconnects(scene))[0]
+            assert (cut["cause"], cut["ended"]) == ("proxy_cut", "unnoticed")
+            assert await tell(scene, event("clock_jumped", seconds=3600)) == 204
+            assert len(await disconnects(scene)) == 2, "a clock that jumps is no absence"
+
+
+async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_back() -> None:
+    async with workspace_world() as scene:
+        then = datetime(2026, 1, 1, tzinfo=UTC)
+        await scene.world.ctx.db.run(agent_store.mark_connected, scene.agent_id, then)
+        async with connected_agent(scene):
+            await eventually(lambda: _status(scene, "connected"))
+            lost = (await disconnects(scene))[0]
+            assert (lost["cause"], lost["ended"]) == ("server_restarted", "lost")
+            assert lost["disconnected_at"] == "2026-01-01T00:00:00Z"
+            assert await tell(scene, event("disconnected", how="closed"), event("connected")) == 204
+            assert [item["cause"] for item in await disconnects(scene)] == ["server_restarted"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"events": [event("exploded")]},
+        {"events": [event("started")] * 201},
+        {"events": [{"at": "yesterday", "kind": "started", "data": {}}]},
+        {"disk_used": "all"},
+    ],
+)
+async def test_what_is_no_report_is_refused(wrong: dict[str, Any]) -> None:
+    async with workspace_world() as scene:
+        body = {"sent_at": NOW, **wrong}
+        answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
+        assert answer.status_code == 400, answer.text
+
+
+async def test_lights_show_what_is_known_and_to_whom() -> None:
+    async with workspace_world() as scene:
+        before = await lights(scene)
+        assert {name: light["status"] for name, light in before.items()} == dict.fromkeys(
+            ("host", "agent", "path"), "unknown"
+        )
+        async with connected_agent(scene):
+            await eventually(lambda: _status(scene, "connected"))
+            reading = {"disk_used": 99, "disk_total": 100, "memory_used": 1, "memory_total": 4, "load": 0.1, "cores": 2}
+            assert await tell(scene, **reading, uptime_s=86400.0, direct=0, relayed=1) == 204
+            shown = await lights(scene)
+            assert shown["host"]["status"] == "bad" and shown["path"]["status"] == "warning"
+            values = {value["name"]: value for value in shown["host"]["values"]}
+            assert values["disk"]["status"] == "bad" and values["disk"]["age_seconds"] < 60
+            assert values["memory"]["status"] == "good"
+            assert await tell(scene, disk_used=-1, disk_total=100) == 204
+            odd = {value["name"]: value for value in (await lights(scene))["host"]["values"]}
+            assert odd["disk"]["status"] == "unknown"
+        _, stranger = await scene.world.member()
+        for path in ("lights", "disconnects"):
+            answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/{path}", token=stranger)
+            assert answer.status_code == 404

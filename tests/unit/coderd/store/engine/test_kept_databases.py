@@ -1,0 +1,113 @@
+"""Databases of earlier releases, kept as backups: this release restores them, brings them up to date and works on.
+
+`scripts/keep-database` makes one; every release adds its own and none is ever changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.coderd.app import open_server
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.store.engine import backup
+from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.migrate import known_revisions, migrate
+from tests.kit.agents import AgentWorld, connected_agent
+from tests.kit.cli import run_cli
+from tests.kit.coderd import FIRST_USER, World, fresh_database
+
+FOLDER = Path(__file__).resolve().parents[4] / "data/databases"
+KEPT = sorted(FOLDER.glob("*.backup"))
+each = pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.stem)
+
+
+@asynccontextmanager
+async def restored(kept: Path, folder: Path) -> AsyncIterator[str]:
+    """The URL of a database as that release left it."""
+    manifest = backup.read_backup(kept, folder / "dump")
+    assert kept.stem == f"{manifest.version}-{manifest.revision}"
+    async with fresh_database(migrated=False) as url:
+        await backup.load_backup(url, folder / "dump", manifest, backup.Programs(folder))
+        yield url
+
+
+@asynccontextmanager
+async def running(url: str) -> AsyncIterator[World]:
+    config = ServerConfig(
+        http_address="127.0.0.1:0", postgres_url=Secret(url), provisioner_daemons=0, dangerous_disable_rate_limits=True,
+        derp_server_stun_addresses=("disable",),
+    )  # fmt: skip
+    async with open_server(config, None) as server, httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        yield World(server, client)
+
+
+def test_this_release_or_one_before_is_kept() -> None:
+    releases = {path.stem.rpartition("-")[0] for path in KEPT}
+    assert BUILD_VERSION in releases, "run scripts/keep-database"
+
+
+@each
+async def test_an_upgrade(kept: Path, tmp_path: Path) -> None:
+    facts = json.loads(kept.with_suffix(".json").read_text())
+    async with restored(kept, tmp_path) as url:
+        async with open_database(url) as database:
+            await migrate(database)
+        revision, rows = await backup.count_rows(url)
+        assert revision == known_revisions()[-1] and rows["users"] >= 2
+        async with running(url) as world:
+            await _people(world, facts)
+            await _agent(world, facts)
+
+
+async def _people(world: World, facts: Any) -> None:
+    """Passwords, tokens, and what they may see are as they were; what is new can be written."""
+    world.token = await world.login(FIRST_USER["email"], FIRST_USER["password"])
+    names = [user["username"] for user in (await world.get("/api/v2/users")).json()["users"]]
+    assert {"admin", "bob"} <= set(names)
+    member = await world.get("/api/v2/users/me", token=facts["member_token"])
+    assert (member.status_code, member.json()["username"]) == (200, "bob")
+    assert [t["name"] for t in (await world.get("/api/v2/templates")).json()]
+    organization = (await world.get("/api/v2/organizations/default")).json()["id"]
+    groups = (await world.get(f"/api/v2/organizations/{organization}/groups")).json()
+    assert "crew" in {group["name"] for group in groups}
+    world.organization_id = organization
+    await world.member("carol")
+
+
+async def _agent(world: World, facts: Any) -> None:
+    """An agent that was started before the upgrade comes back by its old token, speaking an older minor."""
+    found = (await world.get("/api/v2/workspaces")).json()["workspaces"]
+    (workspace,) = [one for one in found if one["name"] == facts["workspace"]]
+    view = AgentWorld(world, workspace, UUID(facts["agent_id"]), facts["agent_token"])
+    async with connected_agent(view, version="2.0"):
+        assert (await view.agent())["id"] == facts["agent_id"]
+
+
+@each
+async def test_going_back(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that does not know the schema touches nothing and names the way back; so does its `restore`."""
+    from coder.coderd.store.engine import migrate as module
+
+    older = known_revisions()[:1]
+    async with restored(kept, tmp_path) as url:
+        before = await backup.count_rows(url)
+        monkeypatch.setattr(module, "known_revisions", lambda: older)
+        async with open_database(url) as database:
+            with pytest.raises(CoderError) as refused:
+                await migrate(database)
+        assert refused.value.code == "schema_newer" and "coder server restore FILE" in refused.value.hint
+        assert await backup.count_rows(url) == before
+    monkeypatch.setattr(backup, "known_revisions", lambda: older)
+    said = await run_cli(["server", "restore", str(kept), "-y"], home=tmp_path)
+    assert said.code == 1 and "newer release" in said.stderr and "Restore it with that release" in said.stderr

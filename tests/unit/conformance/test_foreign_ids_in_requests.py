@@ -1,0 +1,177 @@
+"""Every id of every body and query, generated from the routes' types: a foreign one is answered like an unknown one.
+
+Foreign are objects of another organization, asked by somebody who administers their own; of another user, asked by a
+member of the same organization; and deleted ones. What is compared is the whole answer, without the id itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.conformance.bodies import BODIES, QUERIES
+from tests.conformance.scope import in_scope
+from tests.kit.described_world import shape
+from tests.kit.foreign_world import ForeignWorld, foreign_world
+from tests.kit.id_places import BODY, ITEMS, KEYS, PATH, QUERY, Place, id_places, put
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_FRESH = re.compile(r"\bfresh\d+\b")
+_PATH = {
+    "file_id": "file", "fileID": "file", "templateversion": "version", "workspacebuild": "build",
+    "workspaceagent": "agent", "proxy": "unknown", "hash": "file", "name": "attacker-group",
+}  # fmt: skip
+"""Parameters of a path that are named unlike what they mean."""
+_WORDS = {"templatename": "attackers", "workspacename": "attacker-box", "agent_name": "main"}
+_CALLED = {
+    "user": ("user", "owner", "initiator", "author", "member"),
+    "free_version": ("version",),
+    "second_version": ("version",),
+    "app": ("app_",),
+    "build_job": ("job",),
+}
+"""Kinds that fields call otherwise."""
+_USUAL = frozenset({"organization", "user", "template", "workspace", "build_job"})
+_SHARED_AT_HOME = frozenset(
+    {"organization", "user", "template", "version", "second_version", "preset", "group", "daemon"}
+)
+"What a plain member may see of their organization."
+_TOLD = frozenset(
+    {
+        # Pages go on after somebody who left meanwhile; the id itself shows nothing.
+        ("GET", "/api/v2/users", "after_id", "user"),
+        # Recorded sentences and lists, for people who saw the object while it was there.
+        ("POST", "/api/v2/users/{user}/workspaces", "template_id", "template"),
+        ("POST", "/api/v2/organizations/{organization}/members/{user}/workspaces", "template_id", "template"),
+        ("GET", "/api/v2/notifications/inbox", "targets", "template"),
+        ("GET", "/api/v2/organizations/{organization}/provisionerjobs", "ids", "build_job"),
+        ("GET", "/api/v2/users/{user}/autofill-parameters", "template_id", "template"),
+        ("POST", "/api/v2/workspaces/{workspace}/builds", "template_version_id", "free_version"),
+    }
+)
+"""Answers that differ and may."""
+_NOT_ASKED = ("/scim/", "/external-auth/", "/gitauth/", "/api/v2/users/oidc/", "/api/v2/users/oauth2/")
+"""Doors of other programs, whose parameters are those of their protocol."""
+
+
+@dataclass
+class _Asker:
+    """Asks one place after the other, with a good request of the caller's around the id."""
+
+    found: ForeignWorld
+    token: str
+    agent_token: str = ""
+    own: dict[str, str] | None = None
+    "Objects of the caller; those of the administrator elsewhere when there are none."
+    counter: Any = field(default_factory=itertools.count)
+    twins: dict[str, str] = field(default_factory=lambda: {shape(one.path): one.path for one in in_scope()})
+
+    async def answer(self, place: Place, value: str) -> tuple[int, str]:
+        """Status and text, the id and what differs from call to call left out."""
+        twin = self.twins.get(shape(place.rule), place.rule)
+        body = self._filled(BODIES.get(f"{place.method} {twin}"))
+        params = dict(pair.split("=") for pair in QUERIES.get(twin, "").split("&") if pair)
+        params = {name: self._filled(text) for name, text in params.items()}
+        if place.where == BODY:
+            body = put(body, place.path, value)
+        elif place.where == PATH:
+            pass
+        elif place.where == QUERY:
+            params[place.path[0]] = value
+        else:
+            params[place.path[0]] = f"{place.path[1]}:{value}"
+        rule = place.rule
+        if place.where == PATH:
+            rule = rule.replace("{" + place.path[0] + "}", value)
+        asked = await self._ask(place.method, self._path(rule), body, params)
+        text = asked.text.replace(value, "<asked>")
+        return asked.status_code, _FRESH.sub("<fresh>", _UUID.sub("<uuid>", _TIME.sub("<time>", text)))
+
+    async def _ask(self, method: str, path: str, body: Any, params: dict[str, str]) -> httpx.Response:
+        headers = {"Coder-Session-Token": self.token}
+        if path.startswith("/api/v2/workspaceagents/me/"):
+            headers = {"Coder-Session-Token": self.agent_token}
+        client = self.found.world.client
+        sent = {} if body is None else {"json": body}
+        try:
+            answer = await client.request(method, path, headers=headers, params=params, timeout=2, **sent)
+        except httpx.ReadTimeout:
+            return httpx.Response(599)
+        client.cookies.clear()
+        return answer
+
+    def _path(self, rule: str) -> str:
+        return re.sub(r"\{([^}]*)\}", lambda match: self._value(match[1]), rule)
+
+    def _filled(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {self._filled(key): self._filled(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+            return self._value(value[1:-1])
+        return value
+
+    def _value(self, name: str) -> str:
+        if name in {"fresh", "assignment", "email"}:
+            return f"fresh{next(self.counter)}" + {"email": "@example.com", "assignment": "=1"}.get(name, "")
+        if name in {"user", "username"}:
+            return "me"
+        mine = {**self.found.mine, **(self.own or {})}
+        return _WORDS.get(name) or mine.get(_PATH.get(name, name)) or "00000000-0000-4000-8000-00000000dead"
+
+
+def _meant(place: Place, kinds: Iterable[str]) -> list[str]:
+    """The kinds of object a place is about by its name; the usual ones where the name does not say."""
+    words = "_".join(part for part in place.path if part not in {ITEMS, KEYS, "x"})
+    plain = {kind: kind.removeprefix("gone_") for kind in kinds}
+    hits = [kind for kind, name in plain.items() if any(word in words for word in _CALLED.get(name, (name,)))]
+    return hits or [kind for kind, name in plain.items() if name in _USUAL]
+
+
+async def _differences(asker: _Asker, objects: dict[str, str], *, every_kind: bool) -> list[str]:
+    wrong = []
+    for place in id_places():
+        if place.rule.startswith(_NOT_ASKED) or (place.where == PATH and not every_kind):
+            continue
+        unknown = await asker.answer(place, str(uuid4()))
+        for kind in objects if every_kind else _meant(place, objects):
+            value = objects[kind]
+            if (place.method, place.rule, place.path[-1], kind.removeprefix("gone_")) in _TOLD:
+                continue
+            answer = await asker.answer(place, value)
+            # Asked again, because what an accepted request left behind is no answer to the id.
+            if answer != unknown and answer != await asker.answer(place, str(uuid4())):
+                said = f"  {answer[0]} {answer[1][:300]}\n  unknown: {unknown[0]} {unknown[1][:300]}"
+                wrong.append(f"{place} with {kind}:\n{said}")
+    return wrong
+
+
+@pytest.mark.parametrize("every_kind", [False, pytest.param(True, marks=pytest.mark.soak)])
+async def test_ids_one_may_not_know_are_unknown_ones(every_kind: bool) -> None:
+    async with foreign_world() as found:
+        wrong = []
+        for who, asker, objects in _askers(found):
+            wrong += [f"{who}: {line}" for line in await _differences(asker, objects, every_kind=every_kind)]
+    assert not wrong, "\n".join(wrong)
+
+
+def _askers(found: ForeignWorld) -> Iterator[tuple[str, _Asker, dict[str, str]]]:
+    foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
+    # Who manages an organization may see everybody, to add them (recorded, as the release we follow has it).
+    people = {kind: value for kind, value in foreign.items() if kind in {"user", "gone_user"}}
+    others = {kind: value for kind, value in foreign.items() if kind not in people}
+    yield "administrator elsewhere", _Asker(found, found.token, found.agent_token), others
+    yield "member elsewhere", _Asker(found, found.stranger_token, found.agent_token, found.strangers), people
+    at_home = {kind: value for kind, value in foreign.items() if kind not in _SHARED_AT_HOME}
+    yield "member at home", _Asker(found, found.neighbour_token, found.agent_token, found.neighbours), at_home
+    gone = {kind: value for kind, value in found.gone.items() if kind != "user"}  # who may be read may be read on
+    yield "administrator at home", _Asker(found, found.token, found.agent_token), gone

@@ -1,0 +1,108 @@
+"""The cause of a disconnect: every row of the table is reached, its order matters, foreign events break nothing."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from coder.domain.agents import flight_events
+from coder.domain.agents.disconnects import CAUSES, ENDINGS, RULES, Evidence, name_cause, read_events
+from coder.domain.agents.flight_events import Look
+
+CLOSED = ("disconnected", {"how": "closed"})
+SILENT = ("disconnected", {"how": "silent"})
+
+
+def _died(**rest: Any) -> tuple[str, dict[str, Any]]:
+    return ("started", {"previous": "died", "same_boot": True, "oom_kills": 0} | rest)
+
+
+STORIES = [
+    ("killed", "closed", [_died()]),
+    ("killed", "silent", [("network_changed", {"before": "a", "after": "b"}), _died()]),
+    ("killed", "lost", [_died()]),
+    ("out_of_memory", "closed", [_died(oom_kills=2)]),
+    ("rebooted", "silent", [_died(same_boot=False, oom_kills=2)]),
+    ("stopped", "closed", [("stopped", {}), ("started", {"previous": "stopped", "same_boot": True})]),
+    ("unknown", "closed", [("started", {"previous": "none"})]),
+    ("slept", "silent", [("stood_still", {"seconds": 30, "machine_slept": True}), CLOSED]),
+    ("slept", "silent", [("stood_still", {"seconds": 30, "machine_slept": False}), SILENT]),
+    ("slept", "silent", [("stood_still", {"seconds": 30}), ("network_changed", {"before": "a", "after": "b"}), CLOSED]),
+    ("network_changed", "silent", [("network_changed", {"before": "10.0.0.1", "after": "10.0.0.2"}), SILENT]),
+    ("proxy_cut", "closed", [CLOSED, ("dial_failed", {"how": "http 502"})]),
+    ("proxy_cut", "unnoticed", [CLOSED]),
+    ("server_restarted", "stopping", [CLOSED]),
+    ("server_restarted", "lost", [CLOSED, ("dial_failed", {"how": "refused"})]),
+    ("unknown", "silent", [SILENT, ("clock_jumped", {"seconds": 3600})]),
+    ("unknown", "silent", []),
+]
+
+
+@pytest.mark.parametrize(("cause", "ended", "events"), STORIES)
+def test_the_story_names_its_cause(cause: str, ended: Any, events: Any) -> None:
+    assert name_cause(read_events(ended, events)).cause == cause
+
+
+def test_every_cause_has_a_story_and_every_rule_decides_something() -> None:
+    assert {cause for cause, _, _ in STORIES} == set(CAUSES)
+    deciding = set()
+    for ended, flags in product(ENDINGS, product((False, True), repeat=6)):
+        told, new, bye, lost, boot, cut = flags
+        for oom, still, address in product((0, 1), (0.0, 20.0), ("", "a -> b")):
+            evidence = Evidence(ended, told, new, bye, lost, boot, oom, still, False, address, cut)
+            deciding.add(next(number for number, rule in enumerate(RULES) if rule[1](evidence)))
+            assert name_cause(evidence).detail.endswith(".")
+    assert deciding == set(range(len(RULES)))
+
+
+def test_who_has_not_come_back_is_blamed_for_nothing() -> None:
+    for ended in ENDINGS:
+        expected = "server_restarted" if ended in {"stopping", "lost"} else "unknown"
+        assert name_cause(Evidence(ended)).cause == expected
+    assert name_cause(Evidence("closed", goodbye=True)).cause == "stopped"
+
+
+@pytest.mark.parametrize("junk", [None, "x", [], {}, True, -1, 1e300, float("nan"), "\x1b[2J" * 1000])
+def test_what_an_agent_sends_is_not_believed_blindly(junk: Any) -> None:
+    names = ("previous", "same_boot", "oom_kills", "seconds", "machine_slept", "before", "after", "how")
+    events = [(kind, dict.fromkeys(names, junk)) for kind in (*flight_events.KINDS, "unheard of")]
+    verdict = name_cause(read_events("silent", events))
+    assert verdict.cause in CAUSES and len(verdict.detail) < 600 and verdict.detail.isprintable()
+
+
+# ---- what the agent's own looks at its machine become
+
+BASE = Look(wall=1000.0, running=50.0, awake=50.0, boot_id="b1", oom_kills=3, addresses=("10.0.0.1",))
+
+
+def _later(wall: float, running: float, awake: float, **rest: Any) -> Look:
+    values: dict[str, Any] = {"boot_id": "b1", "oom_kills": 3, "addresses": ("10.0.0.1",)} | rest
+    return Look(1000.0 + wall, 50.0 + running, 50.0 + awake, **values)
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (_later(5, 5, 5), []),
+        (_later(14, 14, 14), []),
+        (_later(65, 65, 65), [("stood_still", {"seconds": 65, "machine_slept": False})]),
+        (_later(65, 65, 6), [("stood_still", {"seconds": 65, "machine_slept": True})]),
+        (_later(3605, 5, 5), [("clock_jumped", {"seconds": 3600})]),
+        (_later(-3595, 5, 5), [("clock_jumped", {"seconds": -3600})]),
+        (_later(5, 5, 5, addresses=()), [("network_changed", {"before": "10.0.0.1", "after": ""})]),
+    ],
+)
+def test_between_two_looks(after: Look, expected: Any) -> None:
+    assert [(event.kind, event.data) for event in flight_events.between(BASE, after, 5.0)] == expected
+
+
+def test_a_process_says_how_the_one_before_it_ended() -> None:
+    now = _later(60, 60, 60, oom_kills=4)
+    assert flight_events.started(None, now, said_goodbye=False).data == {"previous": "none"}
+    died = flight_events.started(BASE, now, said_goodbye=False).data
+    assert (died["previous"], died["same_boot"], died["oom_kills"]) == ("died", True, 1)
+    rebooted = flight_events.started(BASE, _later(60, 1, 1, boot_id="b2", oom_kills=0), said_goodbye=False).data
+    assert rebooted["same_boot"] is False and "oom_kills" not in rebooted, "the counter began anew"
+    assert flight_events.started(BASE, now, said_goodbye=True).data["previous"] == "stopped"

@@ -1,0 +1,79 @@
+"""The lights: limits, ages, and that what is not known is never shown as good."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from coder.domain.agents import lights
+from coder.domain.agents.lights import LIMITS, STALE, HostReading, PathReading
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+FINE = HostReading(10, 100, 10, 100, 0.0, 0.5, 2, 86_400.0, 0.1)
+NEAR = PathReading(20.0, 0.0, 1, 0)
+
+
+def test_a_machine_that_is_fine_is_green() -> None:
+    assert lights.host_light(FINE, NOW, NOW).standing == "good"
+    assert lights.path_light(NEAR, NOW, NOW, NOW, connected=True).standing == "good"
+    assert _agent().standing == "good"
+
+
+def _agent(**rest: Any) -> lights.Light:
+    values: dict[str, Any] = {
+        "version": "v2.34.0",
+        "server_version": "v2.34.0+abc",
+        "connected": True,
+        "last_seen": NOW,
+        "restarts": 0,
+    }
+    return lights.agent_light(**(values | {"now": NOW} | rest))
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(HostReading) if field.name != "memory_pressure"])
+def test_one_value_that_is_not_known_leaves_no_green_host(name: str) -> None:
+    assert lights.host_light(replace(FINE, **{name: None}), NOW, NOW).standing == "unknown"
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(PathReading)])
+def test_one_value_that_is_not_known_leaves_no_green_path(name: str) -> None:
+    assert lights.path_light(replace(NEAR, **{name: None}), NOW, NOW, NOW, connected=True).standing == "unknown"
+
+
+def test_old_values_are_shown_and_not_believed() -> None:
+    later = NOW + STALE + timedelta(seconds=1)
+    for light in (
+        lights.host_light(FINE, NOW, later),
+        lights.path_light(NEAR, NOW, NOW, later, connected=True),
+        lights.path_light(NEAR, NOW, NOW, NOW, connected=False),
+        lights.host_light(None, None, NOW),
+        lights.light(()),
+        _agent(version=""),
+        _agent(last_seen=None),
+    ):
+        assert light.standing == "unknown", light
+    shown = lights.host_light(FINE, NOW, later).values[0]
+    assert (shown.text, shown.at, shown.standing) == ("10 % of 100 B", NOW, "unknown")
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_each_limit_has_three_sides(name: str) -> None:
+    limit = LIMITS[name]
+    for number, standing in ((0.0, "good"), (limit.warning, "warning"), (limit.bad, "bad"), (None, "unknown")):
+        assert lights.measured(name, number, "", NOW, NOW).standing == standing
+
+
+def test_what_worries() -> None:
+    assert lights.host_light(replace(FINE, disk_used=98), NOW, NOW).standing == "bad"
+    assert lights.host_light(replace(FINE, clock_off_s=-3600.0), NOW, NOW).standing == "bad"
+    assert lights.host_light(replace(FINE, uptime_s=30.0), NOW, NOW).standing == "warning"
+    assert _agent(version="v2.33.0").standing == "warning"
+    assert _agent(restarts=3).standing == "warning"
+    assert _agent(connected=False).standing == "bad"
+    assert lights.path_light(replace(NEAR, relayed=1), NOW, NOW, NOW, connected=True).standing == "warning"
+    assert lights.path_light(replace(NEAR, direct=0), NOW, NOW, NOW, connected=True).standing == "good"
+    bad_beside_unknown = replace(FINE, disk_used=98, load=None)
+    assert lights.host_light(bad_beside_unknown, NOW, NOW).standing == "bad"

@@ -1,0 +1,81 @@
+"""Times to live, deadlines, autostart and shared ports: what is refused, and with which words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from coder.domain.foundation.schedules import WeeklySchedule
+from coder.domain.foundation.search import FieldRefusal
+from coder.domain.workspaces.workspaces import (
+    MAX_TTL_MS,
+    SHARE_LEVELS,
+    WORKSPACE_ROLES,
+    explain_deadline,
+    explain_port_share,
+    explain_ttl,
+    next_start,
+    parse_autostart,
+)
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)  # a Friday
+
+
+@pytest.mark.parametrize(
+    ("ttl_ms", "said"),
+    [
+        (None, None), (0, None), (60_000, None), (MAX_TTL_MS, None),
+        (1, "at least one minute"), (59_999, "at least one minute"), (-1, "at least one minute"),
+        (MAX_TTL_MS + 1, "at most a hundred years"),
+    ],
+)  # fmt: skip
+def test_a_time_to_live_is_a_minute_or_more(ttl_ms: int | None, said: str | None) -> None:
+    refusal = explain_ttl(ttl_ms)
+    assert (refusal is None) == (said is None)
+    if refusal is not None and said is not None:
+        assert refusal.field == "ttl_ms" and said in refusal.detail
+
+
+@pytest.mark.parametrize(
+    ("minutes", "latest", "said"),
+    [
+        (30, None, None), (29, None, "at least 30 minutes"), (-5, None, "at least 30 minutes"),
+        (60, 60, None), (61, 60, "greater than max allowed"), (20, 10, "at least 30 minutes"),
+    ],
+)  # fmt: skip
+def test_a_deadline_moves_half_an_hour_ahead_and_not_beyond_the_last(
+    minutes: int, latest: int | None, said: str | None
+) -> None:
+    most = None if latest is None else NOW + timedelta(minutes=latest)
+    found = explain_deadline(NOW, NOW + timedelta(minutes=minutes), most)
+    assert (found is None) if said is None else (found is not None and said in found)
+
+
+def test_autostart_follows_schedule_and_allowed_days() -> None:
+    schedule = "CRON_TZ=Europe/Berlin 30 9 * * 1-5"
+    assert isinstance(parse_autostart(schedule), WeeklySchedule)
+    assert isinstance(parse_autostart("30 9 1 * *"), FieldRefusal)
+    assert next_start(schedule, NOW) == datetime(2026, 11, 23, 8, 30, tzinfo=UTC)
+    assert next_start(schedule, NOW, allowed_days=2) == datetime(2026, 11, 24, 8, 30, tzinfo=UTC)
+    assert next_start(schedule, NOW, allowed_days=64) is None
+    assert next_start(None, NOW) is None
+    assert next_start("nonsense", NOW) is None
+
+
+@pytest.mark.parametrize("allowed", SHARE_LEVELS)
+@pytest.mark.parametrize("level", SHARE_LEVELS)
+def test_a_port_is_shared_no_wider_than_the_template_allows(level: str, allowed: str) -> None:
+    refused = explain_port_share(8080, level, allowed) is not None
+    assert refused == (level == "owner" or SHARE_LEVELS.index(level) > SHARE_LEVELS.index(allowed))
+
+
+@pytest.mark.parametrize(("port", "good"), [(8, False), (9, True), (65535, True), (65536, False), (0, False)])
+def test_ports_of_the_agent_itself_are_not_shared(port: int, good: bool) -> None:
+    assert (explain_port_share(port, "public", "public") is None) is good
+
+
+def test_who_uses_a_workspace_does_not_change_it() -> None:
+    assert WORKSPACE_ROLES["use"] < WORKSPACE_ROLES["admin"]
+    assert not {"delete", "create", "update", "share"} & WORKSPACE_ROLES["use"]
+    assert "delete" not in WORKSPACE_ROLES["admin"]

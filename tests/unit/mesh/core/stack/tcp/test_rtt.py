@@ -1,0 +1,18 @@
+"""Measured round trips and the timeout that follows from them."""
+
+from coder.mesh.core.stack.settings import TcpSettings
+from coder.mesh.core.stack.tcp.rtt import RoundTrip
+
+
+def test_round_trip_follows_rfc_6298() -> None:
+    rtt = RoundTrip(TcpSettings())
+    assert rtt.rto == 1.0
+    rtt.sample(0.1, 0.0)
+    assert rtt.rto == 0.1 + 0.2
+    for n in range(100):
+        rtt.sample(0.5 if n % 2 else 0.1, n)
+    assert rtt.rto > 0.6
+    assert rtt.minimum == 0.1
+    for n in range(100):
+        rtt.sample(0.5, 1000.0 + n)
+    assert rtt.minimum == 0.5  # a route that became longer
