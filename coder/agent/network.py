@@ -78,6 +78,7 @@ class AgentNetwork:
         self._agent_id = b""
         self._running, self._ended = trio.CancelScope(), trio.Event()
         self.traffic = Traffic()
+        state.overlay = lambda: self._node.status() if self._node is not None else None
 
     async def update(self, manifest: agent_pb2.Manifest) -> None:
         """Opens the node at the first manifest, and another when a build made us another agent: addresses are its ids.
