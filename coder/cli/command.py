@@ -299,9 +299,14 @@ def shown_value(value: Any) -> str:
     return str(value)
 
 
-def help_text(command: Command, children: Sequence[tuple[str, str]] = ()) -> str:
-    """Help in the usual layout: version, usage, subcommands, options."""
+def help_text(
+    command: Command, children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
+) -> str:
+    """Help in the usual layout: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
     from coder.base.version import BUILD_VERSION
+    from coder.cli.examples import EXAMPLES
+
+    columns = width or _help_width()
 
     name = f"coder {command.words}".rstrip()
     lines = [
@@ -310,11 +315,20 @@ def help_text(command: Command, children: Sequence[tuple[str, str]] = ()) -> str
         "USAGE:",
         f"  {name} {'[flags] ' if command.options else ''}{command.usage}".rstrip(),
     ]
-    lines += ["", f"  {command.summary}"] if command.summary else []
-    lines += ["", *(f"  {row}" for row in command.long.splitlines())] if command.long else []
+    lines += ["", *_wrapped(command.summary, 2, columns)] if command.summary else []
+    lines += ["", f"  Aliases: {', '.join(aliases)}"] if aliases else []
+    lines += [""] if command.long else []
+    for row in command.long.splitlines():
+        # What is indented is a line to type: it stays whole.
+        lines += [f"  {row}"] if row.startswith(" ") or not row else _wrapped(row, 2, columns)
+    for what, line in EXAMPLES.get(command.words, ()):
+        lines += ["", *_wrapped(f"- {what}:", 2, columns), "", f"      $ {line}"]
     if children:
-        width = max(len(word) for word, _ in children)
-        lines += ["", "SUBCOMMANDS:", *(f"    {word.ljust(width)}    {text}" for word, text in children)]
+        longest = max(len(word) for word, _ in children)
+        lines += ["", "SUBCOMMANDS:"]
+        for word, text in children:
+            first, *rest = _wrapped(text, longest + 8, columns) or [""]
+            lines += [f"    {word.ljust(longest)}    {first.strip()}".rstrip(), *rest]
     shown = [option for option in command.options if not option.hidden and option.flag]
     groups: dict[str, list[Option]] = {}
     for option in shown:
@@ -322,12 +336,33 @@ def help_text(command: Command, children: Sequence[tuple[str, str]] = ()) -> str
     for group, members in groups.items():
         lines += ["", f"{group.upper()} OPTIONS:" if group else "OPTIONS:"]
         for option in members:
-            lines += _option_lines(option)
+            lines += _option_lines(option, columns)
     lines += ["", "———", "Run `coder --help` for a list of global options."]
     return "\n".join(lines) + "\n"
 
 
-def _option_lines(option: Option) -> list[str]:
+def _help_width() -> int:
+    """Columns of the terminal, 100 at most; where there is none, lines are as long as they are."""
+    import os
+    import sys
+
+    if not sys.stdout.isatty():
+        return 10_000
+    try:
+        return max(40, min(100, os.get_terminal_size(sys.stdout.fileno()).columns))
+    except (OSError, ValueError):
+        return 80
+
+
+def _wrapped(text: str, indent: int, columns: int) -> list[str]:
+    import textwrap
+
+    blank = " " * indent
+    options = {"initial_indent": blank, "subsequent_indent": blank, "break_on_hyphens": False}
+    return textwrap.wrap(text, max(columns, indent + 20), break_long_words=False, **options)  # type: ignore[arg-type]
+
+
+def _option_lines(option: Option, columns: int) -> list[str]:
     short = f"-{option.short}, " if option.short else "    "
     kind = "|".join(option.choices) if option.choices else option.kind
     kind = f"[{kind}]" if option.choices and option.kind == "string-array" else kind
@@ -335,4 +370,4 @@ def _option_lines(option: Option) -> list[str]:
     default = option.default
     tail = f" (default: {shown_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
     head = f"  {short}--{option.flag} {kind}{env}{tail}"
-    return [head, f"          {option.help}", ""] if option.help else [head, ""]
+    return [head, *_wrapped(option.help, 10, columns), ""]

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, Command, Invocation
 from coder.cli.output import say
+
+if TYPE_CHECKING:
+    from coder.net.blocking import BlockingClient
 
 SHELLS = ("bash", "fish", "zsh", "powershell")
 
@@ -111,8 +116,67 @@ def complete(line: list[str]) -> list[str]:
     elif last.startswith("-"):
         offered = sorted(f"--{option.flag}" for option in options)
     else:
-        offered = [word for word, _ in children(name)]
+        given = [word for word in before[len(name.split()) :] if not word.startswith("-")]
+        offered = [word for word, _ in children(name)] or named_things(_kind(name, len(given)))
+    if pending is not None and not pending.choices:
+        offered = named_things(_KIND_OF_FLAG.get(pending.flag, ""), before)
     return [word for word in offered if word.startswith(last)]
+
+
+_KIND_OF_FLAG = {"template": "templates", "org": "organizations", "user": "users", "tcp": "ports"}
+_KIND_OF_USAGE = {"<workspace>": "workspaces", "<template>": "templates", "[template]": "templates",
+                  "<username|user_id>": "users"}  # fmt: skip
+"""What the first argument of a command names, by the word its usage begins with."""
+_LISTS = {
+    "workspaces": ("/api/v2/workspaces?q=owner%3Ame", "workspaces", "name"),
+    "templates": ("/api/v2/templates", "", "name"),
+    "users": ("/api/v2/users", "users", "username"),
+    "organizations": ("/api/v2/users/me/organizations", "", "name"),
+}
+
+
+def _kind(name: str, place: int) -> str:
+    from coder.cli.main import COMMANDS, load
+
+    if place or name not in COMMANDS:
+        return ""
+    return _KIND_OF_USAGE.get(load(name).usage.split(" ")[0], "")
+
+
+def named_things(kind: str, before: Sequence[str] = ()) -> list[str]:
+    """Names that the deployment knows; none when it cannot be asked, for a TAB must not fail."""
+    from coder.net.errors import NetError
+
+    try:
+        client = _session_client()
+        if kind == "ports":
+            return _ports(client, before)
+        if kind not in _LISTS:
+            return []
+        path, key, field = _LISTS[kind]
+        found = client.request("GET", path).json()
+        return sorted(str(one[field]) for one in (found[key] if key else found) or ())
+    except (CoderError, NetError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _ports(client: BlockingClient, before: Sequence[str]) -> list[str]:
+    """Those that programs of the workspace listen on."""
+    from coder.cli.workspaces.workspaces import find_workspace
+
+    names = [word for word in before[1:] if not word.startswith("-")]
+    workspace = find_workspace(client, names[0]) if names else {}
+    agents = [agent for one in workspace["latest_build"]["resources"] for agent in one.get("agents") or ()]
+    found = client.request("GET", f"/api/v2/workspaceagents/{agents[0]['id']}/listening-ports").json() if agents else {}
+    return [str(one["port"]) for one in found.get("ports") or ()]
+
+
+def _session_client() -> BlockingClient:
+    from coder.base.config import process_environment
+    from coder.cli import session
+    from coder.cli.command import parse
+
+    return session.client(parse(WORDS, [], process_environment()))
 
 
 COMPLETION = Command(

@@ -73,6 +73,20 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     return text
 
 
+def version_warning(own: str, server: str) -> str:
+    """What to say when client and server are of different releases; "" when they fit or nothing is known."""
+
+    def release(version: str) -> list[str]:
+        return version.removeprefix("v").split("-")[0].split("+")[0].split(".")[:2]
+
+    if not server or release(own) == release(server):
+        return ""
+    return (
+        f"version mismatch: this program is {own}, the server {server}. "
+        "Take the program that the server offers: it is at /bin of its address.\n"
+    )
+
+
 def path_of(url: str) -> str:
     """The path of a URL: what follows may be secret, what precedes is known."""
     from urllib.parse import urlsplit

@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Get the instructions for an external agent",
     ),
     "external-workspaces health": (
-        "workspaces.agent_health:HEALTH",
+        "workspaces.external_workspaces:HEALTH",
         "Show how an attached machine is, and why it was away",
     ),
     "external-workspaces rotate-token": (
@@ -467,7 +467,7 @@ def _run(words: list[str]) -> int:
     if asks_help:
         from coder.cli.command import help_text
 
-        sys.stdout.write(help_text(command, children(name)))
+        sys.stdout.write(help_text(command, children(name), other_names(name)))
         return 0
     return _invoke(command, rest)
 
@@ -550,6 +550,11 @@ def children(name: str) -> list[tuple[str, str]]:
     return sorted(found.items())
 
 
+def other_names(name: str) -> list[str]:
+    """Last words under which a command or group is known as well."""
+    return sorted(alias.rpartition(" ")[2] for alias, target in ALIASES.items() if target == name)
+
+
 def _group(name: str, rest: list[str], asks_help: bool) -> int:
     from coder.cli.command import GLOBAL_OPTIONS, Command, help_text
 
@@ -564,7 +569,7 @@ def _group(name: str, rest: list[str], asks_help: bool) -> int:
     summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     options = () if name else GLOBAL_OPTIONS
     command = Command(words=name, summary=summary, run=lambda _: 0, options=options, usage="[subcommand]")
-    sys.stdout.write(help_text(command, children(name)))
+    sys.stdout.write(help_text(command, children(name), other_names(name)))
     return 0
 
 
@@ -584,7 +589,9 @@ def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
         verbose = invocation.globals["verbose"]
         if verbose:
             _show_requests()
-        return command.run(invocation) or 0
+        code = command.run(invocation) or 0
+        _warn_of_version(invocation)
+        return code
     except UsageError as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
@@ -605,6 +612,16 @@ def _show_requests() -> None:
     from coder.net.request_log import REQUESTS
 
     REQUESTS.listener = lambda exchange: print(exchange, file=sys.stderr)
+
+
+def _warn_of_version(invocation) -> None:  # type: ignore[no-untyped-def]
+    log = sys.modules.get("coder.net.request_log")
+    if log is None or not log.REQUESTS.server_version or invocation.globals["no_version_warning"]:
+        return
+    from coder.base.version import BUILD_VERSION
+    from coder.cli.failures import version_warning
+
+    sys.stderr.write(version_warning(BUILD_VERSION, log.REQUESTS.server_version))
 
 
 def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]

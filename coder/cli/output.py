@@ -23,6 +23,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
     table = [[column.upper() for column in columns]]
     table += [[_cell(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(_width(line[index]) for line in table) for index in range(len(columns))]
+    if sys.stdout.isatty():
+        widths = fit(widths, [_width(column) for column in columns], _columns())
+        table = [[_cut(text, width) for text, width in zip(line, widths, strict=True)] for line in table]
     for line in table:
         cells = [text + " " * (width - _width(text)) for text, width in zip(line, widths, strict=True)]
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
@@ -60,6 +63,38 @@ def _cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return "map[" + " ".join(f"{key}:{value[key]}" for key in sorted(value)) + "]"
     return str(value)
+
+
+def fit(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
+    """Widths with which a table has at most so many columns: the widest gives first, no header is cut."""
+    found = list(widths)
+    excess = sum(found) + 2 * (len(found) - 1) - columns
+    while excess > 0:
+        givers = [index for index in range(len(found)) if found[index] > max(least[index], 8)]
+        if not givers:
+            break
+        found[max(givers, key=lambda index: found[index])] -= 1
+        excess -= 1
+    return found
+
+
+def _columns() -> int:
+    import os
+
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 10_000
+    except (OSError, ValueError):
+        return 10_000
+
+
+def _cut(text: str, width: int) -> str:
+    """At most `width` terminal cells, with an ellipsis where something is left out."""
+    if _width(text) <= width:
+        return text
+    kept = text
+    while _width(kept) > width - 1:
+        kept = kept[:-1]
+    return f"{kept}…"
 
 
 def _width(text: str) -> int:

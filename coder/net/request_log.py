@@ -27,9 +27,10 @@ class Exchange:
 class RequestLog:
     """The last exchange, and who wants to hear of each."""
 
-    __slots__ = ("last", "listener")
+    __slots__ = ("last", "listener", "server_version")
 
     def __init__(self) -> None:
+        self.server_version = ""  # as the last answer of a Coder server says it
         self.last: Exchange | None = None
         self.listener: Callable[[Exchange], None] | None = None
 

@@ -62,9 +62,10 @@ def workspace_row(workspace: dict[str, Any]) -> dict[str, Any]:
     """Cells of one workspace by column name."""
     build = workspace["latest_build"]
     status = status_word(build)
+    star = "★ " if workspace.get("favorite") and sys.stdout.isatty() else ""
     return {
         "favorite": bool(workspace.get("favorite")),
-        "workspace": f"{workspace['owner_name']}/{workspace['name']}",
+        "workspace": f"{star}{workspace['owner_name']}/{workspace['name']}",
         "organization id": workspace["organization_id"],
         "organization name": workspace["organization_name"],
         "template": workspace["template_name"],

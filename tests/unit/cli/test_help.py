@@ -1,0 +1,53 @@
+"""Help: wrapped to the width, with aliases and examples that can be run; tables that fit a terminal."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from coder.cli.command import help_text, parse
+from coder.cli.examples import EXAMPLES
+from coder.cli.failures import version_warning
+from coder.cli.main import COMMANDS, command_name, load, other_names
+from coder.cli.output import fit
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("width", [60, 100])
+def test_texts_are_no_wider_than_the_terminal(name: str, width: int) -> None:
+    command = load(name)
+    for line in help_text(command, (), other_names(name), width).splitlines():
+        is_text = not line.lstrip().startswith(("$", "-", "coder")) and not line.startswith("      $")
+        assert not is_text or len(line) <= width or " " not in line.strip()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_lines_of_their_command(name: str) -> None:
+    for what, line in EXAMPLES[name]:
+        program, *words = shlex.split(line)
+        assert program == "coder"
+        assert command_name(words) == name
+        assert parse(load(name), words[len(name.split()) :], {}).command.words == name
+        assert f"- {what}:\n\n      $ {line}\n" in help_text(load(name), width=10_000)
+
+
+def test_aliases_are_told() -> None:
+    assert "Aliases: ls\n" in help_text(load("list"), (), other_names("list"))
+
+
+def test_the_widest_column_gives_first_and_headers_stay() -> None:
+    assert fit([10, 40, 12], [4, 4, 4], 100) == [10, 40, 12]
+    assert fit([10, 40, 12], [4, 4, 4], 46) == [10, 20, 12]
+    assert fit([30, 30], [30, 8], 10) == [30, 8]
+
+
+@pytest.mark.parametrize(
+    ("own", "server", "warns"),
+    [
+        ("v2.34.0", "v2.34.3", False), ("v2.34.0", "v2.34.0-devel+abc", False), ("v2.34.0", "", False),
+        ("v2.34.0", "v2.33.1", True), ("v2.34.0+x", "v3.34.0", True),
+    ],
+)  # fmt: skip
+def test_another_release_is_told(own: str, server: str, warns: bool) -> None:
+    assert bool(version_warning(own, server)) is warns
