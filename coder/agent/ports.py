@@ -1,9 +1,11 @@
-"""Listening TCP ports of this machine, from /proc/net (Linux; elsewhere the list is empty)."""
+"""Listening TCP ports of this machine, from /proc/net or, where there is none, psutil."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from coder.base import without_proc
 
 MINIMUM = 9
 "Lower ports are the agent's own inside the overlay."
@@ -24,16 +26,24 @@ class ListeningPort:
 
 def listening_ports(own: frozenset[int] = frozenset()) -> list[ListeningPort]:
     """Ports in LISTEN state that a person may want to open, lowest first."""
+    if without_proc.needed():
+        listed = without_proc.listening()
+    else:
+        listed = _listening_by_proc()
+    return [
+        ListeningPort(name, "tcp", port)
+        for port, name in sorted(listed.items())
+        if port >= MINIMUM and port not in IGNORED and port not in own
+    ]
+
+
+def _listening_by_proc() -> dict[int, str]:
+    """Port -> name of the program that listens."""
     inodes: dict[str, int] = {}
     for table in ("tcp", "tcp6"):
         inodes |= _table(Path("/proc/net") / table)
     names = _process_names(inodes)
-    found = {
-        port: ListeningPort(names.get(inode, ""), "tcp", port)
-        for inode, port in inodes.items()
-        if port >= MINIMUM and port not in IGNORED and port not in own
-    }
-    return [found[port] for port in sorted(found)]
+    return {port: names.get(inode, "") for inode, port in inodes.items()}
 
 
 def _table(path: Path) -> dict[str, int]:

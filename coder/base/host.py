@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from coder.base import without_proc
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class HostWatch:
 
 def _cpu_ticks() -> tuple[int, int] | None:
     """(idle, all) since boot."""
+    if without_proc.needed():
+        return without_proc.cpu_ticks()
     try:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -60,12 +65,14 @@ def _busy_cores(before: tuple[int, int] | None, after: tuple[int, int] | None, c
 def _load() -> float | None:
     try:
         return round(os.getloadavg()[0], 2)
-    except OSError:
+    except (OSError, AttributeError):  # Windows has no such number
         return None
 
 
 def _memory() -> tuple[int | None, int | None]:
     """(used, total)."""
+    if without_proc.needed():
+        return without_proc.memory()
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         values = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line}
@@ -99,8 +106,7 @@ def disk_usage(folder: Path) -> tuple[int | None, int | None]:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
-        found = os.statvfs(folder)
+        found = shutil.disk_usage(folder)
     except OSError:
         return None, None
-    total = found.f_blocks * found.f_frsize
-    return total - found.f_bavail * found.f_frsize, total
+    return found.total - found.free, found.total

@@ -81,6 +81,7 @@ def test_the_counter_sees_packets_and_look_ups(gap: Net) -> None:
 
 def test_everything_works_and_nothing_leaves(gap: Net) -> None:
     env = {"PATH": os.environ["PATH"], "HOME": "/root", "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT)}
+    env |= {name: os.environ[name] for name in ("CODER_TEST_BINARY",) if name in os.environ}
     command = gap.command("here", sys.executable, str(PROGRAM))
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr[-6000:]

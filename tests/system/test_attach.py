@@ -10,10 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -60,7 +61,7 @@ class Attached:
 @asynccontextmanager
 async def attaching(
     view: AgentWorld, folder: Path, path: str, *, shell: tuple[str, ...] = ("sh",), user: int | None = None,
-    script: str = "", **env: str,
+    script: str = "", env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Attached]:  # fmt: skip
     """Runs the server's script as somebody would by hand; ends whatever it became."""
     script = script or (await view.world.get("/api/v2/init-script/linux/amd64", token="")).text
@@ -68,7 +69,7 @@ async def attaching(
     home.mkdir(mode=0o755)
     if user is not None:
         os.chown(home, user, user)
-    given = {"PATH": path, "HOME": str(home), "TMPDIR": str(home), "CODER_AGENT_TOKEN": view.token, **env}
+    given = {"PATH": path, "HOME": str(home), "TMPDIR": str(home), "CODER_AGENT_TOKEN": view.token, **(env or {})}
     given |= {"CODER_AGENT_LOG_DIR": str(home), "CODER_AGENT_SCRIPT_DATA_DIR": str(home)}
     log = folder / "log"
     with log.open("wb") as out:
@@ -164,13 +165,13 @@ async def test_with_an_authority_of_ones_own(tool: str, place: Path) -> None:
     authority = Authority(place)
     certificate, key = authority.issue("localhost")
     port = _free_port()
-    settings = {
+    settings: dict[str, Any] = {
         "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
         "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://localhost:{port}",
     }  # fmt: skip
     (place / "wgetrc").write_text(f"ca_certificate = {authority.file}\n")
     trust = {"SSL_CERT_FILE": authority.file, "WGETRC": str(place / "wgetrc")}
-    async with workspace_world(**settings) as view, attaching(view, place, path, **trust) as attached:
+    async with workspace_world(**settings) as view, attaching(view, place, path, env=trust) as attached:
         await connected(view, attached)
 
 
@@ -181,7 +182,7 @@ async def test_behind_a_proxy_that_wants_a_password(place: Path) -> None:
     authority = Authority(place)
     certificate, key = authority.issue("coder.internal")
     port = _free_port()
-    settings = {
+    settings: dict[str, Any] = {
         "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
         "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://coder.internal:{port}",
     }  # fmt: skip
@@ -190,7 +191,7 @@ async def test_behind_a_proxy_that_wants_a_password(place: Path) -> None:
         box = await nursery.start(serve_box, proxy)
         ways = {"SSL_CERT_FILE": authority.file, "HTTPS_PROXY": f"http://ana:secret@127.0.0.1:{box}"}
         ways["https_proxy"] = ways["HTTPS_PROXY"]
-        async with attaching(view, place, path, **ways) as attached:
+        async with attaching(view, place, path, env=ways) as attached:
             await connected(view, attached)
         assert set(proxy.tunnels) == {f"coder.internal:{port}"} and proxy.refused == 0
         nursery.cancel_scope.cancel()

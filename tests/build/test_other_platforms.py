@@ -1,0 +1,50 @@
+"""The recipe for systems we do not have: what it names exists, and its results are what a server offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from coder.coderd.services.site.binaries import names
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_recipe() -> None:
+    job = yaml.safe_load((ROOT / ".ci/other-platforms.yml").read_text())["jobs"]["build"]
+    made = {entry["name"] for entry in job["strategy"]["matrix"]["include"]}
+    assert made <= set(names()) and {name.split("-")[1] for name in made} == {"darwin", "windows"}
+    words = {word for step in job["steps"] for word in step.get("run", "").split()}
+    named = {word for word in words if word.startswith(("scripts/", "build/"))}
+    assert named == {"scripts/constraints.txt", "build/coder.spec"} and all((ROOT / name).is_file() for name in named)
+    assert job["env"]["CODER_EDITION"] == "slim"
+
+
+def test_the_recipe_says_that_nobody_ran_it() -> None:
+    for path in (".ci/other-platforms.yml", "docs/guides/installing.md"):
+        text = (ROOT / path).read_text()
+        assert "NOT RUN by us" in text or "Neither has been run by\nus" in text
+
+
+def test_the_spec_makes_one_file_where_there_is_no_launcher() -> None:
+    """Evaluated with PyInstaller's names standing in: which pieces are put together, on which system."""
+    text = (ROOT / "build/coder.spec").read_text()
+    tail = text[text.index("ONE_FILE =") :]
+    for system, one_file in (("linux", False), ("darwin", True), ("win32", True)):
+        made: list[tuple[str, tuple[object, ...], dict[str, object]]] = []
+
+        class Sys:
+            platform = system
+
+        class Analysed:
+            scripts, binaries, datas = "scripts", "binaries", "datas"
+
+        def record(what: str, into: list[tuple[str, tuple[object, ...], dict[str, object]]] = made):  # type: ignore[no-untyped-def]
+            return lambda *args, **given: into.append((what, args, given))
+
+        exec(tail, {"sys": Sys, "a": Analysed, "pyz": "pyz", "EXE": record("EXE"), "COLLECT": record("COLLECT")})  # noqa: S102
+        (_, pieces, settings), *rest = made
+        assert [what for what, _, _ in rest] == ([] if one_file else ["COLLECT"])
+        assert pieces == (("pyz", "scripts", "binaries", "datas") if one_file else ("pyz", "scripts", []))
+        assert settings["exclude_binaries"] is not one_file and settings["strip"] is (system != "win32")
