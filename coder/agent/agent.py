@@ -21,6 +21,7 @@ from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection
 from coder.agent.connection_reports import ReportQueue
 from coder.agent.flight_recorder import FlightRecorder
+from coder.agent.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.logs import LogQueue
 from coder.agent.metadata import MetadataCollector
@@ -62,6 +63,8 @@ class AgentRole:
             block_file_transfer=config.block_file_transfer,
             block_local_forwarding=config.block_local_forwarding,
             block_reverse_forwarding=config.block_reverse_forwarding,
+            log_file=config.log_file,
+            debug_ports=frozenset(at[1] for at in (config.debug_address, config.prometheus_address) if at),
         )
         self.lifecycle = Lifecycle(lambda: datetime.now(UTC))
         self.logs = LogQueue(lambda: datetime.now(UTC))
@@ -106,6 +109,7 @@ class AgentRole:
                 nursery.start_soon(partial(self._stay_connected, network, link))
                 nursery.start_soon(self._first_manifest, nursery)
                 nursery.start_soon(self._open_ssh, ssh)
+                nursery.start_soon(self._look_after_listeners)
                 nursery.start_soon(self.recorder.run)
                 nursery.start_soon(self._wait_for_owner)
                 await self._stop.wait()
@@ -116,6 +120,20 @@ class AgentRole:
                 await self.recorder.stop()
                 nursery.cancel_scope.cancel()
         return self._given
+
+    async def _look_after_listeners(self) -> None:
+        """The listeners outside of the overlay that were asked for. One that cannot be opened costs no workspace."""
+        wanted = {DEBUG_ROUTES: self.config.debug_address, METRICS_ROUTES: self.config.prometheus_address}
+        async with trio.open_nursery() as nursery:
+            for routes, address in wanted.items():
+                if address is not None:
+                    nursery.start_soon(self._listen_for, HttpApi(self.state, dict(routes)), address)
+
+    async def _listen_for(self, api: HttpApi, address: tuple[str, int]) -> None:
+        try:
+            await trio.serve_tcp(api.serve, address[1], host=address[0])
+        except OSError as error:
+            log.warn("a listener was not opened", host=address[0], port=address[1], error=error)
 
     # ---- connection
 
@@ -146,6 +164,11 @@ class AgentRole:
         before, self.state.manifest = self.state.manifest, manifest
         if before is not None and before.owner_username == NOBODY != manifest.owner_username:
             self._start_anew()  # it was given away while we were not connected
+        rebuilt = before is not None and before.agent_id != manifest.agent_id
+        self.recorder.note("connected", rebuilt=rebuilt)
+        if rebuilt:
+            log.info("the workspace was built anew; going on as its new agent")
+            self.lifecycle.retell()
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
         self._manifest_seen.set()

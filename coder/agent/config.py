@@ -33,5 +33,11 @@ class AgentConfig:
     subsystems: tuple[str, ...] = ()
     exchange: Callable[[], Awaitable[Secret]] | None = None
     "Gets the token, before every dial: a build may give the machine another."
+    log_file: Path | None = None
+    "Where this agent's own log goes, if it is a file."
+    debug_address: tuple[str, int] | None = None
+    "Host and port of a listener for `/debug/*`."
+    prometheus_address: tuple[str, int] | None = None
+    "Host and port of a listener for `/metrics`."
     state_dir: Path | None = None
     "Where the flight recorder is kept; None keeps it in memory."

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import h11
 import trio
 
+from coder.agent import diagnostics
 from coder.agent.ports import listening_ports
 from coder.agent.state import AgentState
 
@@ -41,6 +42,7 @@ class HttpReply:
 
 
 Handler = Callable[[AgentState, HttpRequest], Awaitable[HttpReply]]
+Routes = dict[tuple[str, str], Handler]
 
 
 def _json(status: int, value: Any) -> HttpReply:
@@ -54,8 +56,8 @@ def _message(status: int, message: str, detail: str = "") -> HttpReply:
 class HttpApi:
     """Serves one overlay connection after the other."""
 
-    def __init__(self, state: AgentState) -> None:
-        self._state = state
+    def __init__(self, state: AgentState, routes: Routes | None = None) -> None:
+        self._state, self._routes = state, ROUTES if routes is None else routes
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Requests of one connection until it closes or idles. Never raises for what the peer did."""
@@ -77,7 +79,9 @@ class HttpApi:
                 return
 
     async def _answer(self, request: HttpRequest) -> HttpReply:
-        handler = ROUTES.get((request.method, request.path))
+        handler = self._routes.get((request.method, request.path))
+        if self._routes is not ROUTES and handler is None:
+            return _message(404, "Route not found.")
         if handler is None and request.path.startswith("/api/v0/containers/devcontainers/"):
             return HttpReply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if handler is None and request.path.startswith("/api/v0/containers"):
@@ -186,14 +190,48 @@ async def _manifest(state: AgentState, _request: HttpRequest) -> HttpReply:
     return _json(200, shown)
 
 
-ROUTES: dict[tuple[str, str], Handler] = {
+async def _netcheck(state: AgentState, _request: HttpRequest) -> HttpReply:
+    status = state.overlay()
+    return _OVERLAY_AWAY if status is None else _json(200, diagnostics.netcheck_report(status))
+
+
+async def _network(state: AgentState, _request: HttpRequest) -> HttpReply:
+    status = state.overlay()
+    if status is None:
+        return _OVERLAY_AWAY
+    return HttpReply(200, diagnostics.network_page(status).encode(), "text/html; charset=utf-8")
+
+
+async def _metrics(state: AgentState, _request: HttpRequest) -> HttpReply:
+    return HttpReply(200, diagnostics.metrics_text(state).encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _logs(state: AgentState, request: HttpRequest) -> HttpReply:
+    after = int(request.first("after") or 0)
+    if after < 0:
+        return _message(400, "after must not be negative")
+    if state.log_file is None:
+        return _message(404, "The agent's log is not in a file.", "Start it with --log-human FILE to read it here.")
+    body = await trio.to_thread.run_sync(diagnostics.log_end, state.log_file, after, abandon_on_cancel=True)
+    return HttpReply(200, body, "text/plain; charset=utf-8")
+
+
+_OVERLAY_AWAY = _message(503, "The agent is not in the network yet.", "It joins with its first manifest.")
+ROUTES: Routes = {
     ("GET", "/"): _hello,
     ("GET", "/api/v0/listening-ports"): _listening_ports,
     ("POST", "/api/v0/list-directory"): _list_directory,
     ("GET", "/api/v0/read-file"): _read_file,
     ("POST", "/api/v0/write-file"): _write_file,
+    ("GET", "/api/v0/netcheck"): _netcheck,
+    ("GET", "/debug/logs"): _logs,
+    ("GET", "/debug/magicsock"): _network,
     ("GET", "/debug/manifest"): _manifest,
+    ("GET", "/debug/prometheus"): _metrics,
 }
+DEBUG_ROUTES = tuple((key, handler) for key, handler in ROUTES.items() if key[1].startswith("/debug/"))
+"""Of a listener that anybody on the machine reaches: no files."""
+METRICS_ROUTES = ((("GET", "/"), _metrics), (("GET", "/metrics"), _metrics))
 
 
 async def _read_request(connection: h11.Connection, stream: trio.abc.Stream) -> HttpRequest | None:

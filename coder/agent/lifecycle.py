@@ -49,6 +49,11 @@ class Lifecycle:
         self._states.append(entry)
         self._wake()
 
+    def retell(self) -> None:
+        """Everything again: the server has made another agent of us, of which it knows nothing yet."""
+        self._reported = 0
+        self._wake()
+
     async def next_unreported(self) -> agent_pb2.Lifecycle:
         """The oldest state the server has not confirmed; waits for one."""
         while self._reported >= len(self._states):

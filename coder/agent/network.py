@@ -75,11 +75,22 @@ class AgentNetwork:
         self._relay: RelayDialer | None = None
         self._listening = trio.CancelScope()
         self._connections = 0
+        self._agent_id = b""
+        self._running, self._ended = trio.CancelScope(), trio.Event()
         self.traffic = Traffic()
+        state.overlay = lambda: self._node.status() if self._node is not None else None
 
     async def update(self, manifest: agent_pb2.Manifest) -> None:
-        """Opens the node at the first manifest; later ones change its relays and whether direct paths are used."""
+        """Opens the node at the first manifest, and another when a build made us another agent: addresses are its ids.
+
+        Other manifests change its relays and whether direct paths are used.
+        """
+        if self._agent_id not in {b"", manifest.agent_id}:
+            self._running.cancel()
+            await self._ended.wait()
+        self._agent_id = manifest.agent_id
         if self._controller is None or self._relay is None:
+            self._running, self._ended, self._listening = trio.CancelScope(), trio.Event(), trio.CancelScope()
             await trio.to_thread.run_sync(_load)
             await self._nursery.start(self._run, manifest)
             return
@@ -98,6 +109,14 @@ class AgentNetwork:
     async def _run(
         self, manifest: agent_pb2.Manifest, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
+        try:
+            with self._running:
+                await self._serve(manifest, task_status)
+        finally:
+            self._node = self._controller = None
+            self._ended.set()
+
+    async def _serve(self, manifest: agent_pb2.Manifest, task_status: trio.TaskStatus[None]) -> None:
         from coder.agent import forward
         from coder.mesh.node import NodeConfig, open_node
         from coder.tailnet import derpmap

@@ -10,8 +10,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coder.rpc.proto import agent_pb2
+
+if TYPE_CHECKING:
+    from coder.mesh.description import NodeStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,10 @@ class AgentState:
     block_file_transfer: bool = False
     block_local_forwarding: bool = False
     block_reverse_forwarding: bool = False
+    log_file: Path | None = None
+    "Where the agent's own log goes; None for standard error."
+    overlay: Callable[[], NodeStatus | None] = lambda: None
+    "How the network stands; None before the first manifest."
     debug_ports: frozenset[int] = frozenset()
     "The agent's own listeners, never shown as the workspace's."
 

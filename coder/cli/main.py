@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Get the instructions for an external agent",
     ),
     "external-workspaces health": (
-        "workspaces.agent_health:HEALTH",
+        "workspaces.external_workspaces:HEALTH",
         "Show how an attached machine is, and why it was away",
     ),
     "external-workspaces rotate-token": (

@@ -89,9 +89,26 @@ def _config(invocation: Invocation) -> Any:
         block_file_transfer=invocation["block_file_transfer"],
         block_local_forwarding=invocation["block_local_forwarding"],
         block_reverse_forwarding=invocation["block_reverse_forwarding"],
+        log_file=_log_file(invocation["log_human"]),
+        debug_address=_address("debug-address", invocation["debug_address"]),
+        prometheus_address=_address("prometheus-address", invocation["prometheus_address"]),
         state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
+
+
+def _log_file(path: str) -> Path | None:
+    return None if not path or path.startswith("/dev/") else Path(path)
+
+
+def _address(flag: str, text: str) -> tuple[str, int] | None:
+    """Host and port of a listener; None when it is not asked for."""
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise CoderError("bad_address", f"--{flag} is no address: {text}", "Write host:port, as in 127.0.0.1:2113.")
+    return host.strip("[]") or "0.0.0.0", int(port)
 
 
 def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Awaitable[Secret]]:

@@ -1,16 +1,10 @@
-"""How a machine is and why it was away: lines in `coder show`, and `coder external-workspaces health`."""
+"""How a machine is and why it was away, as lines for people."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, output_option
-from coder.cli.failures import doing
-from coder.cli.output import print_json, since
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.output import since
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -27,10 +21,11 @@ def health_lines(client: BlockingClient, agent_id: str, shown: int = _SHOWN) -> 
         if error.status == 404:
             return []
         raise
-    return _lines(found, shown)
+    return lines_of(found, shown)
 
 
-def _lines(found: dict[str, Any], shown: int) -> list[str]:
+def lines_of(found: dict[str, Any], shown: int) -> list[str]:
+    """The lights, then the latest absences."""
     lines = [_light_line(name, found["lights"][name]) for name in LIGHTS]
     return lines + [_disconnect_line(item) for item in found["disconnects"][:shown]]
 
@@ -57,43 +52,3 @@ def _value(value: dict[str, Any]) -> str:
 def _disconnect_line(item: dict[str, Any]) -> str:
     back = f", back {since(item['returned_at'])} ago" if item["returned_at"] else ", not back yet"
     return f"away {since(item['disconnected_at'])} ago{back}: {item['cause']} - {item['detail']}"
-
-
-def _health(invocation: Invocation) -> int:
-    client = session.client(invocation)
-    name, _, wanted = invocation.args[0].partition(".")
-    with doing("get workspace"):
-        workspace = find_workspace(client, name)
-    agents = [
-        agent
-        for resource in workspace["latest_build"]["resources"]
-        for agent in resource.get("agents") or []
-        if wanted in {"", agent["name"]}
-    ]
-    if not agents:
-        raise CoderError(
-            "no_agent",
-            f"workspace {workspace['name']!r} has no agent" + (f" named {wanted!r}" if wanted else ""),
-            "`coder show` lists its agents; one that is stopped has none.",
-        )
-    with doing("get the agent's health"):
-        found = {agent["name"]: fetch_health(client, agent["id"]) for agent in agents}
-    if invocation["output"] == "json":
-        print_json(found)
-        return 0
-    for agent in agents:
-        sys.stdout.write(f"{workspace['name']}.{agent['name']}  {agent['status']}\n")
-        for line in _lines(found[agent["name"]], 10):
-            sys.stdout.write(f"  {line}\n")
-    return 0
-
-
-HEALTH = Command(
-    words="external-workspaces health",
-    summary="Show how an attached machine is, and why it was away",
-    usage="[user/]workspace[.agent]",
-    run=_health,
-    options=(output_option(("text", "json"), "text"),),
-    min_args=1,
-    max_args=1,
-)

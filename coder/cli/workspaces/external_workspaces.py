@@ -11,6 +11,7 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation, output_option
 from coder.cli.failures import doing
 from coder.cli.output import print_json, say
+from coder.cli.workspaces.agent_health import fetch_health, lines_of
 from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
 from coder.cli.workspaces.create import create_workspace
 from coder.cli.workspaces.workspaces import find_workspace, list_options, list_workspaces
@@ -119,6 +120,35 @@ def _print_instructions(workspace: str, found: list[dict[str, Any]]) -> None:
         sys.stdout.write(f"{item['command']}\n\n")
 
 
+def _health(invocation: Invocation) -> int:
+    client = session.client(invocation)
+    name, _, wanted = invocation.args[0].partition(".")
+    with doing("get workspace"):
+        workspace = find_workspace(client, name)
+    agents = [
+        agent
+        for resource in workspace["latest_build"]["resources"]
+        for agent in resource.get("agents") or []
+        if wanted in {"", agent["name"]}
+    ]
+    if not agents:
+        raise CoderError(
+            "no_agent",
+            f"workspace {workspace['name']!r} has no agent" + (f" named {wanted!r}" if wanted else ""),
+            "`coder show` lists its agents; one that is stopped has none.",
+        )
+    with doing("get the agent's health"):
+        found = {agent["name"]: fetch_health(client, agent["id"]) for agent in agents}
+    if invocation["output"] == "json":
+        print_json(found)
+        return 0
+    for agent in agents:
+        sys.stdout.write(f"{workspace['name']}.{agent['name']}  {agent['status']}\n")
+        for line in lines_of(found[agent["name"]], 10):
+            sys.stdout.write(f"  {line}\n")
+    return 0
+
+
 CREATE = Command(
     words="external-workspaces create",
     summary="Create a new external workspace",
@@ -151,6 +181,15 @@ ROTATE_TOKEN = Command(
     summary="Give an external agent a new token; the old one works until the new one is used",
     usage="[user/]workspace[.agent]",
     run=_rotate,
+    options=(output_option(("text", "json"), "text"),),
+    min_args=1,
+    max_args=1,
+)
+HEALTH = Command(
+    words="external-workspaces health",
+    summary="Show how an attached machine is, and why it was away",
+    usage="[user/]workspace[.agent]",
+    run=_health,
     options=(output_option(("text", "json"), "text"),),
     min_args=1,
     max_args=1,

@@ -20,7 +20,6 @@ from coder.agent import script_log, scripts
 from coder.agent.environment import find_identity
 from coder.agent.logs import QUEUE_BYTES, LogQueue
 from coder.agent.metadata import OUTPUT_LIMIT, MetadataCollector
-from coder.agent.script_log import ScriptLog
 from coder.agent.scripts import ScriptRunner, Stage, Status
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
@@ -70,15 +69,6 @@ async def test_a_folder_that_cannot_be_written_costs_the_file_and_not_the_script
     runner = Runner(Path("/proc/nowhere"), tmp_path)
     assert await runner.run("echo one") == Status.OK
     assert runner.lines() == ["one"]
-
-
-async def test_a_script_log_holds_a_bounded_beginning(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with ScriptLog(path, most=1000) as log:
-        for _ in range(100):
-            log.write(b"x" * 99)
-    kept = path.read_bytes()
-    assert kept.startswith(b"x" * 1000 + b"\n[the rest") and len(kept) < 1100
 
 
 async def test_gigabytes_of_output_are_a_bounded_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,9 @@ async def hear(tx: Tx, place: AgentPlace, events: Sequence[FlightRecord], now: d
         return  # told before; our answer was lost
     ended = cast("Ended", open_one.ended) if open_one else "unnoticed"
     evidence = read_events(ended, [(event.kind, event.data) for event in events])
-    if open_one is None and evidence.record_lost:
-        return  # a machine that was never here before
+    rebuilt = any(event.kind == "connected" and event.data.get("rebuilt") is True for event in events)
+    if open_one is None and (evidence.record_lost or rebuilt):
+        return  # a machine that was never here before, or one we sent away because it is another agent now
     verdict = name_cause(evidence)
     told = [{"at": event.at.isoformat(), "kind": event.kind, "data": event.data} for event in events]
     values: dict[str, Any] = {"told_at": now, "cause": verdict.cause, "detail": verdict.detail, "events": told}

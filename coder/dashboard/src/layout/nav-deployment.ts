@@ -12,6 +12,22 @@ export const DEPLOYMENT: readonly SideGroup[] = [
     items: [
       { to: "/deployment/users", text: "Users", allowed: (may) => may.viewUsers, words: "people accounts invite" },
       { to: "/deployment/groups", text: "Groups", allowed: (may) => may.viewEveryGroup },
+      { to: "/deployment/roles", text: "Roles", allowed: (may) => may.viewUsers, words: "permissions rights" },
+      { to: "/deployment/idp-org-sync", text: "Organization sync", allowed: (may) => may.viewOrganizationIdpSync, words: "idp sso claims" },
+    ],
+  },
+  {
+    title: "Look and messages",
+    items: [
+      { to: "/deployment/appearance", text: "Appearance", allowed: (may) => may.editDeploymentConfig, words: "logo banner name" },
+      { to: "/deployment/notifications", text: "Notifications", allowed: (may) => may.viewDeploymentConfig, words: "mail smtp webhook" },
+    ],
+  },
+  {
+    title: "Connections",
+    items: [
+      { to: "/deployment/external-auth", text: "External authentication", allowed: (may) => may.viewDeploymentConfig, words: "git github gitlab" },
+      { to: "/deployment/oauth2-provider/apps", text: "OAuth2 applications", allowed: (may) => may.editOAuth2Apps },
     ],
   },
   {

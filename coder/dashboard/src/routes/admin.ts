@@ -17,12 +17,27 @@ const GROUPS: RouteObject[] = [
 const ORGANIZATION: RouteObject[] = [
   index(async () => (await import("../pages/organizations/OrganizationsPage")).OrganizationStart),
   ...GROUPS,
+  page("roles", async () => (await import("../pages/organizations/RolesPage")).RolesPage),
+  page("roles/create", async () => (await import("../pages/organizations/RoleEditorPage")).RoleEditorPage),
+  page("roles/:role", async () => (await import("../pages/organizations/RoleEditorPage")).RoleEditorPage),
+  page("idp-sync", async () => (await import("../pages/organizations/IdpSyncPage")).IdpSyncPage),
+  page("provisioners", async () => (await import("../pages/provisioners/DaemonsPage")).DaemonsPage),
+  page("provisioner-keys", async () => (await import("../pages/provisioners/KeysPage")).KeysPage),
+  page("provisioner-jobs", async () => (await import("../pages/provisioners/JobsPage")).JobsPage),
   page("settings", async () => (await import("../pages/organizations/SettingsPage")).OrganizationSettingsPage),
 ];
 
 const DEPLOYMENT: RouteObject[] = [
   index(async () => (await import("../pages/deployment/DeploymentLayout")).ToFirstPage),
   page("overview", async () => (await import("../pages/deployment/OverviewPage")).OverviewPage),
+  page("roles", async () => (await import("../pages/deployment/SiteRolesPage")).SiteRolesPage),
+  page("idp-org-sync", async () => (await import("../pages/deployment/OrganizationSyncPage")).OrganizationSyncPage),
+  page("appearance", async () => (await import("../pages/deployment/AppearancePage")).AppearancePage),
+  page("notifications", async () => (await import("../pages/deployment/NotificationsPage")).NotificationsPage),
+  page("external-auth", async () => (await import("../pages/deployment/ExternalAuthListPage")).ExternalAuthListPage),
+  page("oauth2-provider/apps", async () => (await import("../pages/deployment/OAuth2AppsPage")).OAuth2AppsPage),
+  page("oauth2-provider/apps/add", async () => (await import("../pages/deployment/OAuth2AppsPage")).CreateOAuth2AppPage),
+  page("oauth2-provider/apps/:app", async () => (await import("../pages/deployment/OAuth2AppPage")).OAuth2AppPage),
   page("userauth", async () => (await import("../pages/deployment/OptionsPage")).UserAuthPage),
   page("network", async () => (await import("../pages/deployment/OptionsPage")).NetworkPage),
   page("security", async () => (await import("../pages/deployment/OptionsPage")).SecurityPage),

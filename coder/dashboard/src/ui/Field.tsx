@@ -25,10 +25,8 @@ interface FieldProps extends Common {
 export function Field({ id, label, hint, problem, hideLabel = false, required = false, children }: FieldProps) {
   return (
     <div className="flex flex-col gap-1">
-      <label htmlFor={id} className={hideLabel ? "sr-only" : "text-base font-medium"}>
-        {label}
-        {required ? <span className="text-bad" aria-hidden="true"> *</span> : null}
-      </label>
+      {/* The star is a picture of `required`, not a part of the field's name. */}
+      <label htmlFor={id} className={hideLabel ? "sr-only" : cx("text-base font-medium", required && "after:ml-1 after:text-bad after:content-['*'/'']")}>{label}</label>
       {hint ? <div id={`${id}-hint`} className="text-sm text-muted [overflow-wrap:anywhere]">{hint}</div> : null}
       {children}
       {problem ? <p id={`${id}-problem`} aria-live="polite" className="text-sm text-bad [overflow-wrap:anywhere]">{problem}</p> : null}

@@ -9,7 +9,6 @@ import pytest
 
 from coder.domain.agents import flight_events
 from coder.domain.agents.disconnects import CAUSES, ENDINGS, RULES, Evidence, name_cause, read_events
-from coder.domain.agents.flight_events import Look
 
 CLOSED = ("disconnected", {"how": "closed"})
 SILENT = ("disconnected", {"how": "silent"})
@@ -70,39 +69,3 @@ def test_what_an_agent_sends_is_not_believed_blindly(junk: Any) -> None:
     events = [(kind, dict.fromkeys(names, junk)) for kind in (*flight_events.KINDS, "unheard of")]
     verdict = name_cause(read_events("silent", events))
     assert verdict.cause in CAUSES and len(verdict.detail) < 600 and verdict.detail.isprintable()
-
-
-# ---- what the agent's own looks at its machine become
-
-BASE = Look(wall=1000.0, running=50.0, awake=50.0, boot_id="b1", oom_kills=3, addresses=("10.0.0.1",))
-
-
-def _later(wall: float, running: float, awake: float, **rest: Any) -> Look:
-    values: dict[str, Any] = {"boot_id": "b1", "oom_kills": 3, "addresses": ("10.0.0.1",)} | rest
-    return Look(1000.0 + wall, 50.0 + running, 50.0 + awake, **values)
-
-
-@pytest.mark.parametrize(
-    ("after", "expected"),
-    [
-        (_later(5, 5, 5), []),
-        (_later(14, 14, 14), []),
-        (_later(65, 65, 65), [("stood_still", {"seconds": 65, "machine_slept": False})]),
-        (_later(65, 65, 6), [("stood_still", {"seconds": 65, "machine_slept": True})]),
-        (_later(3605, 5, 5), [("clock_jumped", {"seconds": 3600})]),
-        (_later(-3595, 5, 5), [("clock_jumped", {"seconds": -3600})]),
-        (_later(5, 5, 5, addresses=()), [("network_changed", {"before": "10.0.0.1", "after": ""})]),
-    ],
-)
-def test_between_two_looks(after: Look, expected: Any) -> None:
-    assert [(event.kind, event.data) for event in flight_events.between(BASE, after, 5.0)] == expected
-
-
-def test_a_process_says_how_the_one_before_it_ended() -> None:
-    now = _later(60, 60, 60, oom_kills=4)
-    assert flight_events.started(None, now, said_goodbye=False).data == {"previous": "none"}
-    died = flight_events.started(BASE, now, said_goodbye=False).data
-    assert (died["previous"], died["same_boot"], died["oom_kills"]) == ("died", True, 1)
-    rebooted = flight_events.started(BASE, _later(60, 1, 1, boot_id="b2", oom_kills=0), said_goodbye=False).data
-    assert rebooted["same_boot"] is False and "oom_kills" not in rebooted, "the counter began anew"
-    assert flight_events.started(BASE, now, said_goodbye=True).data["previous"] == "stopped"

@@ -29,7 +29,8 @@ function OrganizationMenu({ view }: { view: OrganizationView }) {
   const may = usePermissions();
   return (
     <Menu align="start" label="Organizations" trigger={
-      <Button className="w-full justify-start!" aria-label={`Organization ${view.name}, choose another`}>
+      <Button className="w-full justify-start!">
+        <span className="sr-only">Organization: </span>
         <Avatar name={view.name} src={view.organization.icon} size="xs" square />
         <span className="min-w-0 flex-1 truncate text-left">{view.name}</span>
         <ChevronsUpDown className="text-faint" />

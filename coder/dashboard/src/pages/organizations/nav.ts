@@ -14,6 +14,16 @@ const PAGES: readonly { title: string; items: readonly Entry[] }[] = [
     items: [
       { rest: "", text: "Members", allowed: (may) => may.viewMembers },
       { rest: "/groups", text: "Groups", allowed: (may) => may.viewGroups },
+      { rest: "/roles", text: "Roles", allowed: (may) => may.assignRoles || may.createRoles || may.viewMembers },
+      { rest: "/idp-sync", text: "IdP sync", allowed: (may) => may.viewSync },
+    ],
+  },
+  {
+    title: "Provisioners",
+    items: [
+      { rest: "/provisioners", text: "Provisioners", allowed: (may) => may.viewDaemons },
+      { rest: "/provisioner-keys", text: "Provisioner keys", allowed: (may) => may.viewDaemons },
+      { rest: "/provisioner-jobs", text: "Provisioner jobs", allowed: (may) => may.viewJobs },
     ],
   },
   { title: "Organization", items: [{ rest: "/settings", text: "Settings", allowed: (may) => may.update }] },

@@ -1,11 +1,9 @@
-"""Absences of agents: recorded by the server, explained by the agent when it is back, shown with lights."""
+"""Absences of agents: recorded by the server, explained by the agent when it is back."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
-
-import pytest
 
 from coder.coderd.store.agents import agents as agent_store
 from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
@@ -27,13 +25,6 @@ async def disconnects(scene: AgentWorld) -> list[dict[str, Any]]:
     answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()
-    return found
-
-
-async def lights(scene: AgentWorld) -> dict[str, Any]:
-    answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
     return found
 
 
@@ -85,43 +76,3 @@ async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_
             assert lost["disconnected_at"] == "2026-01-01T00:00:00Z"
             assert await tell(scene, event("disconnected", how="closed"), event("connected")) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["server_restarted"]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"events": [event("exploded")]},
-        {"events": [event("started")] * 201},
-        {"events": [{"at": "yesterday", "kind": "started", "data": {}}]},
-        {"disk_used": "all"},
-    ],
-)
-async def test_what_is_no_report_is_refused(wrong: dict[str, Any]) -> None:
-    async with workspace_world() as scene:
-        body = {"sent_at": NOW, **wrong}
-        answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
-        assert answer.status_code == 400, answer.text
-
-
-async def test_lights_show_what_is_known_and_to_whom() -> None:
-    async with workspace_world() as scene:
-        before = await lights(scene)
-        assert {name: light["status"] for name, light in before.items()} == dict.fromkeys(
-            ("host", "agent", "path"), "unknown"
-        )
-        async with connected_agent(scene):
-            await eventually(lambda: _status(scene, "connected"))
-            reading = {"disk_used": 99, "disk_total": 100, "memory_used": 1, "memory_total": 4, "load": 0.1, "cores": 2}
-            assert await tell(scene, **reading, uptime_s=86400.0, direct=0, relayed=1) == 204
-            shown = await lights(scene)
-            assert shown["host"]["status"] == "bad" and shown["path"]["status"] == "warning"
-            values = {value["name"]: value for value in shown["host"]["values"]}
-            assert values["disk"]["status"] == "bad" and values["disk"]["age_seconds"] < 60
-            assert values["memory"]["status"] == "good"
-            assert await tell(scene, disk_used=-1, disk_total=100) == 204
-            odd = {value["name"]: value for value in (await lights(scene))["host"]["values"]}
-            assert odd["disk"]["status"] == "unknown"
-        _, stranger = await scene.world.member()
-        for path in ("lights", "disconnects"):
-            answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/{path}", token=stranger)
-            assert answer.status_code == 404

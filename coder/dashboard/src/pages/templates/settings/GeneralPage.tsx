@@ -1,8 +1,11 @@
 // What a template is called and what its workspaces may do.
 import { useNavigate } from "react-router";
 
+import { get } from "../../../api/client";
+import type { Template } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
+import { ConflictNotice, useConflict } from "../../../ui/conflict";
 import { Failure } from "../../../ui/Failure";
 import { Checkbox, SelectField, TextArea, TextField } from "../../../ui/Field";
 import { useForm } from "../../../ui/form";
@@ -12,24 +15,31 @@ import { templatePath } from "../paths";
 import { useSaveTemplate } from "./save";
 import { useSettingsTemplate } from "./SettingsLayout";
 
+function fields(template: Template) {
+  const { name, display_name, description, icon, deprecation_message, require_active_version, allow_user_cancel_workspace_jobs, use_classic_parameter_flow } = template;
+  return { name, display_name, description, icon, deprecation_message, require_active_version, allow_user_cancel_workspace_jobs, use_classic_parameter_flow, max_port_share_level: template.max_port_share_level as string, cors_behavior: template.cors_behavior as string };
+}
+
 export function TemplateGeneralPage() {
   const template = useSettingsTemplate();
   useTitle(template.name, "General Settings");
   const save = useSaveTemplate(template);
   const navigate = useNavigate();
-  const { name, display_name, description, icon, deprecation_message, require_active_version, allow_user_cancel_workspace_jobs, use_classic_parameter_flow } = template;
-  const start = { name, display_name, description, icon, deprecation_message, require_active_version, allow_user_cancel_workspace_jobs, use_classic_parameter_flow, max_port_share_level: template.max_port_share_level as string, cors_behavior: template.cors_behavior as string };
-  const form = useForm(start, async (values) => {
+  const start = fields(template);
+  const conflict = useConflict(() => get<Template>(`/api/v2/templates/${template.id}`), fields, start);
+  const form = useForm(start, conflict.guard(async (values: typeof start) => {
     await save(values);
+    conflict.saved(values);
     if (values.name !== template.name) await navigate(`${templatePath({ ...template, name: values.name })}/settings`, { replace: true });
-  });
+  }));
   const { values, set, problem } = form;
   return (
     <>
       <PageHead title="General settings" />
       <form onSubmit={form.submit}>
         <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
+          <ConflictNotice conflict={conflict} form={form} />
+          {form.error && !conflict.theirs ? <Failure error={form.error} /> : null}
           <Section title="Name" description="How people find it.">
             <Stack>
               <TextField label="Name" required value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />

@@ -1,0 +1,50 @@
+// The providers whose accounts workspaces can use: which are set up, and how another one is.
+import { useQuery } from "@tanstack/react-query";
+import { GitBranch } from "lucide-react";
+
+import { usePermissions } from "../../api/permissions";
+import { deploymentConfig } from "../../api/queries/deployment";
+import type { ExternalAuthConfig } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { Tag } from "../../ui/Badge";
+import { CodeBox } from "../../ui/CodeBox";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, TextLink } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { Refused } from "./Refused";
+
+const COLUMNS: Column<ExternalAuthConfig>[] = [
+  {
+    id: "id", header: "Provider",
+    cell: ({ row: { original: one } }) => (
+      <div className="flex min-w-40 items-center gap-3"><Avatar name={one.display_name || one.id} src={one.display_icon} square /><div className="min-w-0"><TextLink to={`/external-auth/${encodeURIComponent(one.id)}`} className="text-text">{one.display_name || one.id}</TextLink><p className="text-sm text-muted [overflow-wrap:anywhere]">{one.id}, {one.type}</p></div></div>
+    ),
+  },
+  { id: "client", header: "Client ID", meta: { extra: true }, cell: ({ row }) => <code className="text-sm [overflow-wrap:anywhere]">{row.original.client_id}</code> },
+  { id: "match", header: "Git addresses", meta: { extra: true }, cell: ({ row }) => row.original.regex ? <code className="text-sm [overflow-wrap:anywhere]">{row.original.regex}</code> : <span className="text-muted">None</span> },
+  { id: "flow", header: "Flow", cell: ({ row }) => <Tag>{row.original.device_flow ? "Device code" : "Browser"}</Tag> },
+];
+const EXAMPLE = "CODER_EXTERNAL_AUTH_0_ID=github\nCODER_EXTERNAL_AUTH_0_TYPE=github\nCODER_EXTERNAL_AUTH_0_CLIENT_ID=…\nCODER_EXTERNAL_AUTH_0_CLIENT_SECRET=…";
+
+export function ExternalAuthListPage() {
+  useTitle("External Authentication Settings");
+  const may = usePermissions();
+  const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
+  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  const providers = config.data?.config.external_auth ?? [];
+  return (
+    <>
+      <PageHead title="External authentication" description="Git hosts and other providers people link their accounts of, so that workspaces can use them." />
+      {config.isPending ? <SkeletonRows rows={2} /> : null}
+      {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
+      {config.data ? <DataTable label="Providers" data={providers} columns={COLUMNS} rowKey={(one) => one.id} empty={<Empty icon={GitBranch} title="No providers have been configured">Register an OAuth application at the Git host, then start the server with what it gives you.</Empty>} /> : null}
+      <div className="mt-4">
+        <p className="mb-1.5 text-sm text-muted">A provider is set in the server's environment; the next one counts on with 1. Its callback address is <code className="[overflow-wrap:anywhere]">{window.location.origin}/external-auth/&lt;id&gt;/callback</code>.</p>
+        <CodeBox label="Environment of the server" command={EXAMPLE} />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,123 @@
+// Applications people can sign in to with their account here.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { AppWindow, Plus } from "lucide-react";
+import type { ReactNode } from "react";
+import { useNavigate } from "react-router";
+
+import { ApiError, post, put } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { experiments, oauth2Apps, oauth2Settings } from "../../api/queries/deployment";
+import type { OAuth2ProviderApp } from "../../api/types";
+import { Avatar } from "../../ui/Avatar";
+import { Button, ButtonLink } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { CodeBox } from "../../ui/CodeBox";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { Switch, TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { SkeletonRows } from "../../ui/Loading";
+import { Narrow, PageHead, Stack, TextLink } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { Refused } from "./Refused";
+
+export const OAUTH2_HOME = "/deployment/oauth2-provider/apps";
+
+/** The server answers these calls only where the experiment is on. */
+export function useOAuth2(): { on: boolean; known: boolean } {
+  const tried = useQuery(experiments).data;
+  return { on: tried?.some((name) => name === "oauth2" || name === "*") ?? false, known: tried !== undefined };
+}
+
+export function TurnedOff() {
+  return (
+    <div className="rounded-xl border border-line bg-surface"><Empty icon={AppWindow} title="The OAuth2 provider is turned off" command="coder server --experiments=oauth2">It is an experiment. Started like this, the server lets other applications ask people who are signed in here for access.</Empty></div>
+  );
+}
+
+const COLUMNS: Column<OAuth2ProviderApp>[] = [
+  { id: "name", header: "Name", cell: ({ row: { original: app } }) => <div className="flex items-center gap-3"><Avatar name={app.name} src={app.icon} square /><TextLink to={`${OAUTH2_HOME}/${app.id}`} className="text-text [overflow-wrap:anywhere]">{app.name}</TextLink></div> },
+  { id: "callback", header: "Callback", meta: { extra: true }, cell: ({ row }) => <code className="text-sm [overflow-wrap:anywhere]">{row.original.callback_url}</code> },
+];
+
+export function OAuth2AppsPage() {
+  useTitle("OAuth2 applications");
+  const may = usePermissions();
+  const { on, known } = useOAuth2();
+  const list = useQuery({ ...oauth2Apps, enabled: on });
+  if (may.known && !may.editOAuth2Apps) return <Refused what="the OAuth2 applications" />;
+  return (
+    <>
+      <PageHead title="OAuth2 applications" description="Programs that may ask people for access to this deployment in their name." actions={on ? <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`} icon={<Plus />}>Add application</ButtonLink> : null} />
+      {known && !on ? <TurnedOff /> : null}
+      {on && list.isPending ? <SkeletonRows rows={2} /> : null}
+      {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      {list.data !== undefined ? (
+        <Stack>
+          <DataTable label="OAuth2 applications" data={list.data ?? []} columns={COLUMNS} rowKey={(app) => app.id} empty={<Empty icon={AppWindow} title="No applications yet" actions={<ButtonLink look="primary" to={`${OAUTH2_HOME}/add`}>Add application</ButtonLink>}>Add one to get the client ID and the secret it needs.</Empty>} />
+          <Registration />
+        </Stack>
+      ) : null}
+    </>
+  );
+}
+
+function Registration() {
+  const settings = useQuery(oauth2Settings).data;
+  const queries = useQueryClient();
+  if (settings?.dynamic_client_registration_enabled === undefined) return null;
+  const change = (allowed: boolean) => put("/api/v2/oauth2-provider/settings", { dynamic_client_registration_enabled: allowed }).then(
+    () => queries.invalidateQueries({ queryKey: oauth2Settings.queryKey }),
+    (error: unknown) => toast.failed("The setting could not be changed", error),
+  );
+  return (
+    <Section title="Registration">
+      <Stack>
+        <Switch label="Applications may register themselves" hint="By RFC 7591, without an administrator. People are still asked before one gets access." checked={settings.dynamic_client_registration_enabled} onChange={(on) => void change(on)} />
+        <CodeBox label="Address of the server's metadata" command={`${window.location.origin}/.well-known/oauth-authorization-server`} />
+      </Stack>
+    </Section>
+  );
+}
+
+export function CreateOAuth2AppPage() {
+  useTitle("New OAuth2 application");
+  const may = usePermissions();
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const { on, known } = useOAuth2();
+  if (may.known && !may.editOAuth2Apps) return <Refused what="the form for new applications" />;
+  return (
+    <Narrow>
+      <PageHead title="Add OAuth2 application" crumbs={[["OAuth2 applications", OAUTH2_HOME], ["Add"]]} />
+      {known && !on ? <TurnedOff /> : <AppForm start={{ name: "", callback_url: "", icon: "" }} submit="Create application" actions={<ButtonLink to={OAUTH2_HOME}>Cancel</ButtonLink>} send={async (values) => {
+        const made = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
+        toast.done("Successfully added the OAuth2 application.");
+        await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
+        await navigate(`${OAUTH2_HOME}/${made.id}`);
+      }} />}
+    </Narrow>
+  );
+}
+
+export function AppForm({ start, send, submit, actions }: { start: { name: string; callback_url: string; icon: string }; send: (values: { name: string; callback_url: string; icon: string }) => Promise<unknown>; submit: string; actions?: ReactNode }) {
+  const form = useForm(start, send);
+  const { values, set, problem } = form;
+  return (
+    <form onSubmit={form.submit}>
+      <Section title="Application">
+        <Stack>
+          {form.error ? <Failure error={form.error} /> : null}
+          <TextField label="Application name" required autoComplete="off" hint="Shown to people when they are asked." value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
+          <TextField label="Callback URL" required type="url" hint="Where people are sent back to." value={values.callback_url} problem={problem("callback_url")} onChange={(value) => set("callback_url", value)} />
+          <TextField label="Application icon" hint="The address of a picture." value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+          <div className="flex justify-end gap-2">{actions}<Button type="submit" look="primary" busy={form.busy}>{submit}</Button></div>
+        </Stack>
+      </Section>
+    </form>
+  );
+}
+
+export const isMissing = (error: Error | null): boolean => error instanceof ApiError && error.status === 404;

@@ -1,0 +1,63 @@
+// Which organizations people join by what the identity provider says of them.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+
+import { patch } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
+import { organizationSync } from "../../api/queries/deployment";
+import { claimValues } from "../../api/queries/organizations";
+import { organizations } from "../../api/queries/session";
+import type { OrganizationSyncSettings } from "../../api/types";
+import { Button } from "../../ui/Button";
+import { Section } from "../../ui/Card";
+import { Failure } from "../../ui/Failure";
+import { Switch, TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, Stack } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { ExportPolicy } from "../organizations/ExportPolicy";
+import { MappingEditor, readMapping } from "../organizations/MappingEditor";
+import { Refused } from "./Refused";
+
+export function OrganizationSyncPage() {
+  useTitle("Organization IdP Sync");
+  const may = usePermissions();
+  const settings = useQuery({ ...organizationSync, enabled: may.viewOrganizationIdpSync });
+  if (may.known && !may.viewOrganizationIdpSync) return <Refused what="the organization sync" />;
+  return (
+    <>
+      <PageHead title="Organization IdP sync" description="What the identity provider says of somebody decides which organizations they belong to, each time they sign in." actions={settings.data ? <ExportPolicy name="organizations_policy.json" policy={settings.data} /> : null} />
+      {settings.isError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : settings.data ? <SyncForm settings={settings.data} /> : <SkeletonRows rows={3} />}
+    </>
+  );
+}
+
+function SyncForm({ settings }: { settings: OrganizationSyncSettings }) {
+  const queries = useQueryClient();
+  const orgs = useQuery(organizations).data ?? [];
+  const form = useForm({ field: settings.field, mapping: readMapping(settings.mapping), organization_assign_default: settings.organization_assign_default }, async (values) => {
+    await patch("/api/v2/settings/idpsync/organization", values);
+    toast.done("Organization sync settings updated.");
+    await queries.invalidateQueries({ queryKey: organizationSync.queryKey });
+  });
+  const known = useQuery(claimValues(null, form.values.field)).data ?? [];
+  const { values, set, problem } = form;
+  return (
+    <form onSubmit={form.submit}>
+      <Stack>
+        {form.error ? <Failure error={form.error} /> : null}
+        <Section title="Where organizations come from">
+          <Stack>
+            <TextField label="Organization sync field" autoComplete="off" hint="The claim with the names of the organizations. Empty: nothing is synced." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
+            <Switch label="Assign default organization" hint="Everybody joins the default organization besides." checked={values.organization_assign_default} onChange={(on) => set("organization_assign_default", on)} />
+          </Stack>
+        </Section>
+        <Section title="Mappings" description="A name without a mapping gives nothing. Whoever loses a name leaves the organization when they sign in.">
+          <MappingEditor nameLabel="IdP organization name" targetLabel="Coder organization" known={known} value={values.mapping} onChange={(next) => set("mapping", next)} targets={orgs.map((one) => ({ value: one.id, text: one.display_name || one.name }))} />
+        </Section>
+        <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,100 @@
+// The provisioners of an organization: who is there, what each is doing, how its machine does.
+import { useQuery } from "@tanstack/react-query";
+import { ServerCog } from "lucide-react";
+import { useSearchParams } from "react-router";
+
+import { daemonHealth, daemons } from "../../api/queries/organizations";
+import { buildInfo } from "../../api/queries/session";
+import type { ProvisionerDaemon, ProvisionerDaemonHealth } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { StatusText, Tag, type Tone } from "../../ui/Badge";
+import { Button, ButtonLink } from "../../ui/Button";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { SelectField } from "../../ui/Field";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, TextLink } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { Refused } from "../deployment/Refused";
+import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
+import { Tags } from "./tags";
+
+const STATUS: Readonly<Record<"busy" | "idle" | "offline", readonly [string, Tone]>> = { idle: ["Idle", "good"], busy: ["Busy", "busy"], offline: ["Offline", "warn"] };
+const CHOICES = [["", "All"], ["idle", "Idle"], ["busy", "Busy"], ["offline", "Offline"]] as const;
+
+export function DaemonsPage() {
+  const view = useOrganization();
+  useTitle("Provisioners", view?.name ?? "");
+  if (!view?.known) return null;
+  return view.may.viewDaemons ? <Daemons view={view} /> : <Refused what="the provisioners of this organization" />;
+}
+
+function Daemons({ view }: { view: OrganizationView }) {
+  const [params, setParams] = useSearchParams();
+  const status = params.get("status") ?? "";
+  const ids = params.get("ids") ?? "";
+  const list = useQuery(daemons(view.organization.name, { status: status || undefined, ids: ids || undefined }));
+  const health = useQuery(daemonHealth(view.organization.name)).data;
+  const version = useQuery(buildInfo).data?.version;
+  const columns: Column<ProvisionerDaemon>[] = [
+    {
+      id: "name", header: "Name",
+      cell: ({ row: { original: daemon } }) => (
+        <div className="min-w-32">
+          <p className="font-medium [overflow-wrap:anywhere]">{daemon.name}</p>
+          <p className="text-sm text-muted">{daemon.version}{version && daemon.version !== version ? <> <Tag tone="warn" title={`The server is ${version}.`}>Another version</Tag></> : null}</p>
+        </div>
+      ),
+    },
+    { id: "status", header: "Status", cell: ({ row }) => <DaemonState daemon={row.original} jobs={view.may.viewJobs ? `${view.home}/provisioner-jobs` : null} /> },
+    { id: "key", header: "Key", meta: { extra: true }, cell: ({ row }) => row.original.key_name ?? <span className="text-muted">–</span> },
+    { id: "tags", header: "Tags", meta: { extra: true }, cell: ({ row }) => <Tags tags={row.original.tags} none="untagged" /> },
+    { id: "machine", header: "Machine", meta: { extra: true }, cell: ({ row }) => <Machine health={health?.find((one) => one.daemon_id === row.original.id)} /> },
+    { id: "seen", header: "Last seen", meta: { extra: true }, cell: ({ row }) => <span className="whitespace-nowrap text-muted"><Ago at={row.original.last_seen_at} /></span> },
+  ];
+  return (
+    <>
+      <PageHead title="Provisioners" description="Programs that run Terraform. A job is taken by one that has all of the job's tags."
+        actions={view.may.viewJobs ? <ButtonLink to={`${view.home}/provisioner-jobs`}>Jobs</ButtonLink> : null} />
+      <div className="mb-4 flex flex-wrap items-end gap-3">
+        <div className="w-36"><SelectField label="Status" value={status} options={CHOICES} onChange={(value) => setParams(value ? { status: value } : {}, { replace: true })} /></div>
+        {ids ? <Button onClick={() => setParams({}, { replace: true })}>Show all provisioners</Button> : null}
+      </div>
+      {list.isPending ? <SkeletonRows rows={3} /> : null}
+      {list.isError ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
+      {list.data !== undefined ? <DataTable label="Provisioners" data={list.data ?? []} columns={columns} rowKey={(daemon) => daemon.id} rowTestId={(daemon) => `provisioner-${daemon.name}`}
+        empty={<Empty icon={ServerCog} title={status || ids ? "None of these" : "No provisioner is here"} command={status || ids ? "" : "coder provisioner start --key <key>"} actions={view.may.createKeys && !status ? <ButtonLink look="primary" to={`${view.home}/provisioner-keys`}>Make a key</ButtonLink> : null}>
+          {status || ids ? "Choose another status." : "Without one no workspace can be built. Make a key, then start a provisioner with it on a machine that may reach your infrastructure."}
+        </Empty>} /> : null}
+    </>
+  );
+}
+
+function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string | null }) {
+  const [text, tone] = STATUS[daemon.status ?? "offline"];
+  const job = daemon.current_job ?? daemon.previous_job;
+  const what = job ? job.template_display_name || job.template_name || "a job" : "";
+  return (
+    <div>
+      <StatusText tone={tone} pulse={daemon.status === "busy"}>{text}</StatusText>
+      {job ? <p className="text-sm text-muted">{daemon.current_job ? "works on " : `last: ${job.status}, `}{jobs ? <TextLink to={`${jobs}?ids=${job.id}`}>{what}</TextLink> : what}</p> : null}
+    </div>
+  );
+}
+
+function Machine({ health }: { health: ProvisionerDaemonHealth | undefined }) {
+  if (!health) return <span className="text-muted">–</span>;
+  const parts = [
+    health.host?.cpu == null ? "" : `CPU ${Math.round((100 * health.host.cpu) / Math.max(1, health.host.cores))} %`,
+    health.host?.memory_total && health.host.memory_used != null ? `memory ${Math.round((100 * health.host.memory_used) / health.host.memory_total)} %` : "",
+    health.latency_ms == null ? "" : `${Math.round(health.latency_ms)} ms away`,
+  ].filter(Boolean);
+  return (
+    <div className="text-sm text-muted">
+      <p className="tabular-nums">{health.slots.busy} of {health.slots.total} {health.slots.total === 1 ? "slot" : "slots"} busy</p>
+      {parts.length > 0 ? <p className="tabular-nums">{parts.join(", ")}</p> : null}
+      {health.problem ? <p className="text-bad [overflow-wrap:anywhere]">{health.problem}</p> : null}
+    </div>
+  );
+}

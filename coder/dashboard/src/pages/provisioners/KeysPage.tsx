@@ -1,0 +1,106 @@
+// The keys provisioners come in with: made here, shown once, and taken away.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { KeyRound, Plus, Trash2 } from "lucide-react";
+import { useId, useState } from "react";
+
+import { post, remove, seg } from "../../api/client";
+import { keyDaemons } from "../../api/queries/organizations";
+import type { CreateProvisionerKeyResponse, ProvisionerKeyDaemons } from "../../api/types";
+import { Ago } from "../../ui/Ago";
+import { Tag } from "../../ui/Badge";
+import { Button, IconButton } from "../../ui/Button";
+import { CodeBox } from "../../ui/CodeBox";
+import { Confirm } from "../../ui/Confirm";
+import { DataTable, type Column } from "../../ui/DataTable";
+import { Dialog } from "../../ui/Dialog";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { TextField } from "../../ui/Field";
+import { useForm } from "../../ui/form";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead, TextLink } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+import { toast } from "../../ui/toast";
+import { Refused } from "../deployment/Refused";
+import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
+import { readTags, Tags } from "./tags";
+
+/** Ways in that are no keys of their own, but listed with them. */
+const BUILT_IN: Readonly<Record<string, string>> = {
+  "built-in": "Provisioners that run inside of the server.",
+  "user-auth": "Started by somebody who is signed in.",
+  psk: "Come with the server's pre-shared key.",
+};
+const isBuiltIn = (entry: ProvisionerKeyDaemons) => entry.key.id.startsWith("00000000-0000-0000-0000-");
+
+export function KeysPage() {
+  const view = useOrganization();
+  useTitle("Provisioner Keys", view?.name ?? "");
+  if (!view?.known) return null;
+  return view.may.viewDaemons ? <Keys view={view} /> : <Refused what="the provisioner keys of this organization" />;
+}
+
+function Keys({ view }: { view: OrganizationView }) {
+  const list = useQuery(keyDaemons(view.organization.name));
+  const queries = useQueryClient();
+  const [making, setMaking] = useState(false);
+  const [deleting, setDeleting] = useState<ProvisionerKeyDaemons | null>(null);
+  const changed = () => queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "provisionerkeys"] });
+  const shown = (list.data ?? []).filter((entry) => !isBuiltIn(entry) || entry.daemons.length > 0);
+  const columns: Column<ProvisionerKeyDaemons>[] = [
+    { id: "name", header: "Name", cell: ({ row: { original: entry } }) => <div className="min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{entry.key.name}{isBuiltIn(entry) ? <> <Tag>Built in</Tag></> : null}</p>{isBuiltIn(entry) ? <p className="text-sm text-muted">{BUILT_IN[entry.key.name]}</p> : null}</div> },
+    { id: "tags", header: "Tags", meta: { extra: true }, cell: ({ row }) => <Tags tags={row.original.key.tags} none="untagged" /> },
+    {
+      id: "daemons", header: "Provisioners",
+      cell: ({ row: { original: entry } }) => entry.daemons.length === 0 ? <span className="text-muted">None now</span> : <TextLink to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}>{entry.daemons.length} {entry.daemons.length === 1 ? "provisioner" : "provisioners"}</TextLink>,
+    },
+    { id: "made", header: "Created", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{isBuiltIn(row.original) ? "–" : <Ago at={row.original.key.created_at} />}</span> },
+    { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row: { original: entry } }) => view.may.deleteKeys && !isBuiltIn(entry) ? <IconButton size="sm" label={`Delete key ${entry.key.name}`} onClick={() => setDeleting(entry)}><Trash2 /></IconButton> : null },
+  ];
+  return (
+    <>
+      <PageHead title="Provisioner keys" description="A provisioner started with a key belongs to this organization and has the key's tags." actions={view.may.createKeys ? <Button look="primary" icon={<Plus />} onClick={() => setMaking(true)}>Create key</Button> : null} />
+      {list.isPending ? <SkeletonRows rows={3} /> : null}
+      {list.isError ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
+      {list.data ? <DataTable label="Provisioner keys" data={shown} columns={columns} rowKey={(entry) => entry.key.id} rowTestId={(entry) => `key-${entry.key.name}`}
+        empty={<Empty icon={KeyRound} title="No keys yet" command="coder provisioner keys create my-key --tag os=linux">A key lets a provisioner outside of the server work for this organization.</Empty>} /> : null}
+      {making ? <NewKey view={view} onClose={() => setMaking(false)} onMade={changed} /> : null}
+      <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title={`Delete the key ${deleting?.key.name ?? ""}?`} confirm="Delete" typed={deleting?.key.name} typedLabel="Name of the provisioner key to delete" onConfirm={async () => {
+        await remove(`/api/v2/organizations/${view.organization.name}/provisionerkeys/${seg(deleting?.key.name ?? "")}`);
+        toast.done("Provisioner key deleted.");
+        await changed();
+      }}>
+        <p>{deleting && deleting.daemons.length > 0 ? `${deleting.daemons.length} ${deleting.daemons.length === 1 ? "provisioner uses" : "provisioners use"} it and will be shown out: jobs with its tags wait until another one comes.` : "No provisioner uses it now. Those started with it later are refused."}</p>
+      </Confirm>
+    </>
+  );
+}
+
+function NewKey({ view, onClose, onMade }: { view: OrganizationView; onClose: () => void; onMade: () => Promise<unknown> }) {
+  const id = useId();
+  const [key, setKey] = useState("");
+  const form = useForm({ name: "", tags: "" }, async (values) => {
+    const made = await post<CreateProvisionerKeyResponse>(`/api/v2/organizations/${view.organization.name}/provisionerkeys`, { name: values.name, tags: readTags(values.tags) ?? {} });
+    setKey(made.key);
+    await onMade();
+  }, (values) => (readTags(values.tags) === null ? { tags: "Write each as name=value." } : {}));
+  if (key) {
+    return (
+      <Dialog open onClose={onClose} title="The key is made" description="Copy it now: it is not shown again." actions={<Button look="primary" onClick={onClose}>Done</Button>}>
+        <div className="flex flex-col gap-4">
+          <CodeBox label="Provisioner key" command={key} secret testId="provisioner-key" />
+          <div><p className="mb-1.5">Start a provisioner with it:</p><CodeBox label="Command that starts a provisioner" command={`CODER_PROVISIONER_DAEMON_KEY="<key>" coder provisioner start --url ${window.location.origin}`} /></div>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog open onClose={onClose} title="Create provisioner key" actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" form={id} look="primary" busy={form.busy}>Create</Button></>}>
+      <form id={id} className="flex flex-col gap-4" onSubmit={form.submit}>
+        {form.error ? <Failure error={form.error} /> : null}
+        <TextField label="Name" required autoComplete="off" value={form.values.name} problem={form.problem("name")} onChange={(value) => form.set("name", value)} />
+        <TextField label="Tags" autoComplete="off" placeholder="os=linux gpu=yes" hint="Jobs that want these tags go to its provisioners. They cannot be changed later." value={form.values.tags} problem={form.problem("tags")} onChange={(value) => form.set("tags", value)} />
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,47 @@
+"""A machine whose workspace is built anew keeps its identity: the same process is reached under the new agent's id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+from coder.net.policy import DialPolicy
+from tests.kit.agents import eventually, workspace_world
+from tests.kit.whole_agent import running_agent
+
+
+async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path) -> None:
+    async with workspace_world() as scene, running_agent(scene, DialPolicy(scene.world.url), tmp_path):
+        old = scene.agent_id
+
+        async def reached() -> bool:
+            answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/listening-ports")
+            return answer.status_code == 200
+
+        await eventually(reached, seconds=30)
+        path = f"/api/v2/workspaces/{scene.workspace['id']}"
+        assert (await scene.world.post(f"{path}/builds", {"transition": "start"})).status_code == 201
+
+        async def rebuilt() -> str:
+            found = (await scene.world.get(path)).json()["latest_build"]
+            agents = [agent for one in found["resources"] for agent in one.get("agents") or []]
+            done = found["build_number"] == 2 and found["status"] == "running" and agents
+            return str(agents[0]["id"]) if done else ""
+
+        scene.agent_id = UUID(await eventually(rebuilt, seconds=30))
+        assert scene.agent_id != old
+
+        async def ready() -> bool:
+            found = await scene.agent()
+            return bool(found["status"] == "connected" and found["lifecycle_state"] == "ready")
+
+        await eventually(ready, seconds=60)
+
+        async def told() -> bool:
+            lights = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
+            return bool(lights["host"]["values"][0]["at"])
+
+        await eventually(told, seconds=30)
+        found = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()
+        assert found == [], "being sent away for a newer build is no accident"
+        await eventually(reached, seconds=30)

@@ -1,0 +1,73 @@
+"""Readings of agents' machines and the lights made of them, over the API."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
+
+NOW = "2026-11-22T12:00:00Z"
+
+
+def event(kind: str, **data: Any) -> dict[str, Any]:
+    return {"at": NOW, "kind": kind, "data": data}
+
+
+async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
+    body = {"sent_at": datetime.now(UTC).isoformat(), "events": list(events), **reading}
+    answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
+    return answer.status_code
+
+
+async def lights(scene: AgentWorld) -> dict[str, Any]:
+    answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def _status(scene: AgentWorld, status: str) -> bool:
+    return bool((await scene.agent())["status"] == status)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"events": [event("exploded")]},
+        {"events": [event("started")] * 201},
+        {"events": [{"at": "yesterday", "kind": "started", "data": {}}]},
+        {"disk_used": "all"},
+    ],
+)
+async def test_what_is_no_report_is_refused(wrong: dict[str, Any]) -> None:
+    async with workspace_world() as scene:
+        body = {"sent_at": NOW, **wrong}
+        answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
+        assert answer.status_code == 400, answer.text
+
+
+async def test_lights_show_what_is_known_and_to_whom() -> None:
+    async with workspace_world() as scene:
+        before = await lights(scene)
+        assert {name: light["status"] for name, light in before.items()} == dict.fromkeys(
+            ("host", "agent", "path"), "unknown"
+        )
+        async with connected_agent(scene):
+            await eventually(lambda: _status(scene, "connected"))
+            reading = {"disk_used": 99, "disk_total": 100, "memory_used": 1, "memory_total": 4, "load": 0.1, "cores": 2}
+            assert await tell(scene, **reading, uptime_s=86400.0, direct=0, relayed=1) == 204
+            shown = await lights(scene)
+            assert shown["host"]["status"] == "bad" and shown["path"]["status"] == "warning"
+            values = {value["name"]: value for value in shown["host"]["values"]}
+            assert values["disk"]["status"] == "bad" and values["disk"]["age_seconds"] < 60
+            assert values["memory"]["status"] == "good"
+            assert await tell(scene, disk_used=-1, disk_total=100) == 204
+            odd = {value["name"]: value for value in (await lights(scene))["host"]["values"]}
+            assert odd["disk"]["status"] == "unknown"
+        _, stranger = await scene.world.member()
+        for path in ("lights", "disconnects"):
+            answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/{path}", token=stranger)
+            assert answer.status_code == 404
