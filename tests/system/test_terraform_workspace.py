@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -21,7 +22,7 @@ def deployment() -> Iterator[Deployment]:
 def agents(deployment: Deployment) -> list[str]:
     """Command lines of agents in the server's namespace."""
     done = deployment.world.run("srv", "sh", "-c", "ip netns pids $(ip netns identify) | xargs -r ps -o args= -p")
-    return [line for line in done.stdout.decode().splitlines() if line.endswith("coder agent")]
+    return [line for line in done.stdout.decode().splitlines() if re.search(r"coder\S* agent$", line)]
 
 
 def test_init_push_create_ssh_stop_start_delete(deployment: Deployment) -> None:
