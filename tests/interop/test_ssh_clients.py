@@ -1,8 +1,4 @@
-"""Every SSH client people use against the agent's server. A cell whose program is missing is skipped.
-
-Not among the cells, because they do not work yet: dbclient of Dropbear 2022.83 (the connection ends before its command
-runs), and writing with rclone 1.60 (its write packets carry bytes behind their data, which asyncssh refuses).
-"""
+"""Every SSH client people use against the agent's server. A cell whose program is missing is skipped."""
 
 from __future__ import annotations
 
@@ -78,6 +74,11 @@ CELLS = (
          "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat > put' < $HERE/got", ("plink", "ssh-keyscan")),
     Cell("psftp", "printf 'get source %s/got\\nput %s/got put\\n' $HERE $HERE > $HERE/batch; "
          "psftp -batch -hostkey $HOSTKEY -P $PORT -b $HERE/batch u@127.0.0.1", ("psftp", "ssh-keyscan")),
+    Cell("dbclient", "dbclient -y -y -p $PORT u@127.0.0.1 'cat source' > $HERE/got; "
+         "dbclient -y -y -p $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
+         "dbclient -y -y -p $PORT u@127.0.0.1 'exit 7' || test $? = 7", ("dbclient",)),
+    Cell("rclone", "export R=:sftp,host=127.0.0.1,user=u,pass=$(rclone obscure x),port=$PORT,shell_type=none:; "
+         "rclone copyto ${R}source $HERE/got; rclone copyto $HERE/got ${R}put", ("rclone",)),
     Cell("paramiko", PARAMIKO, module="paramiko"),
     Cell("asyncssh", ASYNCSSH, module="asyncssh"),
     Cell("an empty user name", EMPTY_USER, module="asyncssh"),

@@ -7,7 +7,12 @@ from pathlib import Path
 import trio
 from trio_asyncio import aio_as_trio
 
-from coder.agent.ssh.negotiation import prefer_fast_ciphers, take_any_user
+from coder.agent.ssh.negotiation import (
+    judge_guesses_by_the_outcome,
+    prefer_fast_ciphers,
+    take_any_user,
+    take_longer_writes,
+)
 from coder.agent.ssh.sessions import SessionRunner
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
@@ -15,6 +20,7 @@ from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import StreamTransport
 
 log = get_logger("agent.ssh")
+take_longer_writes()
 
 ENCRYPTION = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
 SLOW_ENCRYPTION = "chacha20-poly1305@openssh.com"
@@ -86,6 +92,7 @@ class _Policy(asyncssh.SSHServer):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         prefer_fast_ciphers(conn)
         take_any_user(conn)
+        judge_guesses_by_the_outcome(conn)
 
     def begin_auth(self, username: str) -> bool:
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -13,6 +12,8 @@ from coder.domain.apps.app_headers import from_app, to_app
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from tests.kit.coderd import FIRST_USER, World, running_coderd
+
+NOBODYS = "00000000-0000-4000-8000-000000000007"
 
 PREFIXED = f"__Host-{SESSION_COOKIE}"
 
@@ -71,7 +72,7 @@ def test_applications_neither_see_nor_set_the_prefixed_cookie() -> None:
     assert answered == []
 
 
-@pytest.mark.parametrize("path", ["/api/v2/tailnet?version=2.0", f"/api/v2/workspaceagents/{uuid4()}/coordinate"])
+@pytest.mark.parametrize("path", ["/api/v2/tailnet?version=2.0", f"/api/v2/workspaceagents/{NOBODYS}/coordinate"])
 async def test_browser_only_gives_nobody_a_place_in_the_overlay(path: str) -> None:
     async with running_coderd(first_user=True, browser_only=True) as world:
         with pytest.raises(Exception, match="Non-browser connections are disabled"):
