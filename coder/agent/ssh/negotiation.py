@@ -21,6 +21,7 @@ _NOBODY = "\0"
 """No client can send it: names are checked against control characters."""
 _GUESS_BY_OUTCOME = b"kexguess2@matt.ucc.asn.au"
 _KEXINIT = 20
+_FXP_WRITE = 6
 _COOKIE_END = 1 + 1 + 16
 """Of the payload: padding length, message number, cookie."""
 _ENCRYPTION_LISTS = (2, 3)
@@ -78,7 +79,7 @@ def take_longer_writes() -> None:
         packet.check_end = _nothing
         return await plain(handler, packet)
 
-    sftp.SFTPServerHandler._packet_handlers[sftp.FXP_WRITE] = process_write
+    sftp.SFTPServerHandler._packet_handlers[_FXP_WRITE] = process_write
 
 
 def _nothing() -> None:
