@@ -34,8 +34,12 @@ PATH = re.compile(
 RFC = re.compile(r"\bRFC ?(\d+)")
 SECTION = re.compile(r"\b[Ss]ections? \d|§ ?\d")
 PUBLIC = re.compile(r"RFC ?\d+|WireGuard paper|Noise|\bdraft\b|docs/[\w/-]+\.md")
+INSIDE = re.compile(r"`((?:\w+/)+\w+)\.(\w+)`")
+"A name in a file: `services/access/keys.find`."
+ROOMS = re.compile(r"`(?:domain|store|services|http|loops|apps)\.[a-z_]+\.\w+`")
+"A dotted module is no path: nobody can open it."
 RETIRED = re.compile(
-    r"rpc-framing|agent-proto|tailnet-proto|product map|(?:agent|protocol|services) document|derp-disco", re.I
+    r"rpc-framing|agent-proto|tailnet-proto|product[\s#]+map|(?:agent|protocol|services) document|derp-disco", re.I
 )
 "Names of notes that are not in the repository; what they said is in docs/protocol."
 
@@ -81,7 +85,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def wrong_in(path: Path) -> list[str]:
-    if not any(rule.search(path.read_text()) for rule in (PATH, RFC, SECTION, RETIRED)):
+    if not any(rule.search(path.read_text()) for rule in (PATH, INSIDE, ROOMS, RFC, SECTION, RETIRED)):
         return []  # most files: nothing to parse
     prose = prose_of(path)
     wrong = []
@@ -90,6 +94,9 @@ def wrong_in(path: Path) -> list[str]:
             continue
         if name not in tracked() or (anchor and anchor not in headings(ROOT / name)):
             wrong.append(f"{name}#{anchor}")
+    inside = [found for found in INSIDE.findall(prose) if ".".join(found) not in tracked()]
+    wrong += [f"{name}.{word}" for name, word in inside if f"{name}.py" not in tracked()]
+    wrong += ROOMS.findall(prose) if path != Path(__file__) else []
     wrong += [f"RFC {number}" for number in RFC.findall(prose) if number not in listed()]
     wrong += RETIRED.findall(prose) if path != Path(__file__) else []
     if path.suffix == ".py" and SECTION.search(prose) and not PUBLIC.search(prose):
@@ -108,6 +115,8 @@ def test_dead_ends_are_found(tmp_path: Path) -> None:
         '"""See rooms/of_nobody.py, docs/protocol/rpc.md#nothing, RFC 1 and the product map; section 3."""\n'
     )
     assert wrong_in(page) == ["rooms/of_nobody.py#", "docs/protocol/rpc.md#nothing", "RFC 1", "product map"]
+    page.write_text('"""As `rooms/nobody.does` and `store.jobs.take` say (product\nmap)."""\n')
+    assert wrong_in(page) == ["rooms/nobody.does", "`store.jobs.take`", "product\nmap"]
     page.write_text("# as in section 3\n")
     assert wrong_in(page) == ["a section of nothing that is named"]
 

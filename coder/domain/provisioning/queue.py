@@ -1,7 +1,7 @@
 """The queue of provisioner jobs: which daemon may take which job, and who is next.
 
-`explain_unfit` and `store/jobs.acquire_job` must agree: a property test holds the reasons given to people equal to
-what the dispatcher does.
+`explain_unfit` and `acquire_job` (coder/coderd/store/provisioning/jobs.py) must agree: a property test holds the
+reasons given to people equal to what the dispatcher does.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def fits(job: Wanted, daemon: Offer, *, strict: bool = False) -> bool:
 
 
 def order(jobs: Iterable[Wanted]) -> list[Wanted]:
-    """First come, first served; people before work made ahead."""
+    """First come, first served; people before work made ahead. `acquire_job` is tested against it."""
     return sorted(jobs, key=lambda job: (job.priority, job.created_at, job.job_id))
 
 
 def pick(jobs: Sequence[Wanted], daemon: Offer, *, strict: bool = False) -> Wanted | None:
-    """The job `daemon` gets next."""
+    """The job `daemon` gets next: what `acquire_job` is tested against; the server itself asks the database."""
     return next((job for job in order(jobs) if fits(job, daemon, strict=strict)), None)
 
 

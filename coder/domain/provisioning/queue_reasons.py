@@ -3,8 +3,8 @@
 A daemon has many ways not to run a job; people need the one to fix first. The reason given is the one that would
 still hold if all lesser ones were gone (organization, then kind, scope, tags, key, then being offline, out of the
 mesh's reach, then busy). The dispatcher hands the job to a daemon that asks if and only if the reason is in
-`MAY_TAKE`: a property test holds this equal to the SQL of `store/jobs.acquire_job`. When it starts is
-`queue_forecast.py`.
+`MAY_TAKE`: a property test holds this equal to the SQL of `acquire_job` (coder/coderd/store/provisioning/jobs.py).
+When it starts is `queue_forecast.py`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Two rules exist. By default a job runs on any daemon whose tags include all of t
 upstream, `--provisioner-strict-tags`) adds that a plain organization job runs on untagged daemons only, so that a
 special machine never takes ordinary work. Reserved keys: `scope` (`organization` or `user`) and `owner` (user id, or
 empty for the organization).
+
+The queue decides by the same rule in SQL (`acquire_job`, coder/coderd/store/provisioning/jobs.py); this form wakes
+daemons and explains why a job waits. tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Build:
 
     transition: str
     status: str
-    "The workspace status it stands for (`domain.builds.build_status`)."
+    "The workspace status it stands for (`build_status`, coder/domain/workspaces/builds.py)."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Who asks, for blueprints: `@authenticated` views find the caller by `caller()` and `subject()`.
+"""Who asks, for blueprints: a view finds the caller by `caller()` and `subject()`.
 
-A view without the decorator is public. The CSRF check lives here because it depends on how the caller
-authenticated: only requests that rely on a cookie can be forged by another site.
+`@route(…, scope=…)` (route.py) puts `authenticated` around every view that is not declared PUBLIC. The fast lane
+(fast_path.py) asks the same services without Quart: what changes here changes there. The CSRF check lives here because
+it depends on how the caller authenticated: only requests that rely on a cookie can be forged by another site.
 """
 
 from __future__ import annotations

@@ -78,6 +78,8 @@ class FastPath:
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _answer(self, answer: Answer, scope: Message) -> Any:
+        # As `authenticated` and `count_request` of auth.py. No CSRF: only GETs. The listener put a trusted proxy's word
+        # into `client` as it did into the Remote-Addr header there.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         arguments = read_arguments(scope["query_string"])
         client = scope.get("client")

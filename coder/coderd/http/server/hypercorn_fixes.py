@@ -407,7 +407,7 @@ def new_application(name: str) -> Application:
     app = Application(name, static_folder=None)
     app.config["RESPONSE_TIMEOUT"] = None
     app.config["BODY_TIMEOUT"] = None
-    # Readers count for themselves (`http/json.read_bytes`): one limit for all would be wrong for most.
+    # Readers count for themselves (`read_bytes` of json.py): one limit for all would be wrong for most.
     app.config["MAX_CONTENT_LENGTH"] = None
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False

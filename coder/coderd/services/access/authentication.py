@@ -1,7 +1,7 @@
 """Who asks: from a session token to a `Subject`.
 
-Used by both doors (HTTP and links). The sentences of each refusal and the sliding of sessions are upstream's (product
-map 1.0 and 6.2). Where a token is looked for is `credentials.py`.
+Used by both doors (HTTP and links). The sentences of each refusal and the sliding of sessions are upstream's.
+Where a token is looked for is `credentials.py`; what was found is remembered for a moment in `auth_cache.py`.
 """
 
 from __future__ import annotations

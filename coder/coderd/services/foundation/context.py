@@ -43,7 +43,6 @@ class Context:
     "Set when shutdown begins: streams end themselves (WebSockets with 1001) instead of being cut."
     agent_dialer: AgentDialer | None = None
     "This server's own mesh node; None before it is open."
-    wake_provisioners: Callable[[], None] = field(default=lambda: None)
     parts: dict[type, object] = field(default_factory=dict)
     "Other long-lived objects by their class, see `part`."
 

@@ -1,4 +1,4 @@
-"""Who gets the next job: daemons wait here, new work wakes them.
+"""Who gets the next job: daemons wait here, new work wakes them. Jobs are put in by `job_posts.post_job`.
 
 Daemons with the same organization, types and tags form one group. Who comes looks once; when there is nothing to do,
 only one of a group asks the database from then on and the others stand behind it. New work wakes the first of each
@@ -9,6 +9,7 @@ more queries than there are kinds of them.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,12 +18,14 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.provisioning.jobs import POSTED, tell
+from coder.coderd.services.provisioning.job_posts import POSTED
+from coder.coderd.services.provisioning.jobs import tell
 from coder.coderd.store.engine.database import RESYNC
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.workspaces import builds as build_store
 from coder.domain.provisioning.queue import Offer
+from coder.domain.provisioning.tags import tags_match
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -114,15 +117,11 @@ class JobQueue:
                 self._wake(payload)
 
     def _wake(self, payload: str) -> None:
-        organization_id, provisioner = _parse_notice(payload)
+        notice, strict = _parse_notice(payload), self._ctx.config.provisioner_strict_tags
         for group in self._groups.values():
-            offer = group.offer
-            if organization_id is not None and organization_id != offer.organization_id:
-                continue
-            if provisioner and provisioner not in offer.provisioners:
-                continue
-            group.posted.set()
-            group.posted = trio.Event()
+            if notice is None or _concerns(notice, group.offer, strict=strict):
+                group.posted.set()
+                group.posted = trio.Event()
 
 
 async def _told(tx: Tx, job: JobRow) -> tuple[str, str]:
@@ -132,15 +131,33 @@ async def _told(tx: Tx, job: JobRow) -> tuple[str, str]:
     return (build.reason, build.transition) if build else ("", "")
 
 
-def _parse_notice(payload: str) -> tuple[UUID | None, str]:
-    """Organization and type of new work; nothing known wakes everybody."""
+@dataclass(frozen=True, slots=True)
+class _Notice:
+    """New work of an organization; without tags where they were too long for a notice."""
+
+    organization_id: UUID
+    provisioner: str
+    tags: Mapping[str, str]
+
+
+def _parse_notice(payload: str) -> _Notice | None:
+    """None, which wakes everybody, when notices may have been lost or this one cannot be read."""
     if payload == RESYNC:
-        return None, ""
+        return None
     try:
         notice = json.loads(payload)
-        return UUID(notice["organization_id"]), str(notice["type"])
+        return _Notice(UUID(notice["organization_id"]), str(notice["type"]), dict(notice["tags"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return None, ""
+        return None
+
+
+def _concerns(notice: _Notice, offer: Offer, *, strict: bool) -> bool:
+    """Whether it is worth asking the database, whose own form of the rule decides (`acquire_job`)."""
+    return (
+        notice.organization_id == offer.organization_id
+        and notice.provisioner in offer.provisioners
+        and (not notice.tags or tags_match(notice.tags, offer.tags, strict=strict))
+    )
 
 
 async def take_job(tx: Tx, offer: Offer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:

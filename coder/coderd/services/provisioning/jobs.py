@@ -1,14 +1,14 @@
-"""Provisioner jobs as people see them: posting, canceling, listing, and how one looks in JSON.
+"""Provisioner jobs as people see them: canceling, listing, and how one looks in JSON.
 
-What daemons do with jobs is `job_work.py`; who gets one is `job_queue.py`; logs are `job_logs.py`. Everything that
+They are put into the queue by `job_posts.py`; who gets one is `job_queue.py`; what daemons do with them is
+`job_work.py`; logs are `job_logs.py`. Everything that
 takes a transaction runs inside the caller's, so that a version or a build and its job appear together.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -21,7 +21,6 @@ from coder.api.provisioners import (
     ProvisionerJobInput,
     ProvisionerJobMetadata,
 )
-from coder.base.ids import new_uuid
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.events.change_feed import notify_change
@@ -32,67 +31,14 @@ from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.domain.provisioning.jobs import JobType
 from coder.domain.provisioning.provisioners import STALE_AFTER
 from coder.domain.provisioning.queue import NO_PLACE, Offer, QueuePlace, Wanted, fits, places
-from coder.domain.provisioning.tags import Tags
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-POSTED = "provisioner_job_posted"
-"""NOTIFY channel of new work: `{"organization_id", "type", "tags"}` as upstream's."""
 NEWS = "provisioner_job_news"
 """NOTIFY channel of changes to a job or its log: the job's id."""
 
 _NIL = UUID(int=0)
-_MAX_NOTICE = 7000
-# Postgres refuses a NOTIFY payload of 8000 bytes or more.
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """Work to be done by a daemon."""
-
-    organization_id: UUID
-    initiator_id: UUID
-    provisioner: str
-    file_id: UUID
-    type: JobType
-    input: Mapping[str, Any]
-    tags: Tags
-    "Made whole by `domain.tags.normalize_tags`."
-    priority: int = 0
-    id: UUID = field(default_factory=new_uuid)
-
-
-async def post_job(tx: Tx, new: NewJob, now: datetime) -> JobRow:
-    """Puts work into the queue; daemons are woken when `tx` commits."""
-    job = JobRow(
-        id=new.id,
-        created_at=now,
-        updated_at=now,
-        started_at=None,
-        completed_at=None,
-        canceled_at=None,
-        error="",
-        error_code="",
-        organization_id=new.organization_id,
-        initiator_id=new.initiator_id,
-        provisioner=new.provisioner,
-        file_id=new.file_id,
-        type=new.type,
-        input=dict(new.input),
-        worker_id=None,
-        tags=dict(new.tags),
-        priority=new.priority,
-        logs_length=0,
-        logs_overflowed=False,
-    )
-    await job_store.insert_job(tx, job)
-    notice = {"organization_id": str(job.organization_id), "type": job.provisioner, "tags": job.tags}
-    text = json.dumps(notice)
-    if len(text) > _MAX_NOTICE:
-        text = json.dumps({**notice, "tags": {}})
-    await notify(tx, POSTED, text)
-    return job
 
 
 async def tell(tx: Tx, job: JobRow) -> None:

@@ -95,7 +95,6 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
         if not any(index in str(error) for index in _NAME_INDEXES):
             raise
         raise name_taken(row.name) from error
-    ctx.wake_provisioners()
     return present_task(ctx, view)
 
 
@@ -332,7 +331,6 @@ async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, order
         return await ctx.db.run(place_next, subject, row.id, order, rules_of(ctx), ctx.clock.now())
 
     placed = await enqueue_with_values(ctx, order, BuildTarget(row.owner_id, row.template_id, row.id), place)
-    ctx.wake_provisioners()
     return present_new(ctx, placed)
 
 
@@ -344,7 +342,6 @@ async def delete_task(ctx: Context, subject: Subject, owner_id: UUID, reference:
         workspace = await load_workspace(ctx, subject, workspace_id)
         require(subject, "delete", workspace_resource(workspace.workspace))
     await ctx.db.run(_delete, subject, view.task, rules_of(ctx), ctx.clock.now())
-    ctx.wake_provisioners()
 
 
 async def _delete(tx: Tx, subject: Subject, task: TaskRow, rules: BuildRules, now: datetime) -> None:

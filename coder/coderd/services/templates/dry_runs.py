@@ -13,12 +13,11 @@ from coder.api.provisioners import MatchedProvisioners, ProvisionerJob
 from coder.api.template_versions import CreateTemplateVersionDryRunRequest
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, NotFound, Precondition
+from coder.coderd.services.provisioning.job_posts import NewJob, post_job
 from coder.coderd.services.provisioning.jobs import (
-    NewJob,
     cancel_job,
     load_places,
     match_provisioners,
-    post_job,
     present_job,
 )
 from coder.coderd.services.templates.loaded_versions import load_version
@@ -65,7 +64,6 @@ async def start_dry_run(
         tags=loaded.job.tags,
     )
     job = await ctx.db.run(post_job, new, ctx.clock.now())
-    ctx.wake_provisioners()
     return present_job(job)
 
 

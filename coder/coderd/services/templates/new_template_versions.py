@@ -19,7 +19,8 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.foundation.sandbox import Documents, TooMuchWorkError
-from coder.coderd.services.provisioning.jobs import NewJob, match_provisioners, post_job
+from coder.coderd.services.provisioning.job_posts import NewJob, post_job
+from coder.coderd.services.provisioning.jobs import match_provisioners
 from coder.coderd.services.provisioning.provisioners import check_tags
 from coder.coderd.services.templates.dynamic_parameters import read_owner, refusal_of, render_in_sandbox
 from coder.coderd.services.templates.examples import find_example
@@ -72,7 +73,6 @@ async def create_version(
         view, job, matched = await ctx.db.run(_create, spec, now, ctx.config.provisioner_strict_tags)
     except IntegrityError as error:
         raise explain_taken(error, spec.name) from error
-    ctx.wake_provisioners()
     return present_version(view, job, matched=matched)
 
 

@@ -71,8 +71,6 @@ async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
             continue
         if step is not None:
             taken.append(Taken(workspace_id, step))
-    if any(done.step.transition for done in taken):
-        ctx.wake_provisioners()
     return taken
 
 

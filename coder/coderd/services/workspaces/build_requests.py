@@ -1,7 +1,8 @@
 """Placing a build: from what somebody asked for to a job in the queue, in one transaction.
 
-`builds.py` and `workspaces.py` (the first build) call it; loops that start and stop workspaces will, too. The order of
-the checks and their words are upstream's.
+Whoever changes a workspace comes through here: people (`builds.py`, `workspaces.py` for the first build, tasks) and the
+server itself (`autobuilds.py`, `prebuilds.py`, `orphaning.py`). The order of the checks and their words are upstream's.
+The job is put into the queue by `post_job` (coder/coderd/services/provisioning/job_posts.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Conflict, Failed, Forbidden, Invalid
 from coder.coderd.services.login.required_logins import MissingLogins
-from coder.coderd.services.provisioning.jobs import NewJob, post_job
+from coder.coderd.services.provisioning.job_posts import NewJob, post_job
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -90,6 +91,8 @@ class BuildRules:
     """Settings of the deployment that builds depend on."""
 
     terraform_debug_mode: bool = False
+    strict_tags: bool = False
+    "Only counted by: the queue asks the setting itself."
 
 
 async def enqueue_build(
@@ -169,7 +172,7 @@ async def _version(
     if version.template_id != template.id:
         raise Invalid(
             "template version doesn't match template",
-            f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{_go(version.template_id)}}}, "
+            f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{_as_go(version.template_id)}}}, "
             f"template.ID = {template.id}",
         )
     job = await job_store.get_job(tx, version.job_id)
@@ -315,5 +318,6 @@ def evaluate_tag(expression: str, parameters: Mapping[str, str]) -> str | None:
     return text if re.fullmatch(r"[A-Za-z0-9_.-]+", text) else None
 
 
-def _go(value: UUID | None) -> str:
+def _as_go(value: UUID | None) -> str:
+    """Whether there is one, as Go prints it: the sentence above is upstream's."""
     return "true" if value is not None else "false"

@@ -81,7 +81,6 @@ async def create_build(
     before, after = view.latest.build.template_version_id, placed.view.build.template_version_id
     if order.transition == "start" and before != after:
         await update_notifications.workspace_updated(ctx, placed.view.build.job_id)
-    ctx.wake_provisioners()
     return present_new(ctx, placed)
 
 
@@ -107,7 +106,7 @@ def read_order(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRequ
 
 
 def rules_of(ctx: Context) -> BuildRules:
-    return BuildRules(terraform_debug_mode=ctx.config.enable_terraform_debug_mode)
+    return BuildRules(ctx.config.enable_terraform_debug_mode, ctx.config.provisioner_strict_tags)
 
 
 def given_id(value: UUID | UnsetType | None) -> UUID | None:
@@ -147,15 +146,15 @@ async def place_next(
     if workspace is None or template is None:
         raise NotFound
     build = await enqueue_build(tx, subject, workspace, template, order, rules, now)
-    return await read_placed(tx, build.id, now)
+    return await read_placed(tx, build.id, rules, now)
 
 
-async def read_placed(tx: Tx, build_id: UUID, now: datetime) -> QueuedBuild:
+async def read_placed(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
     """The build just placed, with the daemons that could take it."""
     view = await build_store.get_view(tx, build_id)
     if view is None:
         raise NotFound
-    return QueuedBuild(view, await job_service.match_provisioners(tx, view.job, now, strict=False))
+    return QueuedBuild(view, await job_service.match_provisioners(tx, view.job, now, strict=rules.strict_tags))
 
 
 def present_new(ctx: Context, placed: QueuedBuild) -> WorkspaceBuild:

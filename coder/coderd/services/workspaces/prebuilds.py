@@ -96,8 +96,6 @@ async def reconcile(ctx: Context) -> Reconciled:
         done = Reconciled(done.created + created, done.deleted + deleted)
     for workspace_id in left_over:  # of versions that are active no more
         done = replace(done, deleted=done.deleted + await ctx.db.run(_delete, workspace_id, now))
-    if done.created or done.deleted:
-        ctx.wake_provisioners()
     return done
 
 

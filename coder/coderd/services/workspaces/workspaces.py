@@ -110,7 +110,6 @@ async def create_workspace(
         if _NAME_INDEX not in str(error):
             raise
         raise name_taken(spec.name) from error
-    ctx.wake_provisioners()
     answer = present_workspace(ctx, view, LoadedPage(LoadedResources({}, {}, {}), {}))
     answer.latest_build = present_new(ctx, placed)
     return answer
@@ -170,7 +169,7 @@ async def place_workspace(
     view = await workspace_store.get_view(tx, workspace.id)
     if view is None:
         raise NotFound
-    return await read_placed(tx, build.id, now), view
+    return await read_placed(tx, build.id, rules, now), view
 
 
 async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs on the connection `store.migrate` hands over, in its transaction."""
+"""Alembic's entry: runs on the connection `coder/coderd/store/engine/migrate.py` hands over, in its transaction."""
 
 from __future__ import annotations
 

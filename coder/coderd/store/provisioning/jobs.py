@@ -86,7 +86,7 @@ STATUS: ColumnElement[str] = case(
     (_jobs.c.started_at.is_(None), "pending"),
     else_="running",
 )
-"""`domain.jobs.derive_status` as SQL."""
+"""`derive_status` (coder/domain/provisioning/jobs.py) as SQL."""
 
 _WAITING = and_(_jobs.c.started_at.is_(None), _jobs.c.completed_at.is_(None), _jobs.c.canceled_at.is_(None))
 
@@ -153,8 +153,9 @@ async def get_jobs(tx: Tx, job_ids: Collection[UUID]) -> dict[UUID, JobRow]:
     return {row.id: JobRow(*row) for row in rows}
 
 
-def _may_take(tags: Tags, *, strict: bool) -> ColumnElement[bool]:
-    # `domain.tags.explain_mismatch` as SQL.
+def _tags_match(tags: Tags, *, strict: bool) -> ColumnElement[bool]:
+    # `tags_match` (coder/domain/provisioning/tags.py) as SQL;
+    # tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
     included: ColumnElement[bool] = _jobs.c.tags.contained_by(literal(dict(tags), JSONB))
     if strict and dict(tags) != dict(UNTAGGED):
         return and_(included, not_(_jobs.c.tags == literal(dict(UNTAGGED), JSONB)))
@@ -181,7 +182,7 @@ async def acquire_job(
             _WAITING,
             _jobs.c.organization_id == organization_id,
             _jobs.c.provisioner.in_(provisioners),
-            _may_take(tags, strict=strict),
+            _tags_match(tags, strict=strict),
         )
         .order_by(_jobs.c.priority, _jobs.c.created_at, _jobs.c.id)
         .limit(1)

@@ -1,4 +1,4 @@
-"""Every table of the schema; `load_all` fills `store.metadata.metadata` with them.
+"""Every table of the schema; `load_all` fills `metadata` (coder/coderd/store/engine/metadata.py) with them.
 
 Modules are listed by name so that a role which needs one table does not pay for this list; add yours here.
 """

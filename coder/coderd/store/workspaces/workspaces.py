@@ -432,14 +432,14 @@ _BY_TRANSITION = {
 
 
 def _has_status(status: str) -> ColumnElement[bool]:
-    # `domain.builds.build_status` read backwards
+    # `build_status` (coder/domain/workspaces/builds.py) read backwards
     transition, job = _BY_TRANSITION.get(status, ("", status))
     is_job = STATUS.__eq__(job)
     return and_(_builds.c.transition == transition, is_job) if transition else is_job
 
 
 def _has_agent(statuses: Sequence[str]) -> ColumnElement[bool]:
-    # `domain.agents.agent_status` as SQL
+    # `agent_status` (coder/domain/agents/agents.py) as SQL
     now = bindparam("now", type_=Timestamp)
     timeout = _agents.c.connection_timeout_seconds
     second: ColumnElement[Any] = literal_column("interval '1 second'")

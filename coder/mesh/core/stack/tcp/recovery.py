@@ -6,7 +6,8 @@ Does not live here: the scoreboard (scoreboard.py), how much reordering is borne
 Obeys: RFC 8985 (RACK-TLP), RFC 6675 (pipe), RFC 6582 (partial acknowledgements without SACK), RFC 6298 (timer),
 RFC 2883 (duplicate SACK).
 
-A lost segment's way: `_find_losses` marks it, tcp_output.py sends it again, `_advance` sees it acknowledged.
+A lost segment's way: `_find_losses` marks it (`on_timeout` marks all), `_emit_lost` of tcp_output.py sends it again,
+`_advance` sees it acknowledged. A lost SYN goes another way: tcp_timer.py, then `resend_syn` of handshake.py.
 """
 
 from __future__ import annotations

@@ -16,9 +16,10 @@ from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.provisioning.job_posts import NewJob, post_job
 from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
 from coder.coderd.services.provisioning.job_work import Worker, end_lost_jobs
-from coder.coderd.services.provisioning.jobs import NewJob, as_wanted, post_job
+from coder.coderd.services.provisioning.jobs import as_wanted
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
