@@ -30,7 +30,17 @@ from coder.coderd.http.server.application import build_application, make_applica
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.listener import HttpServer, open_listeners
 from coder.coderd.http.server.middleware import response_headers
-from coder.coderd.loops import autobuild, key_rotation, notifications, prebuilds, proxy_health, purge, reaper, reports
+from coder.coderd.loops import (
+    autobuild,
+    key_rotation,
+    last_use,
+    notifications,
+    prebuilds,
+    proxy_health,
+    purge,
+    reaper,
+    reports,
+)
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
 from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
@@ -79,6 +89,7 @@ LOOPS = (
     autobuild.run,
     notifications.run,
     purge.run,
+    last_use.run,
     key_rotation.run,
     prebuilds.run,
     proxy_health.run,

@@ -22,6 +22,7 @@ import trio
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import proxies
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.store.events import insights
 from coder.coderd.store.proxies import workspace_proxies as store
@@ -260,6 +261,7 @@ async def _use_is_reported(s: Scene) -> None:
     hour = s.world.ctx.clock.now().replace(minute=0, second=0, microsecond=0)
     used = await s.world.ctx.db.read(insights.app_usage, hour - timedelta(days=1), hour + timedelta(hours=2), [])
     assert {row.slug for row in used} == {"web", "all"}
+    await s.world.ctx.part(LastUse).flush()
     workspace = (await s.world.get(f"/api/v2/workspaces/{s.agent.workspace['id']}")).json()
     assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
 

@@ -19,7 +19,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.coderd.services.agents.agents import AgentLogLine, AppReport, report_app_status, store_logs
 from coder.coderd.services.events import connection_log
-from coder.coderd.services.provisioning.deadlines import note_activity
+from coder.coderd.services.provisioning.deadlines import move_deadline
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
 from coder.coderd.store.events.change_feed import Kind, notify_change
@@ -119,7 +120,9 @@ class AgentReports:
 
     async def stats(self, stats: agent_pb2.Stats) -> None:
         """One report; use of the workspace moves its deadline."""
-        await self._ctx.db.run(_store_stats, self._place, stats, self._ctx.clock.now())
+        now = self._ctx.clock.now()
+        if await self._ctx.db.run(_store_stats, self._place, stats, now):
+            self._ctx.part(LastUse).note(self._place.workspace_id, now)
 
     async def script_completed(self, timing: agent_pb2.Timing) -> None:
         """Raises RpcError for a script that is not this agent's."""
@@ -185,7 +188,8 @@ async def _store_app_healths(tx: Tx, place: AgentPlace, wanted: dict[UUID, str])
     await _tell(tx, place, "app_health")
 
 
-async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> None:
+async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
+    """Whether somebody uses the workspace."""
     sessions = _session_counts(stats)
     await agent_store.insert_stats(
         tx,
@@ -204,9 +208,11 @@ async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: d
         usage=False,
         **{f"session_count_{name}": count for name, count in sessions.items()},
     )
-    if stats.connection_count > 0 or any(sessions.values()):
-        await note_activity(tx, place.workspace_id, place.build_id, now)
+    is_used = stats.connection_count > 0 or any(sessions.values())
+    if is_used:
+        await move_deadline(tx, place.build_id, now)
         await _tell(tx, place, "stats")
+    return is_used
 
 
 async def _record_ended(

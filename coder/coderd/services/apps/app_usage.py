@@ -17,7 +17,8 @@ import trio
 from coder.api.proxies import AppStat
 from coder.base.ids import new_uuid
 from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
-from coder.coderd.services.provisioning.deadlines import note_activity
+from coder.coderd.services.provisioning.deadlines import move_deadline
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.apps import apps as store
 from coder.coderd.store.apps.apps import SessionRow
 from coder.coderd.store.events import connection_log as log_store
@@ -52,7 +53,7 @@ class AppUsage:
         await self._sessions.report(self._write)
 
     async def _write(self, stats: list[AppStat]) -> None:
-        await self._ctx.db.run(write_sessions, [row_of(stat) for stat in stats], self._ctx.clock.now())
+        await write_sessions(self._ctx, [row_of(stat) for stat in stats])
 
     async def log_visit(
         self, view_context: AppContext, user_id: UUID | None, ip: str, user_agent: str, status: int
@@ -93,11 +94,18 @@ def row_of(stat: AppStat) -> SessionRow:
     return SessionRow(**{name: getattr(stat, name) for name in SessionRow.__slots__})
 
 
-async def write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> None:
-    """Stores sessions and moves the deadlines of the workspaces they were in."""
-    for used in await store.put_sessions(tx, rows):
-        if used.build_id is not None:
-            await note_activity(tx, used.id, used.build_id, now)
+async def write_sessions(ctx: Context, rows: Sequence[SessionRow]) -> None:
+    """Stores sessions and moves the deadlines of the workspaces they were in, which count as used."""
+    now = ctx.clock.now()
+    for workspace_id in await ctx.db.run(_write_sessions, rows, now):
+        ctx.part(LastUse).note(workspace_id, now)
+
+
+async def _write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> list[UUID]:
+    used = {one.id: one.build_id for one in await store.put_sessions(tx, rows) if one.build_id is not None}
+    for build_id in used.values():
+        await move_deadline(tx, build_id, now)
+    return list(used)
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -34,9 +34,8 @@ async def build_deadlines(
     return deadlines(now, ttl_ms, Requirement(template.autostop_days, template.autostop_weeks), quiet)
 
 
-async def note_activity(tx: Tx, workspace_id: UUID, build_id: UUID, now: datetime) -> None:
-    """Somebody works in the workspace: it counts as used, and its deadline moves on."""
-    await store.touch_workspace(tx, workspace_id, now)
+async def move_deadline(tx: Tx, build_id: UUID, now: datetime) -> None:
+    """Somebody works in the workspace: its deadline moves on. That it was used is `last_use.py`'s to write."""
     found = await store.get_bumpable(tx, build_id)
     if found is None:
         return

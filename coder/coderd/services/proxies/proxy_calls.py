@@ -267,4 +267,4 @@ async def report_stats(ctx: Context, stats: list[AppStat]) -> None:
             continue  # a clock that is far off would spoil reports for good
         rows.append(app_usage.row_of(stat))
     if rows:
-        await ctx.db.run(app_usage.write_sessions, rows, now)
+        await app_usage.write_sessions(ctx, rows)

@@ -18,6 +18,7 @@ from coder.coderd.services.access.acl_actors import unknown_groups, unknown_user
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.workspaces.workspaces import present
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.keys import notify_shared_less
@@ -174,12 +175,13 @@ async def record_usage(ctx: Context, subject: Subject, workspace_id: UUID, agent
     """Somebody uses the workspace. Unknown agents and apps are ignored, as upstream does."""
     view = await load_workspace(ctx, subject, workspace_id)
     require(subject, "update", workspace_resource(view.workspace))
-    await ctx.db.run(_record_usage, view, agent_id, app, ctx.clock.now())
+    now = ctx.clock.now()
+    ctx.part(LastUse).note(workspace_id, now)
+    await ctx.db.run(_record_usage, view, agent_id, app, now)
 
 
 async def _record_usage(tx: Tx, view: WorkspaceView, agent_id: UUID | None, app: str, now: datetime) -> None:
     row = view.workspace
-    await workspace_store.update_workspace(tx, row.id, last_used_at=now)
     place = await agent_store.get_agent_place(tx, agent_id) if agent_id is not None and app in _APPS else None
     if place is not None and place.workspace_id == row.id:
         stats: agent_store.AgentStats = {

@@ -20,6 +20,7 @@ from coder.base.secret import Secret
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.coderd.services.apps.app_usage import AppUsage
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.events import insights
@@ -400,6 +401,7 @@ async def _use_is_counted(s: Scene) -> None:
     assert report.status_code == 200, report.text
     days = (await s.world.get("/api/v2/insights/daus")).json()["entries"]
     assert days[-1]["amount"] == 2  # admin and bob; nobody in particular is nobody
+    await s.world.ctx.part(LastUse).flush()
     workspace = (await s.world.get(f"/api/v2/workspaces/{s.agent.workspace['id']}")).json()
     assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
 

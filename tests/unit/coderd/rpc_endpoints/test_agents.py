@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2, tailnet_pb2
@@ -180,8 +181,10 @@ async def test_stats_and_what_is_not_offered() -> None:
         before = view_context.workspace["last_used_at"]
         stats = pb.Stats(connection_count=1, session_count_ssh=1, rx_bytes=5)
         await agent.call("UpdateStats", pb.UpdateStatsRequest(stats=stats), pb.UpdateStatsResponse)
-        workspace = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()
-        assert workspace["last_used_at"] > before
+        path = f"/api/v2/workspaces/{view_context.workspace['id']}"
+        assert (await view_context.world.get(path)).json()["last_used_at"] == before, "written once a minute"
+        assert await view_context.world.ctx.part(LastUse).flush() == 1
+        assert (await view_context.world.get(path)).json()["last_used_at"] > before
         for name, request, reply in [
             ("PushContextState", pb.PushContextStateRequest(), pb.PushContextStateResponse),
             ("CreateSubAgent", pb.CreateSubAgentRequest(), pb.CreateSubAgentResponse),

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from coder.base.clock import FakeClock
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import agent_pb2
@@ -206,6 +207,7 @@ async def test_activity_moves_the_deadline() -> None:
             clock.advance((timedelta(seconds=30)).total_seconds())
             stats = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(connection_count=1, session_count_ssh=1))
             await agent.call("UpdateStats", stats, agent_pb2.UpdateStatsResponse)
+        await world.ctx.part(LastUse).flush()
         found = (await world.get(path)).json()
         assert datetime.fromisoformat(found["latest_build"]["deadline"]) == clock.now() + HOUR
         assert datetime.fromisoformat(found["last_used_at"]) == clock.now()

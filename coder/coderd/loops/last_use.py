@@ -1,0 +1,33 @@
+"""Writes when workspaces were last used, by `services/provisioning/last_use.py`; once more when the server stops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.base.log import Logger
+from coder.coderd.loops.skeleton import run_loop
+from coder.coderd.services.provisioning.last_use import LastUse
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+EVERY = 60.0
+"""Seconds."""
+LAST_WORDS = 2.0
+"""Seconds the last write may take."""
+
+
+async def run(ctx: Context) -> None:
+    """Runs until cancelled."""
+    try:
+        await run_loop(ctx, "last use", turn, first_rest=EVERY, failed_rest=EVERY)
+    finally:
+        with trio.move_on_after(LAST_WORDS, shield=True):
+            await turn(ctx, ctx.log)
+
+
+async def turn(ctx: Context, _log: Logger) -> float:
+    await ctx.part(LastUse).flush()
+    return EVERY
