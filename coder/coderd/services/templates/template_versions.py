@@ -75,7 +75,15 @@ async def _show(ctx: Context, version_id: UUID) -> TemplateVersion:
 
 async def _read_shown(tx: Tx, version_id: UUID, now: datetime, strict: bool) -> TemplateVersion | None:
     view = await store.get_view(tx, version_id)
-    return (await _present_all(tx, [view], now, strict))[0] if view is not None else None
+    if view is None:
+        return None
+    shown = (await _present_all(tx, [view], now, strict))[0]
+    if isinstance(shown.job.completed_at, datetime) and shown.job.completed_at > view.version.updated_at:
+        # The import ended between the two statements: its version is one of before, which a client that waits for the
+        # end must not be shown.
+        view = await store.get_view(tx, version_id) or view
+        shown = (await _present_all(tx, [view], now, strict))[0]
+    return shown
 
 
 async def _present_all(tx: Tx, views: Sequence[VersionView], now: datetime, strict: bool) -> list[TemplateVersion]:
