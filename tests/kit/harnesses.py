@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 import tempfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -406,6 +408,38 @@ LINKS = {
 # -- the server and the provisioner ----------------------------------------------------------------------------------
 
 
+def _slot(data: bytes) -> object:
+    from coder.agent.flight_file import _slot_untrusted
+
+    return _slot_untrusted(data)
+
+
+def _slot_bytes() -> bytes:
+    """A slot as a flight recorder writes it: checksum, number, length, document."""
+    body = b'{"events":[]}'
+    rest = struct.pack(">QI", 1, len(body)) + body
+    return struct.pack(">I", zlib.crc32(rest)) + rest
+
+
+def _flight_look(data: bytes) -> object:
+    from coder.agent.flight_recorder import _look_untrusted
+
+    return _look_untrusted(_document(data))
+
+
+def _flight_event(data: bytes) -> object:
+    from coder.agent.flight_recorder import _event_untrusted
+
+    return _event_untrusted(_document(data))
+
+
+def _document(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _agent_uuid(data: bytes) -> object:
     from coder.coderd.services.agents.agent_reports import uuid_untrusted
 
@@ -626,6 +660,11 @@ HCL = (
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
 REST = {
+    "agent/flight_file.py:_slot_untrusted": Harness(_slot, (), [_slot_bytes()]),
+    "agent/flight_recorder.py:_look_untrusted": Harness(_flight_look, (), [b'{"wall":1}', b"[]"]),
+    "agent/flight_recorder.py:_event_untrusted": Harness(
+        _flight_event, (), [b'{"at":1,"kind":"lost","data":{}}', b'{"at":"x","kind":1,"data":[1]}']
+    ),
     "agent/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
     ),

@@ -16,7 +16,7 @@ from tests.kit.paths import ROOT
 
 FREE = {
     # agents and workspace proxies: programs of one version with the server; their services look at what they say
-    "_Logs", "_Source", "_AppStatus", "_AwsIdentity", "_AzureIdentity", "_GoogleIdentity",
+    "_Logs", "_Source", "AgentVitals", "_AppStatus", "_AwsIdentity", "_AzureIdentity", "_GoogleIdentity",
     "RegisterWorkspaceProxyRequest", "DeregisterWorkspaceProxyRequest", "IssueTokenRequest", "ReportAppStatsRequest",
     "IssueReconnectingPTYSignedTokenRequest",
     # switches, and lists whose every value is good or is looked up

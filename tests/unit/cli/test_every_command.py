@@ -26,7 +26,7 @@ NO_CHOICE = {
     "organizations list": "lists them", "organizations create": "names one", "organizations delete": "names one",
     "external-workspaces list": "lists those of all organizations",
     "external-workspaces agent-instructions": "names a workspace",
-    "external-workspaces rotate-token": "names a workspace",
+    "external-workspaces rotate-token": "names a workspace", "external-workspaces health": "names a workspace",
     "organizations settings show organization-sync": "of the whole deployment",
     "organizations settings set organization-sync": "of the whole deployment",
 }  # fmt: skip

@@ -13,6 +13,7 @@
    fast lane (`FAST_PATHS`) are answered by the task that reads the connection.
 9. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
 10. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
+10. The task that pings a WebSocket slept on when the peer had gone, and the connection with it.
 Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
 stay on HTTP/1.1 and uploads are ten times faster there.
 
@@ -33,6 +34,7 @@ from hypercorn.logging import Logger as HypercornLogger
 from hypercorn.protocol.events import EndBody, Response
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
+from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.typing import H11SendableEvent
 from quart.routing import QuartRule
@@ -41,6 +43,7 @@ from quart.wrappers.response import DataBody
 from quart_trio import QuartTrio
 from quart_trio.asgi import TrioASGIHTTPConnection, TrioASGIWebsocketConnection
 from quart_trio.wrappers.request import TrioBody, TrioRequest
+from wsproto.events import Ping
 
 from coder.base.log import get_logger
 
@@ -195,11 +198,21 @@ class OneWriteH11(H11Protocol):
         if self._lingering is None:
             await super().handle(event)
             return
-        if isinstance(event, RawData) and event.data:
-            self._dropped += len(event.data)
-            if self._dropped <= LINGER_BYTES:
-                return
+        if isinstance(event, RawData) and event.data and self._drop(event.data):
+            return
         self._lingering.set()
+
+    def _drop(self, data: bytes) -> bool:
+        """Whether more of the body is to come."""
+        self._dropped += len(data)
+        try:
+            if data:
+                self.connection.receive_data(data)
+            while isinstance(self.connection.next_event(), h11.Data):
+                pass
+        except h11.RemoteProtocolError:
+            return False
+        return self._dropped <= LINGER_BYTES and self.connection.their_state is h11.SEND_BODY
 
     async def _maybe_recycle(self) -> None:
         if self.connection.our_state in {h11.DONE, h11.MUST_CLOSE} and self.connection.their_state is h11.SEND_BODY:
@@ -210,8 +223,9 @@ class OneWriteH11(H11Protocol):
         """Drops what still comes of a body that was answered early (RFC 9112 section 9.6): a socket closed with unread
         bytes resets the connection, and the answer would be lost on its way."""
         self._lingering = trio.Event()
-        with trio.move_on_after(LINGER_SECONDS):
-            await self._lingering.wait()
+        if self._drop(b""):
+            with trio.move_on_after(LINGER_SECONDS):
+                await self._lingering.wait()
 
     async def stream_send(self, event: StreamEvent) -> None:
         rejected = isinstance(self.connection, H11WSConnection)
@@ -242,6 +256,12 @@ class OneWriteH11(H11Protocol):
             held, self._held = self._held, b""
             await self.send(RawData(data=held))
 
+    async def _close_stream(self) -> None:
+        stream = self.stream
+        await super()._close_stream()
+        if isinstance(stream, WSStream):
+            vars(stream).get("pinging", _NOBODY_PINGS).cancel()
+
     async def _create_stream(self, request: h11.Request) -> None:
         if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _is_upgrade(request):
             await super()._create_stream(request)
@@ -252,6 +272,20 @@ class OneWriteH11(H11Protocol):
             await super()._create_stream(request)
         finally:
             self.task_group = task_group
+
+
+_NOBODY_PINGS = trio.CancelScope()
+
+
+async def _ping(stream: Any) -> None:
+    """Until the stream is closed: its task would hold up the end of the connection (10)."""
+    with trio.CancelScope() as stream.pinging:
+        while not stream.closed:
+            await stream._send_wsproto_event(Ping())
+            await trio.sleep(WEBSOCKET_PING)
+
+
+WSStream._send_pings = _ping  # type: ignore[assignment,method-assign]  # hypercorn makes its streams itself
 
 
 def _is_upgrade(request: h11.Request) -> bool:

@@ -59,6 +59,8 @@ def test_exit_codes(launcher: Launcher, code: int) -> None:
 def test_a_defect_is_shown(launcher: Launcher) -> None:
     done = _both(launcher, "raise", stdin=subprocess.DEVNULL)
     assert done.returncode == 1
+    assert b"a defect of this program: on purpose" in done.stderr and b"Traceback" not in done.stderr
+    done = _both(launcher, "raise", stdin=subprocess.DEVNULL, env={"CODER_VERBOSE": "true"})
     assert b"LookupError: on purpose" in done.stderr
 
 
