@@ -42,6 +42,8 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
   const queries = useQueryClient();
   const save = (changes: Partial<UserAppearanceSettings>) => {
     const next = { ...settings, ...changes };
+    // What was asked before this choice must not come back over it.
+    void queries.cancelQueries({ queryKey: myAppearance.queryKey });
     queries.setQueryData(myAppearance.queryKey, next);
     void put<UserAppearanceSettings>("/api/v2/users/me/appearance", next).catch((error: unknown) => {
       queries.setQueryData(myAppearance.queryKey, settings);

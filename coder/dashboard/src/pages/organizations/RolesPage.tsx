@@ -53,7 +53,7 @@ function Roles({ view }: { view: OrganizationView }) {
             )}
           </Section>
           <Section title="Built-in roles" description="The same in every organization." padded={false}>
-            <ul className="divide-y divide-line">{list.data.filter((role) => role.built_in).map((role) => <RoleRow key={role.name} role={role} home={home} menu={<ButtonLink size="sm" look="quiet" to={`${home}/roles/${role.name}`} icon={<Eye />} aria-label={`What ${role.display_name || role.name} may do`}>View</ButtonLink>} />)}</ul>
+            <ul className="divide-y divide-line">{list.data.filter((role) => role.built_in).map((role) => <RoleRow key={role.name} role={role} home={home} menu={<ButtonLink size="sm" look="quiet" to={`${home}/roles/${role.name}`} icon={<Eye />} aria-label={`View what ${role.display_name || role.name} may do`}>View</ButtonLink>} />)}</ul>
           </Section>
         </Stack>
       ) : null}
