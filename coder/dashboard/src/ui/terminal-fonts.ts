@@ -7,24 +7,26 @@ interface TerminalFont {
   load?: () => Promise<unknown>;
 }
 
-/** By the names the API knows; "" is the default. */
+/** What somebody has who never chose; the API takes a name always. */
+export const DEFAULT_FONT = "jetbrains-mono";
+
+/** By the names the API knows. */
 export const TERMINAL_FONTS: Readonly<Record<string, TerminalFont>> = {
-  "": { name: "JetBrains Mono (default)", family: "JetBrains Mono Variable" },
   "ibm-plex-mono": { name: "IBM Plex Mono", family: "IBM Plex Mono", load: () => Promise.all([import("@fontsource/ibm-plex-mono/400.css"), import("@fontsource/ibm-plex-mono/700.css")]) },
   "fira-code": { name: "Fira Code", family: "Fira Code Variable", load: () => import("@fontsource-variable/fira-code/index.css") },
   "source-code-pro": { name: "Source Code Pro", family: "Source Code Pro Variable", load: () => import("@fontsource-variable/source-code-pro/index.css") },
   "geist-mono": { name: "Geist Mono", family: "Geist Mono Variable", load: () => import("@fontsource-variable/geist-mono/index.css") },
-  "jetbrains-mono": { name: "JetBrains Mono", family: "JetBrains Mono Variable" },
+  [DEFAULT_FONT]: { name: "JetBrains Mono (default)", family: "JetBrains Mono Variable" },
 };
 
 export function terminalFamily(name: string): string {
-  const font = TERMINAL_FONTS[name];
+  const font = TERMINAL_FONTS[name || DEFAULT_FONT];
   return font ? `"${font.family}", ${LATIN}` : LATIN;
 }
 
 /** Resolves when the letters can be measured. */
 export async function loadTerminalFont(name: string): Promise<void> {
-  const font = TERMINAL_FONTS[name];
+  const font = TERMINAL_FONTS[name || DEFAULT_FONT];
   if (!font) return;
   await font.load?.();
   await document.fonts.load(`14px "${font.family}"`);

@@ -12,7 +12,7 @@ import { Failure } from "../../ui/Failure";
 import { RadioCards } from "../../ui/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
-import { loadTerminalFont, TERMINAL_FONTS, terminalFamily } from "../../ui/terminal-fonts";
+import { DEFAULT_FONT, loadTerminalFont, TERMINAL_FONTS, terminalFamily } from "../../ui/terminal-fonts";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 
@@ -41,7 +41,8 @@ export function AppearancePage() {
 function Choices({ settings }: { settings: UserAppearanceSettings }) {
   const queries = useQueryClient();
   const save = (changes: Partial<UserAppearanceSettings>) => {
-    const next = { ...settings, ...changes };
+    const chosen = { theme_preference: settings.theme_preference || "auto", terminal_font: settings.terminal_font || DEFAULT_FONT };
+    const next = { ...settings, ...chosen, ...changes };
     // What was asked before this choice must not come back over it.
     void queries.cancelQueries({ queryKey: myAppearance.queryKey });
     queries.setQueryData(myAppearance.queryKey, next);
@@ -113,7 +114,7 @@ function Fonts({ value, onChange }: { value: string; onChange: (font: string) =>
   useEffect(() => { for (const name of Object.keys(TERMINAL_FONTS)) void loadTerminalFont(name); }, []);
   return (
     <Section title="Terminal font" description="For the terminals in the browser.">
-      <RadioCards label="Font" columns value={value} onChange={onChange} options={Object.entries(TERMINAL_FONTS).map(([name, font]) => ({
+      <RadioCards label="Font" columns value={value || DEFAULT_FONT} onChange={onChange} options={Object.entries(TERMINAL_FONTS).map(([name, font]) => ({
         value: name, text: font.name, hint: <span style={{ fontFamily: terminalFamily(name) }} className="text-text">$ ls -l 0O 1lI {"=>"} {"{}"}</span>,
       }))} />
     </Section>
