@@ -20,9 +20,9 @@ export function InboxBell() {
   const inbox = useQuery(unread);
   const [open, setOpen] = useState(false);
   const actions = useInboxActions();
-  const [opened, setOpened] = useState(false);
   useSocket("/api/v2/notifications/inbox/watch", {
-    onOpen: () => { if (opened) actions.refresh(); setOpened(true); },
+    // What came between the first answer and this moment would be missed.
+    onOpen: () => actions.refresh(),
     onMessage: (data) => actions.arrived(data as GetInboxNotificationResponse),
   });
   const count = inbox.data?.unread_count ?? 0;
