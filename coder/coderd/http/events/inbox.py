@@ -72,10 +72,11 @@ async def put_read_status(notification: str) -> Response:
 @route(blueprint, WEBSOCKET, "/inbox/watch", scope="inbox_notification:read")
 async def watch_inbox() -> None:
     """New notifications as they come; the connection stays open until either side leaves."""
-    await websocket.accept()
     ctx = context()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(inbox.follow_inbox, ctx, subject().user_id, _show)
+        # Listening first: who sees the stream open may count on every message from then on.
+        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, _show)
+        await websocket.accept()
         await ctx.stopping.wait()
         nursery.cancel_scope.cancel()
     await websocket.close(1001)

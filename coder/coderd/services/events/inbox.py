@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import trio
+
 from coder.api.notifications import (
     GetInboxNotificationResponse,
     InboxNotification,
@@ -59,10 +61,15 @@ async def mark_read(
 
 
 async def follow_inbox(
-    ctx: Context, user_id: UUID, show: Callable[[GetInboxNotificationResponse], Awaitable[None]]
+    ctx: Context,
+    user_id: UUID,
+    show: Callable[[GetInboxNotificationResponse], Awaitable[None]],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Shows the newest notification each time one arrives, until cancelled."""
+    """Shows the newest notification each time one arrives, until cancelled. Started when none can be missed."""
     async with ctx.db.listen(_CHANNEL) as arrivals:
+        task_status.started()
         async for _, payload in arrivals:
             if payload != str(user_id):
                 continue
