@@ -41,5 +41,5 @@ async def wait_for_child(pid: int) -> int:
             await trio.lowlevel.wait_readable(descriptor)
         finally:
             os.close(descriptor)
-        _, status = os.waitpid(pid, 0)
+        _, status = os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended: this does not block
     return os.waitstatus_to_exitcode(status)
