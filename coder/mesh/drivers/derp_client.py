@@ -22,7 +22,7 @@ from coder.mesh.core.errors import CryptoError, MeshError, WireError
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.keepalive import Keepalive
 from coder.mesh.core.paths.relays import IDLE_CLOSE, IDLE_SCAN
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox, keep_unsent_short, relay_frames
 from coder.mesh.drivers.region import first_to_answer
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
@@ -293,7 +293,7 @@ class _Connection:
             raise WireError("unexpected_frame", "the first frame of a relay is its key")
         private = self.pool.private_key
         shared = SharedBox(private, hello.key)
-        info = derp.seal_client_info(shared, private.public, self.pool.random(NONCE_SIZE), derp.ClientInfo())
+        info = derp_info.seal_client_info(shared, private.public, self.pool.random(NONCE_SIZE), derp_info.ClientInfo())
         await stream.send_all(info.encode())
         return shared
 
@@ -367,13 +367,13 @@ class _Connection:
             events.relay_flush()
 
     def _on_frame(self, kind: int, body: bytes, shared: SharedBox) -> None:
-        match derp.parse_untrusted(kind, body):
+        match derp_reader.parse_untrusted(kind, body):
             case derp.DerpPing(data):
                 self.put_control(derp.DerpPong(data).encode())
             case derp.PeerGone(key):
                 self.pool.events.relay_peer_gone(self.region, key)
             case derp.SealedServerInfo() as sealed:
-                derp.open_server_info_untrusted(shared, sealed)
+                derp_info.open_server_info_untrusted(shared, sealed)
                 if self.unproven:
                     self.pool.worked[self.region], self.unproven = self.unproven, ""
             case derp.Health(problem):

@@ -20,7 +20,7 @@ from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, READ_SIZE, Inbox, keep_unsent_short
 from coder.mesh.drivers.pipe import pipe_pair
@@ -327,9 +327,9 @@ class DerpServer:
         if not isinstance(sealed, derp.SealedClientInfo):
             raise WireError("unexpected_frame", "the first frame of a client is its info")
         shared = SharedBox(self._private, sealed.key)
-        info = derp.open_client_info_untrusted(shared, sealed)
-        limits = derp.ServerInfo(rate_bytes_per_second=self._rate, rate_burst_bytes=self._burst)
-        answer = derp.seal_server_info(shared, self._random(NONCE_SIZE), limits)
+        info = derp_info.open_client_info_untrusted(shared, sealed)
+        limits = derp_info.ServerInfo(rate_bytes_per_second=self._rate, rate_burst_bytes=self._burst)
+        answer = derp_info.seal_server_info(shared, self._random(NONCE_SIZE), limits)
         mesh = bool(self._mesh_key) and compare_digest(info.mesh_key.encode(), self._mesh_key.encode())
         client = _Client(sealed.key, stream, mesh=mesh)
         # Sent once the client is registered, before anything else: whoever has read it can be written to by others.
@@ -468,7 +468,7 @@ class DerpServer:
             for clients in self._clients.values():
                 client.put_control(derp.PeerPresent(clients[-1].key).encode())
             return
-        frame = derp.parse_untrusted(kind, body)
+        frame = derp_reader.parse_untrusted(kind, body)
         if isinstance(frame, derp.ClosePeer):
             for peer in self._clients.get(frame.key, ()):
                 peer.scope.cancel()
