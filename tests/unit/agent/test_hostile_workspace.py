@@ -137,8 +137,12 @@ class Server:
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     state = _state(tmp_path)
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
-        listeners = await nursery.start(trio.serve_tcp, SshService(state).serve, 0)
+        service = SshService(state)
+        listeners = await nursery.start(trio.serve_tcp, service.serve, 0)
         yield Server(listeners[0].socket.getsockname()[1], state)
+        with trio.fail_after(20):
+            while service.runner.running:  # what a test left behind has lost its peer and ends by itself
+                await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
 
 
