@@ -23,25 +23,30 @@ def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
     table = [[column.upper() for column in columns]]
     table += [[_cell(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(_width(line[index]) for line in table) for index in range(len(columns))]
-    is_terminal, header_lines = sys.stdout.isatty(), 1
-    if is_terminal:
-        widths = fit(widths, [_width(column) for column in columns], _columns())
-        if _excess(widths, _columns()) > 0:  # headers take several lines where that helps
-            widths = fit(widths, [max(map(_width, column.split())) for column in columns], _columns())
-        heads = _wrapped_headers(table[0], widths)
-        header_lines = len(heads)
-        table = [[cut(text, width) for text, width in zip(line, widths, strict=True)] for line in (*heads, *table[1:])]
-    for number, line in enumerate(table):
+    if sys.stdout.isatty():
+        _print_fitting(columns, table, widths)
+        return
+    for line in table:
         cells = [text + " " * (width - _width(text)) for text, width in zip(line, widths, strict=True)]
-        if is_terminal:
-            cells = [_coloured(text, is_header=number < header_lines) for text in cells]
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
-def _coloured(cell: str, *, is_header: bool) -> str:
+def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    """For a person: as wide as the terminal, coloured."""
     from coder.cli.colour import CELL_STYLES, paint
 
-    return paint(cell, "bold" if is_header else CELL_STYLES.get(cell.strip(), ""))
+    room = _columns()
+    widths = fit(widths, [_width(column) for column in columns], room)
+    if _excess(widths, room) > 0:  # headers take several lines where that helps
+        widths = fit(widths, [max(map(_width, column.split())) for column in columns], room)
+    lines = [[(cell, "bold") for cell in line] for line in _wrapped_headers(table[0], widths)]
+    lines += [[(cell, CELL_STYLES.get(cell, "")) for cell in line] for line in table[1:]]
+    for line in lines:
+        cells = []
+        for (text, style), width in zip(line, widths, strict=True):
+            shown = cut(text, width)
+            cells.append(paint(shown, style) + " " * (width - _width(shown)))
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
 def print_rows(
