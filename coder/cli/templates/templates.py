@@ -91,9 +91,10 @@ def _init(invocation: Invocation) -> int:
     if not ident and target is not None and target.name in known:
         ident = target.name  # `templates init local-process` names both the example and the folder
     if not ident:
-        for name, example in known.items():
-            sys.stdout.write(f"  {name}\n      {example.description}\n")
-        ident = ask("Choose a template:", default=next(iter(known)))
+        from coder.cli.choices import Choice, select
+
+        choices = [Choice(name, name, example.description) for name, example in known.items()]
+        ident = select("Choose a template:", choices, default=next(iter(known)))
     if ident not in known:  # what was typed at the prompt
         raise CoderError("no_example", f"template {ident!r} not found", f"Known: {', '.join(known)}")
     directory = target or Path(ident)
@@ -263,7 +264,9 @@ def _settings(invocation: Invocation) -> dict[str, Any]:
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    names = invocation.args or [ask("Which template?")]
+    from coder.cli.templates.pickers import ask_templates
+
+    names = invocation.args or ask_templates(client, organization["id"])
     confirm(invocation, f"Delete these templates: {', '.join(names)}?")
     for name in names:
         template = client.request("GET", f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}").json()

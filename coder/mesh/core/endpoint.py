@@ -19,8 +19,9 @@ from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.mtu import STANDARD
+from coder.mesh.core.paths.outstanding_pings import SendPing
 from coder.mesh.core.paths.peermap import PeerMap
-from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendPing
+from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered
 from coder.mesh.core.paths.relays import RelayRoutes
 from coder.mesh.core.paths.selector import PathState
 from coder.mesh.core.paths.timer_queue import TimerQueue
