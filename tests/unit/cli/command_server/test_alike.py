@@ -78,7 +78,7 @@ def _ignore_hangups() -> None:
 def test_directory_umask_signals_arguments_and_environment(
     launcher: Launcher, tmp_path: Path, prepare: Callable[[], None] | None
 ) -> None:
-    words = ["place", "a b", "--", b"\xff\xfe", "ü"]
+    words: list[str | bytes] = ["place", "a b", "--", b"\xff\xfe", "ü"]
     env = {
         "TZ": "Asia/Tokyo",
         "ODD": "line\nline",
@@ -102,7 +102,7 @@ def test_directory_umask_signals_arguments_and_environment(
 def test_signals_are_forwarded(launcher: Launcher, number: signal.Signals) -> None:
     codes = []
     for way in WAYS:
-        argv = [launcher.path, "probe", "wait"]
+        argv: list[Path | str] = [launcher.path, "probe", "wait"]
         with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE, preexec_fn=_listen_again) as it:  # noqa: PLW1509
             assert it.stdout is not None
             assert it.stdout.readline() == b"waiting\n"
@@ -121,7 +121,7 @@ def _listen_again() -> None:
 def test_a_reader_that_leaves_early(launcher: Launcher) -> None:
     codes = []
     for way in WAYS:
-        argv = [launcher.path, "probe", "flood"]
+        argv: list[Path | str] = [launcher.path, "probe", "flood"]
         with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE) as it:
             assert it.stdout is not None
             it.stdout.read(100)
@@ -218,7 +218,7 @@ def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
 
 
 def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -> None:
-    argv = [launcher.path, "probe", "line"]
+    argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None and it.stdin is not None
         assert it.stdout.readline() == b"ready\n"
@@ -235,7 +235,7 @@ def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -
 
 
 def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -> None:
-    argv = [launcher.path, "probe", "wait"]
+    argv: list[Path | str] = [launcher.path, "probe", "wait"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE) as it:
         assert it.stdout is not None
         it.stdout.readline()
@@ -246,7 +246,7 @@ def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -
 
 def test_another_version_has_another_server(launcher: Launcher) -> None:
     """An upgrade while a command runs: it goes on, the new program does not meet the old server."""
-    argv = [launcher.path, "probe", "line"]
+    argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None
         it.stdout.readline()
@@ -268,11 +268,12 @@ def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_p
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
 
-    more: dict[str, Any] = {
+    changes: dict[str, dict[str, Any]] = {
         "configuration": {"env": {"CODER_CONFIG_DIR": str(tmp_path)}},
         "locale": {"env": {"LC_ALL": "C"}},
         "limits": {"preexec_fn": limit},
-    }[change]
+    }
+    more = changes[change]
     more.setdefault("env", {})["XDG_RUNTIME_DIR"] = str(launcher.runtime)
     before = set(launcher.sockets())
     _run(launcher, "warm", "exit", "0", **more)
