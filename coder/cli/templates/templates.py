@@ -77,8 +77,14 @@ def _row(template: dict[str, Any]) -> dict[str, Any]:
         "provisioner": template["provisioner"],
         "active version id": template["active_version_id"],
         "used by": users,
-        "default ttl": f"{template['default_ttl_ms'] // 3600000}h0m0s" if template["default_ttl_ms"] else "",
+        "default ttl": _ttl(template["default_ttl_ms"]),
     }
+
+
+def _ttl(milliseconds: int) -> str:
+    from coder.base.duration import format_duration
+
+    return format_duration(timedelta(milliseconds=milliseconds)) if milliseconds else ""
 
 
 def _init(invocation: Invocation) -> int:
@@ -134,7 +140,7 @@ def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> by
         said = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
         raise CoderError("no_directory", said)
     if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
-        sys.stdout.write("No .terraform.lock.hcl file found: provider versions are not pinned for this template.\n")
+        say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
     sys.stdout.write(f"Packing {directory}\n")
     try:
         archive, skipped = pack_directory(directory)
