@@ -17,7 +17,7 @@ from coder.mesh.derp_map import DEFAULT_DERP_PORT, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError
 from coder.mesh.relay import DerpTransport
 from coder.net.errors import HttpError, NetError
-from coder.net.policy import DialPolicy, proxy_for
+from coder.net.policy import DialPolicy
 from coder.net.websocket import is_stripped
 
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
@@ -68,11 +68,6 @@ class RelayDialer:
             (ladder for ladder in reversed(ladders) if ladder.is_proven), ladders[0] if ladders else _Ladder()
         )
         return list(ladder.transports.values())
-
-    def via_proxy(self, region: DerpRegion, node: DerpNode) -> str:
-        """The proxy connections to this node go through, without its password; empty for none."""
-        origin = self._policy_of(region, node).origin
-        return shown_proxy(proxy_for(self._policy, origin.hostname or "", origin.scheme))
 
     def force_websockets(self, on: bool) -> None:
         """The server's spec (manifest), for connections made from now on."""

@@ -7,7 +7,6 @@ a `TlsConfig`. Attributes are the settings code of this server reads; the option
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from coder.coderd.config.login import ExternalAuthConfig, GithubConfig, ScimConf
 from coder.coderd.config.networking import AddressConfig, CookieConfig, HttpConfig, TlsConfig
 from coder.coderd.config.notifications import EmailConfig, NotificationConfig
 from coder.coderd.config.oidc import OidcConfig
-from coder.coderd.config.options import FORMER, OPTIONS
+from coder.coderd.config.options import FORMER
 from coder.coderd.config.overlay import DerpConfig, WireguardConfig
 from coder.coderd.config.provisioning import PrebuildConfig, ProvisionerConfig
 from coder.coderd.config.site import ClientConfig, SiteConfig
@@ -74,9 +73,3 @@ def effective_name(resolved: Resolved, name: str) -> str:
 def struct_value(text: Any) -> Any:
     """A struct option's value: JSON text, or what the YAML file held."""
     return json.loads(text) if isinstance(text, str) and text else text
-
-
-def known_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that `coder server` reads."""
-    names = {option.env for option in OPTIONS}
-    return {name: value for name, value in environ.items() if name in names or name.startswith("CODER_EXTERNAL_AUTH_")}

@@ -7,7 +7,7 @@ must not reach the application. Answers lose what would reach beyond it. Header 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 from coder.domain.access.session_cookies import HOST_PREFIX, SESSION_COOKIE
@@ -217,9 +217,3 @@ def cors_answer(origin: str, *, allowed: bool, wanted_headers: str = "", preflig
             sent.append((b"access-control-allow-headers", wanted_headers.encode("latin-1")))
         sent.append((b"access-control-max-age", b"600"))
     return sent
-
-
-def rendered_head(status_line: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A head as bytes, for the few answers that are not worth a parser."""
-    lines = [status_line.encode("latin-1"), *(name + b": " + value for name, value in headers)]
-    return b"\r\n".join([*lines, b"", b""])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Protocol
 
 from coder.domain.hcl import tree
 from coder.domain.hcl.directives import render_template
@@ -28,14 +27,6 @@ from coder.domain.hcl.values import (
     type_name,
     unify,
 )
-
-
-class Lazy(Protocol):
-    """A namespace that computes its members when asked, such as `var` or `data.x`."""
-
-    def member(self, name: str) -> Value:
-        """Raises EvaluationError for a member it does not have."""
-        ...
 
 
 def evaluate(expression: tree.Expression, scope: EvaluationScope) -> Value:

@@ -27,7 +27,6 @@ STATUS = {
     "precondition": 412,
     "too_large": 413,
     "expectation_failed": 417,
-    "unprocessable": 422,
     "too_early": 425,
     "precondition_required": 428,
     "rate_limited": 429,

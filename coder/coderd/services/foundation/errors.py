@@ -122,10 +122,6 @@ class Gone(Refusal):
     kind = "gone"
 
 
-class Unprocessable(Refusal):
-    kind = "unprocessable"
-
-
 class Failed(Refusal):
     """Our own fault, with words (500)."""
 

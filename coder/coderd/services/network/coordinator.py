@@ -157,10 +157,6 @@ class Coordinator:
         """Tells every peer that the server stops."""
         self.hand_out(self.core.close())
 
-    def has_node(self, peer_id: UUID) -> bool:
-        """Whether the peer is here and said how it is reached."""
-        return self.core.node_of(peer_id) is not None
-
     def node_number(self, peer_id: UUID) -> int | None:
         """The number a peer gave its node; None while it is away or said nothing."""
         node = self.core.node_of(peer_id)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import and_, bindparam, delete, insert, select, text, update
 
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.tables.identity import api_keys, users
@@ -223,8 +223,3 @@ async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:
     """Removes the session-like token of that name (one per workspace, for instance)."""
     await tx.execute(delete(api_keys).where(api_keys.c.user_id == user_id, api_keys.c.token_name == name))
     await notify_user_out(tx, user_id)
-
-
-async def count_keys(tx: Tx, user_id: UUID) -> int:
-    statement = select(func.count()).select_from(api_keys).where(api_keys.c.user_id == user_id)
-    return int((await tx.execute(statement)).scalar_one())

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, case, delete, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, case, func, insert, literal, or_, select
 
 from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.automation import audit_logs
@@ -136,10 +136,6 @@ def _conditions(which: EntryFilter) -> list[ColumnElement[bool]]:
 
 def _by_user(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return audit_logs.c.user_id.in_(select(users.c.id).where(condition))
-
-
-async def forget_entries(tx: Tx, before: datetime) -> int:
-    return (await tx.execute(delete(audit_logs).where(audit_logs.c.time < before))).rowcount
 
 
 # ---- objects

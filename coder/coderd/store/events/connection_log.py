@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.events.audit import COUNT_CAP
@@ -147,7 +147,3 @@ def _conditions(which: ConnectionFilter) -> list[ColumnElement[bool]]:
 def _named(who: ColumnElement[Any], column: ColumnElement[Any], value: str) -> ColumnElement[bool]:
     named = users.alias()
     return who.in_(select(named.c.id).where(func.lower(named.c[str(column.key)]) == value.lower()))
-
-
-async def forget_connections(tx: Tx, before: datetime) -> int:
-    return (await tx.execute(delete(connection_logs).where(connection_logs.c.connect_time < before))).rowcount

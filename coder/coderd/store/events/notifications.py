@@ -110,13 +110,6 @@ async def insert_inbox(tx: Tx, row: MessageRow) -> None:
     await tx.execute(statement.on_conflict_do_nothing())
 
 
-async def forget_messages(tx: Tx, before: datetime) -> int:
-    """Messages that are over since before then; the inbox keeps its own copies."""
-    done = notification_messages.c.status != "pending"
-    statement = delete(notification_messages).where(done, notification_messages.c.updated_at < before)
-    return (await tx.execute(statement)).rowcount
-
-
 # ---- who wants what, and how
 
 

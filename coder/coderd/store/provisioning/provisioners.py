@@ -107,11 +107,6 @@ async def touch_daemon(tx: Tx, daemon_id: UUID, now: datetime) -> None:
     await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(last_seen_at=now))
 
 
-async def touch_daemons(tx: Tx, daemon_ids: Collection[UUID], now: datetime) -> None:
-    """They are there."""
-    await tx.execute(update(_daemons).where(_daemons.c.id.in_(daemon_ids)).values(last_seen_at=now))
-
-
 async def forget_daemons(tx: Tx, unseen_since: datetime) -> int:
     """Deletes daemons nobody saw since; returns how many."""
     gone = or_(

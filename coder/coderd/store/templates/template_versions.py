@@ -168,11 +168,6 @@ async def get_version(tx: Tx, version_id: UUID, *, lock: bool = False) -> Versio
     return VersionRow(*row) if row else None
 
 
-async def get_version_by_job(tx: Tx, job_id: UUID) -> VersionRow | None:
-    row = (await tx.execute(select(*_COLUMNS).where(_versions.c.job_id == job_id))).one_or_none()
-    return VersionRow(*row) if row else None
-
-
 async def get_versions(tx: Tx, version_ids: Collection[UUID]) -> dict[UUID, VersionRow]:
     """Found versions by id."""
     if not version_ids:

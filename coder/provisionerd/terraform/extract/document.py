@@ -100,8 +100,3 @@ def _address(resource: Found) -> str:
 
 
 _INDEX = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
-
-
-def without_indexes(address: str) -> str:
-    """`module.a["x"].t.n[0]` -> `module.a.t.n`."""
-    return _INDEX.sub("", address)

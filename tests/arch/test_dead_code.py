@@ -1,0 +1,78 @@
+"""Every function, method and class of the product is named a second time in it: what nobody calls goes.
+
+Names are counted as words over the product's Python, its build and its scripts, so a name that two things share hides
+one of them; what is found here is dead for certain.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.kit.paths import ROOT
+
+GENERATED = ("/proto/", "/migrations/versions/", "/dashboard/")
+CALLED_BY_LIBRARIES = {
+    # asyncssh
+    "begin_auth", "connection_requested", "server_requested", "unix_connection_requested", "unix_server_requested",
+    "map_path", "reverse_map_path",
+    # asyncio's transports, as asyncssh uses ours
+    "get_extra_info", "pause_reading", "resume_reading", "set_write_buffer_limits", "get_write_buffer_size",
+    "can_write_eof", "set_protocol", "get_protocol",
+    # the import system, MkDocs
+    "create_module", "exec_module", "get_code", "get_source", "get_filename", "on_config", "on_page_markdown",
+    # Hypercorn, SQLAlchemy
+    "spawn_app", "_check_protocol", "process_result_value",
+}  # fmt: skip
+FOR_TESTS = {
+    "pick": "the dispatcher's law in one function; its SQL form is held against it",
+    "start_handshake": "tests begin handshakes when they want them, the product when there is data",
+    "unacked": "what the conversations of TCP assert",
+    "describe_api": "the OpenAPI document without a server",
+    "left_out": "what the slim program does not have, said from the other side",
+    "icmp_echo": "how tests ping an interface; people ping by disco",
+}
+
+
+def _sources() -> Iterator[tuple[Path, str]]:
+    for folder in ("coder", "build", "scripts"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not any(part in str(path) for part in GENERATED) and "node_modules" not in path.parts:
+                yield path, path.read_text(encoding="utf-8")
+
+
+def _definitions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Without those that a decorator hands on (routes, validators, fixtures of click-like tables)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not _is_handed_on(node):
+            yield node
+
+
+def _is_handed_on(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    plain = {"property", "cached_property", "staticmethod", "classmethod", "override", "dataclass", "cache"}
+    for decorator in node.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name not in plain:
+            return True
+    return False
+
+
+def test_nothing_is_named_only_where_it_is_defined() -> None:
+    words: Counter[str] = Counter()
+    parsed = []
+    for path, text in _sources():
+        words.update(re.findall(r"\w+", text))
+        parsed.append((path, ast.parse(text)))
+    dead = {
+        node.name: f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path, tree in parsed
+        for node in _definitions(tree)
+        if words[node.name] == 1 and not node.name.startswith("__")
+    }
+    assert [line for name, line in dead.items() if name not in CALLED_BY_LIBRARIES | FOR_TESTS.keys()] == []
+    assert sorted(FOR_TESTS.keys() - dead.keys()) == [], "the product uses these: take them off the list"
+    assert sorted(CALLED_BY_LIBRARIES - dead.keys()) == [], "these are gone or called: take them off the list"
