@@ -628,7 +628,15 @@ def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
     shown = f"coder {command.words}"
     sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
     for text in texts:
-        sys.stderr.write(f"error: {text}\n")
+        sys.stderr.write(f"{_label()} {text}\n")
+
+
+def _label() -> str:
+    if not sys.stderr.isatty():
+        return "error:"
+    from coder.cli.colour import paint
+
+    return paint("error:", "red", sys.stderr)
 
 
 def _text(command, error) -> str:  # type: ignore[no-untyped-def]

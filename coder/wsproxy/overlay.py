@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from coder.api.proxies import RegisterWorkspaceProxyResponse
+from coder.api.proxies.proxies import RegisterWorkspaceProxyResponse
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.secret import Secret

@@ -13,7 +13,11 @@ import pytest
 import trio
 import trio.testing
 
-from coder.api import agents, codec, notifications, provisioners, workspaces
+from coder.api.agents import agents
+from coder.api.base import codec
+from coder.api.events import notifications
+from coder.api.provisioning import provisioners
+from coder.api.workspaces import workspaces
 from coder.coderd.http.server.streams import _event, _twin
 from coder.mesh.core.tunnel.constants import REJECT_AFTER_MESSAGES
 from coder.mesh.core.wire import derp, derp_reader, disco, wireguard

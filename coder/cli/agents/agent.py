@@ -68,7 +68,7 @@ async def _main(config: Any) -> None:
 
 def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig
-    from coder.agent.flight_recorder import default_folder
+    from coder.agent.reports.flight_recorder import default_folder
 
     url = invocation["agent_url"] or invocation.globals["url"]
     if not url:

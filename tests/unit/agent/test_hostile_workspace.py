@@ -16,13 +16,13 @@ import trio
 import trio_asyncio
 from trio_asyncio import aio_as_trio
 
-from coder.agent import script_log, scripts
-from coder.agent.environment import find_identity
-from coder.agent.logs import QUEUE_BYTES, LogQueue
-from coder.agent.metadata import OUTPUT_LIMIT, MetadataCollector
-from coder.agent.scripts import ScriptRunner, Stage, Status
+from coder.agent.reports.metadata import OUTPUT_LIMIT, MetadataCollector
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
+from coder.agent.workspace import script_log, scripts
+from coder.agent.workspace.environment import find_identity
+from coder.agent.workspace.logs import QUEUE_BYTES, LogQueue
+from coder.agent.workspace.scripts import ScriptRunner, Stage, Status
 from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
 
