@@ -30,6 +30,12 @@ CALLED_BY_LIBRARIES = {
 FOR_TESTS = {
     "pick": "the dispatcher's law in one function; its SQL form is held against it",
     "start_handshake": "tests begin handshakes when they want them, the product when there is data",
+    "FrameReader": "vectors and fuzzers cut recorded streams with it; connections read into buffers of their own",
+    "feed_untrusted": "as FrameReader, whose method it is",
+    "node_text": "a form of the key in upstream's vectors",
+    "machine_text": "a form of the key in upstream's vectors",
+    "disco_short": "a form of the key in upstream's vectors",
+    "add_address": "interfaces of tests have several addresses",
     "unacked": "what the conversations of TCP assert",
     "describe_api": "the OpenAPI document without a server",
     "left_out": "what the slim program does not have, said from the other side",

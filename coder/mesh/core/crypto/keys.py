@@ -54,11 +54,6 @@ class PublicKey(bytes):
         return cls(_unhex(text, (NODE_PREFIX, DISCO_PREFIX, MACHINE_PREFIX, "")))
 
     @classmethod
-    def from_node_text(cls, text: str) -> PublicKey:
-        """`nodekey:<64 hex>`; CryptoError otherwise."""
-        return cls(_unhex(text, (NODE_PREFIX,)))
-
-    @classmethod
     def from_disco_text(cls, text: str) -> PublicKey:
         """`discokey:<64 hex>`; CryptoError otherwise."""
         return cls(_unhex(text, (DISCO_PREFIX,)))

@@ -184,8 +184,7 @@ class Stack:
         destination = ip4.address16(destination)
         if self._routes.has_ipv4 and ip4.is_ipv4(source) != ip4.is_ipv4(destination):
             source = self._routes.source_for(destination)  # one socket serves both families
-        with_checksum = not self._routes.skips_checksums(destination)
-        packet = udp.Datagram(source_port, port, payload).encode(source, destination, with_checksum)
+        packet = udp.Datagram(source_port, port, payload).encode(source, destination)
         self._transmit.send_large(destination, packet)
 
     def set_udp_fallback(self, take: UdpFallback | None) -> None:
@@ -225,13 +224,6 @@ class Stack:
     def burst_limit(self, size: int) -> None:
         """Bounds what is in flight, and what the peer may have in flight, on paths faster than 2 ms."""
         self._routes.burst.set(size, 2 * self._routes.mtu)
-
-    def skip_checksums_to(self, destination: bytes, skip: bool = True) -> None:
-        """Leave inner checksums out for this peer. TCP between nodes of our kind agrees on it without being told."""
-        self._routes.skip_checksums(destination, skip)
-        for socket in self._table.to(destination):
-            if socket.connected:
-                socket.choose_checksums()
 
     def set_mtu_to(self, destination: bytes, mtu: int | None) -> None:
         """The largest inner packet for one peer, None: default. More than the stack's own needs a peer of our kind.
@@ -277,10 +269,3 @@ class Stack:
     def add_address(self, address: bytes) -> None:
         """Answer for one more address."""
         self._routes.add(address)
-
-    def remove_address(self, address: bytes) -> None:
-        """Answer no more; its connections are reset."""
-        self._routes.remove(address)
-        for socket in self._table.all():
-            if socket.local == address:
-                socket.abort()

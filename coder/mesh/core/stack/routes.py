@@ -23,7 +23,7 @@ _MAX_NARROWED = 1024
 class Routes:
     """Addresses are 16 bytes, IPv4's also 4 where a verb takes one."""
 
-    __slots__ = ("_mtu_to", "_unchecked", "addresses", "burst", "has_ipv4", "mtu", "narrowed")
+    __slots__ = ("_mtu_to", "addresses", "burst", "has_ipv4", "mtu", "narrowed")
 
     def __init__(self, addresses: Iterable[bytes], mtu: int) -> None:
         self.addresses = [ip4.address16(address) for address in addresses]
@@ -35,7 +35,6 @@ class Routes:
         self._mtu_to: dict[bytes, int] = {}
         self.narrowed: dict[bytes, tuple[int, float]] = {}
         "What a router beyond the peer said about its link, and when."
-        self._unchecked: set[bytes] = set()
 
     # Addresses
 
@@ -45,11 +44,6 @@ class Routes:
         if address not in self.addresses:
             self.addresses.append(address)
             self.has_ipv4 = self.has_ipv4 or ip4.is_ipv4(address)
-
-    def remove(self, address: bytes) -> None:
-        """Answer for it no more."""
-        if address in self.addresses:
-            self.addresses.remove(address)
 
     def source_for(self, destination: bytes) -> bytes:
         """Where packets to the destination come from: our first address of its family."""
@@ -104,16 +98,3 @@ class Routes:
         Smaller ones not at all: the path may widen, an MSS is for good, and the peer measures its own direction.
         """
         return self.mtu - _FIXED_HEADERS
-
-    # Checksums
-
-    def skip_checksums(self, destination: bytes, skip: bool) -> None:
-        """Leave inner checksums out towards a destination, or no more."""
-        if skip:
-            self._unchecked.add(destination)
-        else:
-            self._unchecked.discard(destination)
-
-    def skips_checksums(self, destination: bytes) -> bool:
-        """Whether the owner switched them off."""
-        return destination in self._unchecked

@@ -9,7 +9,6 @@ bodies; values are for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from struct import Struct
 
@@ -283,12 +282,3 @@ def encode_send_packet(destination: bytes, packet: bytes) -> bytes:
 def encode_recv_packet(source: bytes, packet: bytes) -> bytes:
     """The frame of RecvPacket, without making the value."""
     return HEADER.pack(RECV_PACKET, KEY_SIZE + len(packet)) + source + packet
-
-
-def encode_send_packets(destination: bytes, packets: Iterable[bytes]) -> bytes:
-    """Many SendPacket frames in one buffer: one write, one WebSocket message."""
-    pack = HEADER.pack
-    parts: list[bytes] = []
-    for packet in packets:
-        parts += (pack(SEND_PACKET, KEY_SIZE + len(packet)), destination, packet)
-    return b"".join(parts)

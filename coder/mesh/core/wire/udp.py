@@ -24,12 +24,11 @@ class Datagram(NamedTuple):
     "Destination port."
     payload: bytes
 
-    def encode(self, source: bytes, destination: bytes, with_checksum: bool = True) -> bytes:
+    def encode(self, source: bytes, destination: bytes) -> bytes:
         """The whole IPv6 packet."""
         size = HEADER_SIZE + len(self.payload)
         body = _HEADER.pack(self.source_port, self.port, size, 0) + self.payload
-        if with_checksum:
-            body = body[:6] + ip.checksum(ip.PROTOCOL_UDP, source, destination, body).to_bytes(2, "big") + body[8:]
+        body = body[:6] + ip.checksum(ip.PROTOCOL_UDP, source, destination, body).to_bytes(2, "big") + body[8:]
         return ip.header(ip.PROTOCOL_UDP, source, destination, size) + body
 
 

@@ -345,7 +345,6 @@ class TcpSocket:
         self.recovery.resize(self.builder.mss)
 
     def choose_checksums(self) -> None:
-        """The peer's SYN is known, or the owner changed his mind: whether segments carry checksums."""
-        both_skip = self.host.settings.skip_checksums and self.agreed.peer_packet > 0
-        self.builder.skip(both_skip or self.host.routes.skips_checksums(self.remote))
+        """The peer's SYN is known: whether segments carry checksums."""
+        self.builder.skip(self.host.settings.skip_checksums and self.agreed.peer_packet > 0)
         self.retune()

@@ -37,9 +37,9 @@ def test_malformed_key_texts_are_refused(text: str) -> None:
         PrivateKey.from_text(text)
 
 
-def test_a_disco_key_is_no_node_key() -> None:
+def test_a_node_key_is_no_disco_key() -> None:
     with pytest.raises(CryptoError):
-        PublicKey.from_node_text(KEY.public.disco_text)
+        PublicKey.from_disco_text(KEY.public.node_text)
     assert PublicKey.from_disco_text(KEY.public.disco_text) == KEY.public
 
 

@@ -148,12 +148,6 @@ def test_the_longest_packet_passes() -> None:
     assert derp_reader.parse_untrusted(kind, body).encode() == frame
 
 
-def test_many_packets_in_one_buffer_are_the_same_frames() -> None:
-    packets = [b"a", b"bb", b""]
-    joined = derp.encode_send_packets(KEY.public, packets)
-    assert joined == b"".join(derp.SendPacket(KEY.public, p).encode() for p in packets)
-
-
 @given(st.text(max_size=60))
 def test_endpoint_texts_survive_anything(text: str) -> None:
     try:
