@@ -79,16 +79,15 @@ async def test_settings_are_compared_as_their_service_has_them() -> None:
     async with running_coderd(first_user=True) as world:
         _, member = await world.member()
         groups = "/api/v2/organizations/default/settings/idpsync/groups"
-        assert (
-            await world.put("/api/v2/debug/health/settings", {"dismissed_healthchecks": ["DERP"]})
-        ).status_code == 200
+        health = "/api/v2/debug/health/settings"
+        assert (await world.put(health, {"dismissed_healthchecks": ["DERP"]})).status_code == 200
         assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 200
         assert (await world.put("/api/v2/prebuilds/settings", {"reconciliation_paused": True})).status_code == 200
         assert (await world.patch(groups, {"field": "teams", "mapping": {}})).status_code == 200
         assert (await world.patch(f"{groups}/config", {"field": "units"})).status_code == 200
         organization = "/api/v2/settings/idpsync/organization"
         assert (await world.patch(organization, {"field": "orgs", "assign_default": True})).status_code == 200
-        refused = await world.put("/api/v2/debug/health/settings", {"dismissed_healthchecks": []}, token=member)
+        refused = await world.put(health, {"dismissed_healthchecks": []}, token=member)
         assert refused.status_code == 403
         log = await entries(world, "action:write")
         diffs = {
