@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="signals of Linux")]
 
 LIBRARIES = {
-    "_cffi_backend", "_openssl", "_sodium", "attr", "attrs", "cryptography", "google", "greenlet", "h11", "idna", "msgspec",
-    "nacl", "outcome", "sniffio", "sortedcontainers", "trio", "trio_asyncio", "wsproto",
+    "_cffi_backend", "_openssl", "_sodium", "attr", "attrs", "cryptography", "google", "greenlet", "h11", "idna",
+    "msgspec", "nacl", "outcome", "sniffio", "sortedcontainers", "trio", "trio_asyncio", "wsproto",
 }  # fmt: skip
 """Of others: Trio and its parts, protobuf, the overlay's cryptography, HTTP and WebSocket."""
 OF_TOOLS = {"_distutils_hack", "coverage", "typing_extensions", "_virtualenv", "__mp_main__", "pkg_resources"}

@@ -2,7 +2,7 @@
 
 The SSH library takes as long to load as all the rest of a start, and a fifth of the memory of an agent that waits. Most
 agents wait most of the time, and many are reached by a web terminal or an application only. The first connection pays:
-about a third of a second, once.
+half a second of processor time on a slow machine, once.
 """
 
 from __future__ import annotations
