@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
+from coder.base.whole_file import write_whole
 from coder.cli.command import Invocation
 from coder.net.policy import DialPolicy
 
@@ -79,11 +80,7 @@ def forget_token(directory: Path) -> None:
 def write_file(directory: Path, name: str, value: str) -> None:
     """Writes a private file (0600) atomically, so that a killed login leaves the old session whole."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = directory / f".{name}.{os.getpid()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(value)
-    temporary.replace(directory / name)
+    write_whole(directory / name, value)
 
 
 def not_logged_in() -> CoderError:
