@@ -37,6 +37,7 @@ def parse_untrusted(payload: bytes) -> Datagram:
     if len(payload) < HEADER_SIZE:
         raise WireError("short_datagram")
     source_port, port, size, _ = _HEADER.unpack_from(payload)
+    # Shorter than the payload is accepted, as everywhere: RFC 768 leaves what lies behind the length to nobody.
     if not HEADER_SIZE <= size <= len(payload):
         raise WireError("bad_udp_length")
     return Datagram(source_port, port, payload[HEADER_SIZE:size])
