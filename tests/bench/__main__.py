@@ -38,7 +38,7 @@ def listing() -> str:
 def metrics(name: str) -> list[str]:
     """Names of a benchmark's rows as its source has them, in its order; `{…}` stands for what a run fills in."""
     tree = ast.parse((HERE / f"{name}.py").read_text())
-    found = {}
+    found: dict[str, None] = {}
     for node in sorted(ast.walk(tree), key=lambda node: getattr(node, "lineno", 0)):
         for given in _named(node):
             text = _text(given)

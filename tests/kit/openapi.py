@@ -48,6 +48,8 @@ def scopes_by_operation() -> dict[str, Any]:
     found = {}
     for rule in application().url_map.iter_rules():
         said = route_of(application().view_functions[rule.endpoint])
-        for method in said.methods if said is not None and not said.websocket else ():
+        if said is None or said.websocket:
+            continue
+        for method in said.methods:
             found[method, _PARAMETER.sub("{}", rule.rule)] = said.scope
     return {item.name: found.get((item.method, _PARAMETER.sub("{}", item.path))) for item in in_scope()}
