@@ -62,7 +62,6 @@ NEW: Table = {
         "email": (REQUIRED, rules.EMAIL),
         "username": (REQUIRED, rules.USERNAME),
         "name": (rules.REAL_NAME,),
-        "user_status": (optional(one_of("active", "dormant", "suspended")),),
     },
     LoginWithPasswordRequest: {"email": (REQUIRED, rules.EMAIL), "password": (REQUIRED,)},
     RequestOneTimePasscodeRequest: {"email": (REQUIRED, rules.EMAIL)},
