@@ -22,6 +22,7 @@ from coder.api.oauth2 import (
     OAuth2ClientConfiguration,
     OAuth2ClientRegistrationResponse,
     OAuth2Error,
+    OAuth2LegacyClient,
     OAuth2ProtectedResourceMetadata,
     OAuth2ProviderApp,
     OAuth2ProviderAppSecret,
@@ -220,6 +221,29 @@ async def post_secret(app: str) -> Response:
 async def delete_secret(app: str, secret: str) -> Response:
     await oauth2_apps.delete_secret(context(), subject(), path_uuid(app), path_uuid(secret))
     return no_content()
+
+
+@route(blueprint, "GET", f"{_API}/apps/<id:app>/legacy", scope="oauth2_app:read", answers=OAuth2LegacyClient)
+@experimental
+async def get_legacy(app: str) -> Response:
+    """Whether an application may sign people in without PKCE (ours)."""
+    return reply(OAuth2LegacyClient((await oauth2_apps.get_app(context(), subject(), path_uuid(app))).legacy))
+
+
+@route(
+    blueprint,
+    "PUT",
+    f"{_API}/apps/<id:app>/legacy",
+    scope="oauth2_app:update",
+    body=OAuth2LegacyClient,
+    answers=OAuth2LegacyClient,
+    audit=Audited("oauth2_provider_app", "write"),
+)
+@experimental
+async def put_legacy(app: str) -> Response:
+    body = await read_body(OAuth2LegacyClient)
+    row = await oauth2_apps.set_legacy(context(), subject(), path_uuid(app), legacy=body.legacy)
+    return reply(OAuth2LegacyClient(row.legacy))
 
 
 @route(blueprint, "GET", f"{_API}/settings", scope="deployment_config:read", answers=OAuth2ProviderSettings)
@@ -423,6 +447,8 @@ def _problems(app: OAuth2AppRow) -> list[str]:
     found = [f"{name}: is required" for name in ("client_id", "response_type") if not args.get(name)]
     if _redirect_uri(app) not in app.allowed_redirects:
         found.append("redirect_uri: is not one of the application's")
+    if app.legacy and not args.get("code_challenge") and not args.get("code_challenge_method"):
+        return found
     if args.get("code_challenge_method", "S256") not in {"", "S256"}:
         found.append("code_challenge_method: only S256 is supported")
     if not _CHALLENGE.fullmatch(args.get("code_challenge", "")):
