@@ -68,7 +68,7 @@ async def _main(config: Any) -> None:
 
 def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig
-    from coder.agent.flight_recorder import default_folder
+    from coder.agent.reports.flight_recorder import default_folder
 
     url = invocation["agent_url"] or invocation.globals["url"]
     if not url:
@@ -92,6 +92,8 @@ def _config(invocation: Invocation) -> Any:
         log_file=_log_file(invocation["log_human"]),
         debug_address=_address("debug-address", invocation["debug_address"]),
         prometheus_address=_address("prometheus-address", invocation["prometheus_address"]),
+        socket_path=Path(invocation["socket_path"]) if invocation["socket_path"] else None,
+        socket_enabled=invocation["socket_enabled"],
         state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
@@ -223,6 +225,20 @@ AGENT = Command(
             kind="bool",
             default=False,
             hidden=True,
+        ),
+        Option(
+            "socket_path",
+            "socket-path",
+            "CODER_AGENT_SOCKET_PATH",
+            help="Where scripts reach the agent (default: a private directory; scripts are told).",
+        ),
+        Option(
+            "socket_enabled",
+            "socket-server-enabled",
+            "CODER_AGENT_SOCKET_SERVER_ENABLED",
+            kind="bool",
+            default=True,
+            help="Serve that socket.",
         ),
         Option("no_reap", "no-reap", kind="bool", default=False, hidden=True),
         Option("log_human", "log-human", "CODER_AGENT_LOGGING_HUMAN", default="/dev/stderr", help="File for logs."),

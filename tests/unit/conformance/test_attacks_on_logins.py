@@ -170,7 +170,7 @@ async def test_logins_lead_to_no_other_site() -> None:
                 if urlsplit(answer.headers.get("location", "")).netloc not in own:
                     wrong.append(f"{path} {there!r}: {answer.headers['location']}")
             raw = httpx.URL(world.url).copy_with(raw_path=there.encode() if there.startswith("/") else b"/x")
-            if "\r" not in there and "\t" not in there:
+            if there.isprintable():
                 answer = await world.client.send(httpx.Request("GET", raw))
                 if urlsplit(answer.headers.get("location", "")).netloc not in own:
                     wrong.append(f"the path {there!r}: {answer.headers['location']}")
@@ -186,7 +186,7 @@ async def test_scim_serves_its_provider_alone() -> None:
     async with running_coderd(first_user=True, scim_auth_header=Secret(key)) as world:
         _, admin = await world.member("people", ["user-admin"])
         shown: list[dict[str, str]] = [
-            {}, {"Authorization": ""}, {"Authorization": "Bearer "}, {"Authorization": "Bearer"},
+            {}, {"Authorization": ""}, {"Authorization": "Bearer"},
             {"Authorization": key[:-1]}, {"Authorization": key + "x"}, {"Authorization": key.upper()},
             {"Authorization": f"Bearer {key[:-1]}"}, {"Authorization": f"Basic {key}"}, {"X-Authorization": key},
             {"Authorization": f"Basic {base64.b64encode(f'scim:{key}'.encode()).decode()}"},

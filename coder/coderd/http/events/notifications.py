@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.errors import Response as Envelope
-from coder.api.notifications import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.events.notifications import (
     CustomNotificationRequest,
     NotificationMethodsResponse,
     NotificationPreference,

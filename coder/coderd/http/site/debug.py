@@ -14,9 +14,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from quart import Blueprint, Response, redirect, request, websocket
 
-from coder.api.deployment import DebugProfileOptions
-from coder.api.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
-from coder.api.oauth2 import OIDCClaimsResponse
+from coder.api.login.oauth2 import OIDCClaimsResponse
+from coder.api.site.deployment import DebugProfileOptions
+from coder.api.site.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
 from coder.base.config import masked_arguments
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION

@@ -12,7 +12,7 @@ import h11
 import msgspec
 import trio
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.services.agents.agent_http import HTTP_PORT, require_connected
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.foundation.errors import BadGateway, Forbidden

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.notifications import (
+from coder.api.events.notifications import (
     CustomNotificationContent,
     NotificationMethodsResponse,
     NotificationPreference,

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.provisioners import (
+from coder.api.provisioning.provisioners import (
     MatchedProvisioners,
     ProvisionerJob,
     ProvisionerJobInput,

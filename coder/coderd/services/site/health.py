@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import trio
 from msgspec import UNSET
 
-from coder.api.enums import HealthCode, HealthSection, HealthSeverity
-from coder.api.health import (
+from coder.api.base.enums import HealthCode, HealthSection, HealthSeverity
+from coder.api.site.health import (
     AccessURLReport,
     DatabaseReport,
     HealthcheckReport,

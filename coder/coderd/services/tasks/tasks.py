@@ -15,9 +15,9 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.agents import WorkspaceAgentHealth
-from coder.api.builds import WorkspaceBuild
-from coder.api.tasks import CreateTaskRequest, Task, TasksListResponse, TaskStateEntry
+from coder.api.agents.agents import WorkspaceAgentHealth
+from coder.api.tasks.tasks import CreateTaskRequest, Task, TasksListResponse, TaskStateEntry
+from coder.api.workspaces.builds import WorkspaceBuild
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.builds import WorkspaceResource
-from coder.api.provisioners import MatchedProvisioners, ProvisionerJob
-from coder.api.template_versions import CreateTemplateVersionDryRunRequest
+from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerJob
+from coder.api.templates.template_versions import CreateTemplateVersionDryRunRequest
+from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, NotFound, Precondition
 from coder.coderd.services.provisioning.job_posts import NewJob, post_job

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.provisioners import MatchedProvisioners
-from coder.api.template_versions import CreateTemplateVersionRequest, TemplateVersion
+from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource

@@ -12,15 +12,15 @@ from uuid import UUID
 
 from msgspec import UnsetType
 
-from coder.api.agents import AgentConnectionTiming, AgentScriptTiming
-from coder.api.builds import (
+from coder.api.agents.agents import AgentConnectionTiming, AgentScriptTiming
+from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerTiming
+from coder.api.templates.parameters import WorkspaceBuildParameter
+from coder.api.workspaces.builds import (
     CreateWorkspaceBuildRequest,
     WorkspaceBuild,
     WorkspaceBuildTimings,
     WorkspaceResource,
 )
-from coder.api.parameters import WorkspaceBuildParameter
-from coder.api.provisioners import MatchedProvisioners, ProvisionerTiming
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources

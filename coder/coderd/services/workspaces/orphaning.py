@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.workspace_inventory import RemainingResource, WorkspaceInventory
+from coder.api.workspaces.workspace_inventory import RemainingResource, WorkspaceInventory
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Gone, NotFound

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.parameters import InvalidatedPreset
+from coder.api.templates.parameters import InvalidatedPreset
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.events import prebuild_notifications

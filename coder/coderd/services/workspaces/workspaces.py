@@ -7,7 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.workspaces import CreateWorkspaceRequest, UpdateWorkspaceRequest, Workspace, WorkspacesResponse
+from coder.api.workspaces.workspaces import (
+    CreateWorkspaceRequest,
+    UpdateWorkspaceRequest,
+    Workspace,
+    WorkspacesResponse,
+)
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import (
