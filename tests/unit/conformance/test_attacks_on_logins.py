@@ -139,7 +139,7 @@ async def test_registrations_promise_nothing_dangerous() -> None:
         mine = (await it.world.post("/oauth2/register", {"redirect_uris": [CALLBACK]}, token="")).json()
         theirs = (await it.world.post("/oauth2/register", {"redirect_uris": [CALLBACK]}, token="")).json()
         path = f"/oauth2/clients/{theirs['client_id']}"
-        for secret in (mine["registration_access_token"], mine["client_secret"], it.secret, it.world.token, "", "x"):
+        for secret in (mine["registration_access_token"], mine["client_secret"], it.secret, it.world.token, "x"):
             for method in ("GET", "PUT", "DELETE"):
                 shown = {"Authorization": f"Bearer {secret}"}
                 body = {"redirect_uris": ["https://evil.test"]}
@@ -169,8 +169,8 @@ async def test_logins_lead_to_no_other_site() -> None:
                 answer = await world.get(f"{path}?{query}")
                 if urlsplit(answer.headers.get("location", "")).netloc not in own:
                     wrong.append(f"{path} {there!r}: {answer.headers['location']}")
-            raw = httpx.URL(world.url).copy_with(raw_path=there.encode() if there.startswith("/") else b"/x")
-            if there.isprintable():
+            if there.isprintable() and there.startswith("/"):
+                raw = httpx.URL(world.url).copy_with(raw_path=there.encode())
                 answer = await world.client.send(httpx.Request("GET", raw))
                 if urlsplit(answer.headers.get("location", "")).netloc not in own:
                     wrong.append(f"the path {there!r}: {answer.headers['location']}")

@@ -24,7 +24,7 @@ from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError, NetError
 from coder.net.websocket import connect_websocket
-from coder.tailnet.controller import RESUME_HEADER
+from coder.tailnet.resume_tokens import RESUME_HEADER
 from tests.kit.foreign_world import ForeignWorld, foreign_world
 from tests.kit.openapi import application
 from tests.kit.workspace_proxy import new_proxy
