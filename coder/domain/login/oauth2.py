@@ -54,6 +54,9 @@ def redirect_problem(uris: Sequence[str]) -> str:
 
 
 def _uri_problem(uri: str) -> str:
+    # Before it is taken apart, for that drops line ends, which the address would have in a header.
+    if not uri.isascii() or not uri.isprintable() or " " in uri:
+        return "redirect URI must be of printable ASCII without spaces (RFC 3986)"
     try:
         parts = urlsplit(uri)
         host = parts.hostname or ""
