@@ -20,7 +20,8 @@ FREE = {
     "RegisterWorkspaceProxyRequest", "DeregisterWorkspaceProxyRequest", "IssueTokenRequest", "ReportAppStatsRequest",
     "IssueReconnectingPTYSignedTokenRequest",
     # switches, and lists whose every value is good or is looked up
-    "PrebuildsSettings", "UpdateWorkspaceDormancy", "ReadStatus", "NotificationsSettings", "OAuth2LegacyClient", "OAuth2ProviderSettings",
+    "PrebuildsSettings", "UpdateWorkspaceDormancy", "ReadStatus", "NotificationsSettings", "OAuth2ProviderSettings",
+    "OAuth2LegacyClient",
     "DismissRequest", "DebugProfileOptions", "ParkProvisionerJobRequest", "ArchiveTemplateVersionsRequest", "CspReport",
     "UpdateUserNotificationPreferences", "DynamicParametersRequest", "CreateTemplateVersionDryRunRequest",
     "PostWorkspaceUsageRequest", "WebpushSubscription", "DeleteWebpushSubscription", "UpdateRoles", "RoleWish",
