@@ -29,6 +29,7 @@ from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.processes import Processes
 from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
 from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
@@ -111,6 +112,8 @@ class AgentRole:
                 nursery.start_soon(self._first_manifest, nursery)
                 nursery.start_soon(self._open_ssh, ssh)
                 nursery.start_soon(self._look_after_listeners)
+                self.state.processes = Processes(self.state)
+                nursery.start_soon(self.state.processes.run)
                 if self.config.socket_enabled:
                     sync = SyncSocket(self.config.socket_path)
                     self.state.socket_path = sync.path

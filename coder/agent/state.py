@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
+    from coder.agent.workspace.processes import Processes
     from coder.mesh.description import NodeStatus
 
 
@@ -66,6 +67,8 @@ class AgentState:
     "Where the agent's own log goes; None for standard error."
     overlay: Callable[[], NodeStatus | None] = lambda: None
     "How the network stands; None before the first manifest."
+    processes: Processes | None = None
+    "Commands started from afar; None before and after the agent's life."
     debug_ports: frozenset[int] = frozenset()
     "The agent's own listeners, never shown as the workspace's."
 
