@@ -15,7 +15,9 @@ from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli import session
+from coder.cli.agents.reaper import reap_if_first
 from coder.cli.command import Command, Invocation
+from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
 
@@ -24,7 +26,9 @@ def _run(invocation: Invocation) -> int:
 
     from coder.cli.log_files import open_logs
 
+    reap_if_first(no_reap=bool(invocation["no_reap"]))
     open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation.globals["verbose"]))
+    warn_of_unsupported(invocation)
     config = _config(invocation)
     # Whatever we start is given the token we use, not the one we were started with.
     os.environ.pop("CODER_AGENT_TOKEN", None)
