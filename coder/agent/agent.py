@@ -112,8 +112,9 @@ class AgentRole:
                 nursery.start_soon(self._first_manifest, nursery)
                 nursery.start_soon(self._open_ssh, ssh)
                 nursery.start_soon(self._look_after_listeners)
-                self.state.processes = Processes(self.state)
-                nursery.start_soon(self.state.processes.run)
+                processes = Processes(self.state)
+                self.state.processes = processes
+                nursery.start_soon(processes.run)
                 if self.config.socket_enabled:
                     sync = SyncSocket(self.config.socket_path)
                     self.state.socket_path = sync.path

@@ -9,7 +9,6 @@ import trio
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
 from coder.agent.state import AgentState
 from coder.agent.workspace.processes import SIGNALS
-from coder.agent.workspace.scripts import kill_group
 
 PREFIX = "/api/v0/processes/"
 LONGEST_WAIT = 300.0
@@ -54,7 +53,7 @@ async def one_process(state: AgentState, request: HttpRequest) -> HttpReply:
         return message_reply(400, f"Unsupported signal {wanted!r}.", f"Use one of: {', '.join(SIGNALS)}.")
     if found.exited is not None:
         return message_reply(409, f'Process "{ident}" is not running.')
-    kill_group(found.process.pid, SIGNALS[wanted])
+    found.send(wanted)
     return message_reply(200, f'Signal "{wanted}" sent to process "{ident}".')
 
 

@@ -82,6 +82,10 @@ class StartedProcess:
     def exit_code(self) -> int | None:
         return None if self.exited is None else self.process.returncode
 
+    def send(self, signal_name: str) -> None:
+        """To the whole process group."""
+        kill_group(self.process.pid, SIGNALS[signal_name])
+
     def shown_output(self) -> dict[str, Any]:
         return {
             "output": self.output.text(), "truncated": self.output.truncated(), "running": self.exited is None,

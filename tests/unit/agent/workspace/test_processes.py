@@ -42,9 +42,10 @@ class Asked:
 @asynccontextmanager
 async def asking() -> AsyncIterator[Asked]:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
-    state.processes = Processes(state)
+    table = Processes(state)
+    state.processes = table
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(state.processes.run)
+        nursery.start_soon(table.run)
         await trio.testing.wait_all_tasks_blocked()
         with trio.fail_after(60):
             yield Asked(state)
