@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from coder.base.errors import CoderError
 from coder.cli.output import parse_time
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
+if TYPE_CHECKING:
+    from coder.api.provisioning.provisioners import ProvisionerJobLog
+    from coder.api.templates.template_versions import TemplateVersion
+    from coder.api.workspaces.builds import WorkspaceBuild
+
+T = TypeVar("T", "WorkspaceBuild", "TemplateVersion")
 ENDED = {"succeeded", "failed", "canceled"}
 
 
@@ -21,15 +28,15 @@ class StagePrinter:
         self._since: datetime | None = None
         self._last: datetime | None = None
 
-    def line(self, log: dict[str, Any]) -> None:
-        at = parse_time(log["created_at"])
-        if log["stage"] != self._stage:
+    def line(self, log: ProvisionerJobLog) -> None:
+        at = parse_time(log.created_at)
+        if log.stage != self._stage:
             self._end(at)
-            self._stage, self._since = log["stage"], at
+            self._stage, self._since = log.stage, at
             sys.stdout.write(f"==> ⧗ {self._stage}\n")
         self._last = at
-        if log["output"]:
-            sys.stdout.write(f"{log['output']}\n")
+        if log.output:
+            sys.stdout.write(f"{log.output}\n")
         sys.stdout.flush()
 
     def finish(self, *, ok: bool) -> None:
@@ -43,8 +50,8 @@ class StagePrinter:
         sys.stdout.write(f"=== {mark} {self._stage} [{took:.0f}ms]\n")
 
 
-def watch_job(client: BlockingClient, logs_path: str, object_path: str, *, quiet: bool = False) -> dict[str, Any]:
-    """Streams a job's log, then returns the object (build or template version) whose `job` has ended.
+def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool = False) -> T:
+    """Streams the log of the job of a build or template version, then returns that (`kind`) with its job ended.
 
     Ctrl-C asks the server to cancel the job and goes on watching its end. Raises CoderError when it failed.
     """
@@ -55,31 +62,32 @@ def watch_job(client: BlockingClient, logs_path: str, object_path: str, *, quiet
     printer = StagePrinter()
 
     async def watch() -> None:
-        async for log in follow_job_logs(client.policy, logs_path):
+        async for log in follow_job_logs(client.policy, f"{path}/logs"):
             if not quiet:
                 printer.line(log)
 
     try:
         trio.run(watch)
     except KeyboardInterrupt:
-        _cancel(client, object_path)
-    found: dict[str, Any] = client.request("GET", object_path).json()
-    while found["job"]["status"] not in ENDED:
+        _cancel(client, path)
+    found = read(client.request("GET", path), kind)
+    while found.job.status not in ENDED:
         trio.run(watch)
-        found = client.request("GET", object_path).json()
-    ok = found["job"]["status"] == "succeeded"
+        found = read(client.request("GET", path), kind)
+    ok = found.job.status == "succeeded"
     if not quiet:
         printer.finish(ok=ok)
     if not ok:
-        raise CoderError("job", found["job"].get("error") or f"the job was {found['job']['status']}")
+        raise CoderError("job", found.job.error or f"the job was {found.job.status}")
     return found
 
 
-def _cancel(client: BlockingClient, object_path: str) -> None:
+def _cancel(client: BlockingClient, path: str) -> None:
     sys.stderr.write("\nCanceling the job …\n")
-    client.request("PATCH", f"{object_path}/cancel", expect=(200, 400))
+    client.request("PATCH", f"{path}/cancel", expect=(200, 400))
 
 
-def watch_build(client: BlockingClient, build: dict[str, Any]) -> dict[str, Any]:
-    path = f"/api/v2/workspacebuilds/{build['id']}"
-    return watch_job(client, f"{path}/logs", path)
+def watch_build(client: BlockingClient, build: WorkspaceBuild) -> WorkspaceBuild:
+    from coder.api.workspaces.builds import WorkspaceBuild
+
+    return watch_job(client, f"/api/v2/workspacebuilds/{build.id}", WorkspaceBuild)
