@@ -30,6 +30,7 @@ from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
+from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
@@ -110,6 +111,10 @@ class AgentRole:
                 nursery.start_soon(self._first_manifest, nursery)
                 nursery.start_soon(self._open_ssh, ssh)
                 nursery.start_soon(self._look_after_listeners)
+                if self.config.socket_enabled:
+                    sync = SyncSocket(self.config.socket_path)
+                    self.state.socket_path = sync.path
+                    nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
                 nursery.start_soon(self._wait_for_owner)
                 await self._stop.wait()

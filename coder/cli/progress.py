@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from coder.base.errors import CoderError
 from coder.cli.output import parse_time
@@ -12,12 +13,30 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 if TYPE_CHECKING:
-    from coder.api.provisioning.provisioners import ProvisionerJobLog
+    from coder.api.provisioning.provisioners import ProvisionerJob, ProvisionerJobLog
     from coder.api.templates.template_versions import TemplateVersion
     from coder.api.workspaces.builds import WorkspaceBuild
 
-T = TypeVar("T", "WorkspaceBuild", "TemplateVersion")
+T = TypeVar("T", "WorkspaceBuild", "TemplateVersion", "ProvisionerJob")
 ENDED = {"succeeded", "failed", "canceled"}
+
+
+_TICK = 0.2
+"""Seconds between two drawings of a running stage."""
+
+
+class Stages(Protocol):
+    """What shows a job's log."""
+
+    def line(self, log: ProvisionerJobLog) -> None: ...
+
+    def tick(self) -> None:
+        """Time has passed."""
+
+    def clear(self) -> None:
+        """Something else is about to be written."""
+
+    def finish(self, *, ok: bool) -> None: ...
 
 
 class StagePrinter:
@@ -39,6 +58,12 @@ class StagePrinter:
             sys.stdout.write(f"{log.output}\n")
         sys.stdout.flush()
 
+    def tick(self) -> None:
+        """Lines once printed do not move."""
+
+    def clear(self) -> None:
+        """As `tick`."""
+
     def finish(self, *, ok: bool) -> None:
         self._end(self._last, mark="✔" if ok else "✘")
         sys.stdout.flush()
@@ -50,8 +75,46 @@ class StagePrinter:
         sys.stdout.write(f"=== {mark} {self._stage} [{took:.0f}ms]\n")
 
 
+class NoStages:
+    """Nothing is shown."""
+
+    def line(self, log: ProvisionerJobLog) -> None:
+        pass
+
+    def tick(self) -> None:
+        pass
+
+    def clear(self) -> None:
+        pass
+
+    def finish(self, *, ok: bool) -> None:
+        pass
+
+
+def _printer() -> Stages:
+    from coder.cli.choices import is_interactive
+    from coder.cli.live_stages import LiveStages
+
+    return LiveStages() if is_interactive() else StagePrinter()
+
+
+def _run(watch: Callable[[], Awaitable[None]]) -> None:
+    """`trio.run`, with the one thing that went wrong instead of a group of one."""
+    import trio
+
+    try:
+        trio.run(watch)
+    except BaseExceptionGroup as group:
+        inner: BaseException = group
+        while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+            inner = inner.exceptions[0]
+        raise inner from None
+
+
 def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool = False) -> T:
-    """Streams the log of the job of a build or template version, then returns that (`kind`) with its job ended.
+    """Streams the log of the job at `path`, then returns what is there (`kind`) with its job ended.
+
+    That is a build or a template version, or the job itself (a dry run).
 
     Ctrl-C asks the server to cancel the job and goes on watching its end. Raises CoderError when it failed.
     """
@@ -59,27 +122,44 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
 
     from coder.client.logs import follow_job_logs
 
-    printer = StagePrinter()
+    printer = NoStages() if quiet else _printer()
 
     async def watch() -> None:
-        async for log in follow_job_logs(client.policy, f"{path}/logs"):
-            if not quiet:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(go_on)
+            async for log in follow_job_logs(client.policy, f"{path}/logs"):
                 printer.line(log)
+            nursery.cancel_scope.cancel()
+
+    async def go_on() -> None:
+        while True:
+            printer.tick()
+            await trio.sleep(_TICK)
 
     try:
-        trio.run(watch)
+        _run(watch)
     except KeyboardInterrupt:
+        printer.clear()
         _cancel(client, path)
+    except BaseException:
+        printer.clear()
+        raise
     found = read(client.request("GET", path), kind)
-    while found.job.status not in ENDED:
-        trio.run(watch)
+    while _job(found).status not in ENDED:
+        _run(watch)
         found = read(client.request("GET", path), kind)
-    ok = found.job.status == "succeeded"
-    if not quiet:
-        printer.finish(ok=ok)
+    job = _job(found)
+    ok = job.status == "succeeded"
+    printer.finish(ok=ok)
     if not ok:
-        raise CoderError("job", found.job.error or f"the job was {found.job.status}")
+        raise CoderError("job", job.error or f"the job was {job.status}")
     return found
+
+
+def _job(found: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
+    from coder.api.provisioning.provisioners import ProvisionerJob
+
+    return found if isinstance(found, ProvisionerJob) else found.job
 
 
 def _cancel(client: BlockingClient, path: str) -> None:

@@ -74,6 +74,8 @@ def command_environment(state: AgentState, session: Mapping[str, str] | None = N
             if secret.env_name:
                 env[secret.env_name] = secret.value.decode("utf-8", "replace")
     env |= {"CODER_AGENT_URL": state.url, "CODER_AGENT_TOKEN": state.token}
+    if state.socket_path is not None:
+        env["CODER_AGENT_SOCKET_PATH"] = str(state.socket_path)
     env["GIT_ASKPASS"] = state.executable
     if state.script_bin is not None:
         env["PATH"] = f"{state.script_bin}{os.pathsep}{env.get('PATH', os.defpath)}"

@@ -179,17 +179,17 @@ def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
 
 
 def _show(invocation: Invocation) -> int:
+    from coder.cli.workspaces.resource_tree import head_line
+
     client = session.client(invocation)
     with doing("get workspace"):
         workspace = find_workspace(client, invocation.args[0])
     build = workspace.latest_build
-    owner = f"{workspace.owner_name}/{workspace.name}"
-    sys.stdout.write(f"{owner}  {status_word(build)}  template {workspace.template_name} ")
-    sys.stdout.write(f"({build.template_version_name})\n")
+    sys.stdout.write(head_line(workspace, status_word(build)) + "\n")
     for resource in build.resources:
         if resource.hide or resource.workspace_transition != build.transition:
             continue
-        _print_resource(workspace, resource, details=invocation["details"])
+        _print_resource(client, workspace, resource, details=invocation["details"])
         if invocation["details"] or build.has_external_agent:
             _print_health(client, resource.agents or [])
     return 0
@@ -203,18 +203,14 @@ def _print_health(client: BlockingClient, agents: list[WorkspaceAgent]) -> None:
             sys.stdout.write(f"   {line}\n")
 
 
-def _print_resource(workspace: Workspace, resource: WorkspaceResource, *, details: bool) -> None:
+def _print_resource(
+    client: BlockingClient, workspace: Workspace, resource: WorkspaceResource, *, details: bool
+) -> None:
+    from coder.cli.workspaces.resource_tree import agent_lines
+
     sys.stdout.write(f"{resource.type}.{resource.name}\n")
-    agents = resource.agents or []
-    for index, agent in enumerate(agents):
-        branch = "└─" if index == len(agents) - 1 else "├─"
-        health = agent.health.reason or "healthy"
-        version = f"  {agent.version}" if agent.version else ""
-        target = workspace.name if len(agents) == 1 else f"{workspace.name}.{agent.name}"
-        sys.stdout.write(f"{branch} {agent.name} ({agent.operating_system}, {agent.architecture})  ")
-        sys.stdout.write(f"{agent.status}  {agent.lifecycle_state}  {health}{version}  coder ssh {target}\n")
-        for app in agent.apps if details else []:
-            sys.stdout.write(f"   app {app.slug}  {app.health}\n")
+    for line in agent_lines(client, workspace, resource):
+        sys.stdout.write(f"{line}\n")
     if details:
         for item in resource.metadata or []:
             value = "***" if item.sensitive else item.value

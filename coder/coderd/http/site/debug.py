@@ -84,7 +84,7 @@ async def get_health() -> Response:
 @route(blueprint, "GET", "/health/settings", scope="debug_info:read", answers=HealthSettings)
 @_owners
 async def get_settings() -> Response:
-    return reply({"dismissed_healthchecks": await health.dismissed(context())})
+    return reply(await health.settings(context(), subject()))
 
 
 @route(
@@ -96,7 +96,7 @@ async def get_settings() -> Response:
     answers=DismissRequest,
     others={204: NOTHING},
     refuses=(500,),
-    audit=Audited("health_settings", "write", ""),
+    audit=Audited("health_settings", "write", "", settings=health.settings),
 )
 async def put_settings() -> Response:
     body = await read_body(DismissRequest)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.templates.parameters import InvalidatedPreset
+from coder.api.workspaces.workspaces import PrebuildsSettings
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.events import prebuild_notifications
@@ -54,6 +55,12 @@ class Reconciled:
 async def is_paused(tx: Tx) -> bool:
     stored = await site.get_config(tx, _SETTINGS)
     return bool(stored and json.loads(stored).get("reconciliation_paused"))
+
+
+async def settings(ctx: Context, subject: Subject) -> PrebuildsSettings:
+    """Whether prebuilds rest. Raises Forbidden."""
+    require(subject, "read", Resource("deployment_config"), hidden=False)
+    return PrebuildsSettings(reconciliation_paused=await ctx.db.read(is_paused))
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
