@@ -70,7 +70,8 @@ class Walk:
 
     def _is_new(self, address: str) -> bool:
         route = self._route(address)
-        key = route.pattern if route else shape(address)
+        # A template's pages have two addresses each.
+        key = route.pattern.replace("/:organization/:template", "/:template") if route else shape(address)
         limit = AT_MOST.get(key, 1)
         if self.visited[address] or self.visited[key] >= limit:
             return False

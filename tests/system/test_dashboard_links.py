@@ -36,7 +36,7 @@ ONLY_BY_ADDRESS = {
     "/external-auth/:provider": "opened by a button of a form, in a window of its own, where a provider is set up",
     "/external-auth/:provider/callback": "where the provider sends people back to",
     "/tasks/:owner/:task": "needs a template made for tasks",
-    "/users": "an address of former versions",
+    "/settings": "leads on to /settings/account",
     "/users/create": "an address of former versions",
     "/groups": "an address of former versions",
     "*": "everything else",

@@ -103,8 +103,7 @@ def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopbac
     assert page.url.startswith(f"{server.url}/external-auth/forge")
     assert api(server, "/external-auth/forge")["authenticated"] is True
     page.goto("/settings/external-auth")
-    row = page.get_by_role("listitem").filter(has_text="Forge").or_(page.locator("section", has_text="Forge")).first
-    expect(row).to_be_visible()
+    expect(page.get_by_text("Forge", exact=True)).to_be_visible()
     page.get_by_role("button", name=re.compile("^Unlink")).click()
     page.get_by_test_id("confirm-button").click()
     expect(page.get_by_text("Forge is unlinked")).to_be_visible()
