@@ -32,7 +32,22 @@ from coder.mesh.core.crypto.noise import (
 )
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.tunnel.handshake import Handshaker
-from coder.mesh.core.wire import address, derp, disco, icmp, ip, ip4, portmap, stun, tcp, tsmp, udp, wireguard
+from coder.mesh.core.wire import (
+    address,
+    derp,
+    derp_info,
+    derp_reader,
+    disco,
+    icmp,
+    ip,
+    ip4,
+    portmap,
+    stun,
+    tcp,
+    tsmp,
+    udp,
+    wireguard,
+)
 from coder.rpc import drpc, yamux
 
 Call = Callable[[bytes], object]
@@ -181,14 +196,14 @@ def _quietly(data: bytes) -> object:
 
 
 def _frames(data: bytes) -> None:
-    for kind, body in derp.FrameReader().feed_untrusted(data):
-        derp.parse_untrusted(kind, body)
+    for kind, body in derp_reader.FrameReader().feed_untrusted(data):
+        derp_reader.parse_untrusted(kind, body)
 
 
 def _client_info(data: bytes) -> None:
     """Read, and used as the relay uses it."""
     sealed = derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, data))
-    derp.open_client_info_untrusted(BOX, sealed).mesh_key.encode()
+    derp_info.open_client_info_untrusted(BOX, sealed).mesh_key.encode()
 
 
 def _stun_round(data: bytes) -> object:
@@ -290,19 +305,19 @@ MESH = {
     "core/wire/address.py:parse_endpoint_untrusted": Harness(
         _text(address.parse_endpoint_untrusted), (WireError,), [b"192.0.2.1:80", b"[2001:db8::1]:80"]
     ),
-    "core/wire/derp.py:FrameReader.feed_untrusted": Harness(
+    "core/wire/derp_reader.py:FrameReader.feed_untrusted": Harness(
         _frames, (WireError,), [derp.encode_send_packet(OURS.public, b"data"), derp.DerpPong(bytes(8)).encode()]
     ),
-    "core/wire/derp.py:parse_untrusted": Harness(
-        lambda d: derp.parse_untrusted(d[0] if d else 0, d[1:]), (WireError,), [b"\x08" + bytes(33)]
+    "core/wire/derp_reader.py:parse_untrusted": Harness(
+        lambda d: derp_reader.parse_untrusted(d[0] if d else 0, d[1:]), (WireError,), [b"\x08" + bytes(33)]
     ),
-    "core/wire/derp.py:open_client_info_untrusted": Harness(
+    "core/wire/derp_info.py:open_client_info_untrusted": Harness(
         _client_info,
         (WireError,),
         [b'{"version":2,"CanAckPings":true}', b'{"version":2,"meshKey":"ab"}', b'{"meshKey":"\\ud800"}'],
     ),
-    "core/wire/derp.py:open_server_info_untrusted": Harness(
-        lambda d: derp.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, d))),
+    "core/wire/derp_info.py:open_server_info_untrusted": Harness(
+        lambda d: derp_info.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, d))),
         (WireError,),
         [b'{"version":2,"TokenBucketBytesPerSecond":1}'],
     ),
@@ -363,7 +378,7 @@ def _drpc(data: bytes) -> None:
 
 def _node(data: bytes) -> object:
     from coder.rpc.proto import tailnet_pb2
-    from coder.tailnet.controller import node_from_proto_untrusted
+    from coder.tailnet.node_messages import node_from_proto_untrusted
 
     key, disco_text = data[:34], data[34:].decode("utf-8", "replace")
     return node_from_proto_untrusted(tailnet_pb2.Node(key=key, disco=disco_text))
@@ -396,7 +411,7 @@ LINKS = {
         lambda d: list(yamux.YamuxFrameReader().receive_untrusted(d)), (yamux.YamuxError,), [FRAME]
     ),
     "rpc/yamux.py:Yamux.receive_untrusted": Harness(_yamux, (yamux.YamuxError,), [FRAME]),
-    "tailnet/controller.py:node_from_proto_untrusted": Harness(
+    "tailnet/node_messages.py:node_from_proto_untrusted": Harness(
         _node, (), [OURS.public.binary + b"discokey:" + bytes(OURS.public).hex().encode()]
     ),
     "coderd/services/network/coordinator.py:request_from_proto_untrusted": Harness(
@@ -409,7 +424,7 @@ LINKS = {
 
 
 def _slot(data: bytes) -> object:
-    from coder.agent.flight_file import _slot_untrusted
+    from coder.agent.reports.flight_file import _slot_untrusted
 
     return _slot_untrusted(data)
 
@@ -422,13 +437,13 @@ def _slot_bytes() -> bytes:
 
 
 def _flight_look(data: bytes) -> object:
-    from coder.agent.flight_recorder import _look_untrusted
+    from coder.agent.reports.flight_recorder import _look_untrusted
 
     return _look_untrusted(_document(data))
 
 
 def _flight_event(data: bytes) -> object:
-    from coder.agent.flight_recorder import _event_untrusted
+    from coder.agent.reports.flight_recorder import _event_untrusted
 
     return _event_untrusted(_document(data))
 
@@ -636,7 +651,7 @@ def _base64(data: bytes) -> bytes:
 
 
 def _speedtest(data: bytes) -> object:
-    from coder.agent.speedtest import read_request_untrusted
+    from coder.agent.network.speedtest import read_request_untrusted
 
     return read_request_untrusted(data)
 
@@ -660,12 +675,12 @@ HCL = (
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
 REST = {
-    "agent/flight_file.py:_slot_untrusted": Harness(_slot, (), [_slot_bytes()]),
-    "agent/flight_recorder.py:_look_untrusted": Harness(_flight_look, (), [b'{"wall":1}', b"[]"]),
-    "agent/flight_recorder.py:_event_untrusted": Harness(
+    "agent/reports/flight_file.py:_slot_untrusted": Harness(_slot, (), [_slot_bytes()]),
+    "agent/reports/flight_recorder.py:_look_untrusted": Harness(_flight_look, (), [b'{"wall":1}', b"[]"]),
+    "agent/reports/flight_recorder.py:_event_untrusted": Harness(
         _flight_event, (), [b'{"at":1,"kind":"lost","data":{}}', b'{"at":"x","kind":1,"data":[1]}']
     ),
-    "agent/speedtest.py:read_request_untrusted": Harness(
+    "agent/network/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
     ),
     "coderd/services/agents/signed_message.py:certificate_untrusted": Harness(
