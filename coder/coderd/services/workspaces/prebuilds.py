@@ -167,15 +167,15 @@ async def _create(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> None
         latest_build_id=None,
     )
     await workspace_store.insert_workspace(tx, workspace)
-    order = BuildRequest(
+    request = BuildRequest(
         transition="start",
         initiator_id=PREBUILDS_USER_ID,
         version_id=one.version_id,
         preset_id=one.preset_id,
         priority=_PRIORITY,
     )
-    order = prepare(order, BuildTarget(PREBUILDS_USER_ID, one.template_id))
-    await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
+    request = prepare(request, BuildTarget(PREBUILDS_USER_ID, one.template_id))
+    await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
 
 
 async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> int:
@@ -185,9 +185,9 @@ async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> int:
     template = await template_store.get_template(tx, workspace.template_id)
     if template is None:
         return 0
-    order = BuildRequest(transition="delete", initiator_id=PREBUILDS_USER_ID, priority=_PRIORITY)
+    request = BuildRequest(transition="delete", initiator_id=PREBUILDS_USER_ID, priority=_PRIORITY)
     try:
-        await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
+        await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     except Refusal:  # a build of it is under way: the next turn looks again
         return 0
     return 1

@@ -52,11 +52,15 @@ class DiscoInput:
 
     def receive(self, datagram: bytes, origin: Address | int, relayed_by: bytes, now: float) -> None:
         """A datagram from a UDP address (nobody relayed it), or from a region and the node key the relay names."""
+        # A node without direct paths opens no socket; what is handed in as if one had received it is refused all the
+        # same.
         if not self._direct and not relayed_by:
             return
         try:
             sender = disco.sender_untrusted(datagram)
             peers = self._by_disco.get(sender)
+            # Several peers may claim one disco key. The box depends on that key and ours alone, so the first one's
+            # opens for all.
             if not peers or peers[0].box is None:
                 return
             message = disco.open_untrusted(peers[0].box, datagram)
@@ -70,6 +74,8 @@ class DiscoInput:
             self._on_ping(peer, message, origin, now)
         elif isinstance(message, disco.DiscoPong):
             self._on_pong(peers, message, origin, now)
+        # docs/protocol/disco.md: call-me-maybe is believed by relay only. The relay has proven whose node key sent
+        # it; a UDP source has proven nothing yet.
         elif relayed_by:
             claimed = self._peers.get(relayed_by)
             if claimed in peers:
@@ -77,6 +83,7 @@ class DiscoInput:
 
     def _on_ping(self, peer: Peer, ping: disco.DiscoPing, origin: Address | int, now: float) -> None:
         seen = (ping.tx_id, origin)
+        # A ping that came by two ways is two pings; the same one twice from one address is a repeat by the network.
         if peer.last_ping == seen:
             return
         peer.last_ping = seen
@@ -94,6 +101,7 @@ class DiscoInput:
     def _on_pong(self, peers: list[Peer], pong: disco.DiscoPong, origin: Address | int, now: float) -> None:
         source = None if isinstance(origin, int) else origin
         for peer in peers:
+            # Twelve random bytes: only who opened our ping can name them, so the answer finds its peer by them alone.
             answer = peer.paths.on_pong(pong.tx_id, source, now, disco.ENVELOPE + pong.payload)
             if answer is False:
                 continue

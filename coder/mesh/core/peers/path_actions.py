@@ -103,6 +103,7 @@ class PathActions:
         state, carries = peer.paths.selector.state, peer.paths.carries
         if state is not peer.seen_state:
             peer.seen_state, peer.seen_carries = state, carries
+            # The relay's queue is no longer this peer's affair.
             if state is PathState.DIRECT:
                 self._relay.resume(peer)
             self.size_packets(peer)
@@ -113,6 +114,8 @@ class PathActions:
             is_narrower = carries < peer.seen_carries
             peer.seen_carries = carries
             self.size_packets(peer)
+            # What is under way may be too large for the path now. The other direction loses nothing and needs no
+            # resending.
             if is_narrower:
                 self.path_changed(peer, now)
 
@@ -139,11 +142,13 @@ class PathActions:
     def _call(self, peer: Peer, now: float) -> None:
         if peer.box is None:
             return
+        # Addresses a router has forgotten meanwhile would send the peer after a closed port, and use up its patience.
         if now < self._endpoints_fresh_until:
             self._relay.send(peer, [self.seal(peer, disco.CallMeMaybe(self._own_endpoints))])
         elif len(self._waiting_calls) < _MAX_STAGED_CALLS:
             was_empty = not self._waiting_calls
             self._waiting_calls[peer] = None
+            # One measurement serves everybody who waits for it.
             if was_empty:
                 self._sink.wants_endpoints()
 

@@ -33,6 +33,8 @@ class RelayOutput:
         if not region:
             return
         peer.relayed_bytes += sum(map(len, packets))
+        # The packets are taken in any case: the sign only says that more would make the queue longer
+        # (docs/decisions/relay-pushback.md).
         is_short = self._sink.relay(region, peer.config.public_key, packets)
         if not is_short and peer not in self._paused and peer.paths.selector.state is not PathState.DIRECT:
             self._paused[peer] = region

@@ -84,17 +84,22 @@ class LossDetector:
         """
         board = self._board
         if self._agreed.sack:
+            # Nothing arrived out of order and nothing was sent twice: RACK could find nothing, and walking the flight
+            # for every acknowledgement would be most of its cost.
             if not (board.sacked or board.retransmissions):
                 return 0
             return self.look_again(now, mss, is_open=is_open)
         una = self._sender.snd_una
         if is_open:
+            # RFC 5681 section 3.2: the third duplicate. Fewer may be a swap of two packets.
             if self.dup_acks < DUPLICATE_THRESHOLD:
                 return 0
         elif progress and una < recovery_point:
             self.dup_acks = 0  # a partial acknowledgement: the next hole begins here (RFC 6582 3.2 step 3)
         else:
             return 0
+        # Without SACK nothing is known beyond the first hole (RFC 6582 section 3.2): one segment, the next hole shows
+        # with the next partial acknowledgement.
         return board.lose(una, min(una + mss, self._sender.snd_nxt))
 
     def look_again(self, now: float, mss: int, *, is_open: bool) -> int:
@@ -114,4 +119,5 @@ class LossDetector:
 
 
 def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    # On 32-bit numbers: a block may lie across the wrap.
     return (inner[0] - outer[0]) & MASK < HALF and (outer[1] - inner[1]) & MASK < HALF

@@ -46,7 +46,7 @@ class NewJob:
     id: UUID = field(default_factory=new_uuid)
 
 
-async def post_job(tx: Tx, new: NewJob, now: datetime) -> JobRow:
+async def enqueue_job(tx: Tx, new: NewJob, now: datetime) -> JobRow:
     """Puts work into the queue; daemons are woken when `tx` commits."""
     job = JobRow(
         id=new.id,
