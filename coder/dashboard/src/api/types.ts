@@ -1963,6 +1963,10 @@ export interface Region {
   wildcard_hostname: string;
 }
 
+export interface RegionsResponse {
+  regions: Region[];
+}
+
 export interface RegisterWorkspaceProxyRequest {
   access_url: string;
   wildcard_hostname: string;
@@ -3314,6 +3318,10 @@ export interface WorkspaceInventory {
 
 export interface WorkspaceOptions {
   include_deleted?: boolean;
+}
+
+export interface WorkspaceProxiesResponse {
+  regions: WorkspaceProxy[];
 }
 
 export interface WorkspaceProxy {
