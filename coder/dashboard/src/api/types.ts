@@ -1967,6 +1967,10 @@ export interface Region {
   wildcard_hostname: string;
 }
 
+export interface RegionsResponse {
+  regions: Region[];
+}
+
 export interface RegisterWorkspaceProxyRequest {
   access_url: string;
   wildcard_hostname: string;
@@ -3318,6 +3322,10 @@ export interface WorkspaceInventory {
 
 export interface WorkspaceOptions {
   include_deleted?: boolean;
+}
+
+export interface WorkspaceProxiesResponse {
+  regions: WorkspaceProxy[];
 }
 
 export interface WorkspaceProxy {
