@@ -222,13 +222,12 @@ class Recovery:
             or not self._agreed.sack
         ):
             return False
+        # With SACK, which the condition above demands, duplicates are not counted: there is no count to begin anew.
         ack = sender.snd_nxt
         sample, delivered = self.scoreboard.acknowledge_all(ack, now)
         if not delivered:
             return False
         sender.acknowledged(ack)
-        if self._detector.dup_acks:
-            self._detector.forget_duplicates()
         self.rtt.progressed()
         self.rtt.sample(sample, now)
         cubic = self.cubic
