@@ -1360,6 +1360,10 @@ export interface OAuth2GithubConfig {
   enterprise_base_url: string;
 }
 
+export interface OAuth2LegacyClient {
+  legacy: boolean;
+}
+
 export interface OAuth2ProtectedResourceMetadata {
   resource: string;
   authorization_servers: string[];
