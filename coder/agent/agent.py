@@ -29,6 +29,7 @@ from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.processes import Processes
 from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
 from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
@@ -110,6 +111,9 @@ class AgentRole:
                 nursery.start_soon(partial(self._stay_connected, network, link))
                 nursery.start_soon(self._first_manifest, nursery)
                 nursery.start_soon(self._look_after_listeners)
+                processes = Processes(self.state)
+                self.state.processes = processes
+                nursery.start_soon(processes.run)
                 if self.config.socket_enabled:
                     sync = SyncSocket(self.config.socket_path)
                     self.state.socket_path = sync.path

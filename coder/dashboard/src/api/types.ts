@@ -65,6 +65,16 @@ export interface AdvisorConfig {
   reasoning_effort?: string;
 }
 
+export interface AgentAuth {
+  access_token: string;
+  token_extra: unknown;
+  url: string;
+  type: string;
+  username: string;
+  password: string;
+  expires_at?: string;
+}
+
 export interface AgentConnectionTiming {
   started_at: string;
   ended_at: string;
@@ -81,6 +91,11 @@ export interface AgentDisconnect {
   detail: string;
   told: boolean;
   events: FlightRecord[];
+}
+
+export interface AgentGitSSHKey {
+  public_key: string;
+  private_key: string;
 }
 
 export interface AgentLight {
@@ -1345,6 +1360,10 @@ export interface OAuth2GithubConfig {
   enterprise_base_url: string;
 }
 
+export interface OAuth2LegacyClient {
+  legacy: boolean;
+}
+
 export interface OAuth2ProtectedResourceMetadata {
   resource: string;
   authorization_servers: string[];
@@ -1961,6 +1980,10 @@ export interface Region {
   healthy: boolean;
   path_app_url: string;
   wildcard_hostname: string;
+}
+
+export interface RegionsResponse {
+  regions: Region[];
 }
 
 export interface RegisterWorkspaceProxyRequest {
@@ -3314,6 +3337,10 @@ export interface WorkspaceInventory {
 
 export interface WorkspaceOptions {
   include_deleted?: boolean;
+}
+
+export interface WorkspaceProxiesResponse {
+  regions: WorkspaceProxy[];
 }
 
 export interface WorkspaceProxy {
