@@ -50,15 +50,16 @@ def check_bounds(socket: TcpSocket, settings: TcpSettings, peer: TcpSettings) ->
 def converse(seed: int) -> None:
     random = Random(seed)
     there, back = random_link(random), random_link(random)
-    if random.random() < 0.3:
-        start = random.random() * 2
-        length = random.choice([0.3, 3, 30])
-        there.blackouts = back.blackouts = [(100 + start, 100 + start + length)]
+    blackout = (random.random() * 2, random.choice([0.3, 3, 30])) if random.random() < 0.3 else None
     settings = [random_settings(random), random_settings(random)]
     world = World(seed, there, back, settings[0], settings[1])
     if random.random() < 0.5:
         world.a.burst_limit = world.b.burst_limit = 100_000
     mine, theirs = world.connect()
+    if blackout is not None:
+        # Not before: dialling gives up after 63 s, its last SYN after 31 s, and half a minute of night may eat them all.
+        start, length = blackout
+        there.blackouts = back.blackouts = [(world.now + start, world.now + start + length)]
     size = random.choice([1, 3000, 300_000, 1_500_000])
     if max(there.loss, back.loss) > 0.03 or 0 < min(there.rate, back.rate) < 1e6:
         size = min(size, 300_000)
