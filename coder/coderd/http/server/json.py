@@ -11,7 +11,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 from uuid import UUID
@@ -30,6 +30,7 @@ from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
 T = TypeVar("T", bound=msgspec.Struct)
+Decoded = TypeVar("Decoded")
 
 
 BODY_PATIENCE = 30.0
@@ -52,19 +53,28 @@ async def read_body(kind: type[T]) -> T:
     if said.body is not kind:
         raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
     raw = await read_bytes(said.limit)
-    check_json(raw)
-    parse = functools.partial(parse_body, raw, kind, said.required, allow_empty=said.allow_empty)
-    # A large body takes longer than others should wait; a thread costs more than a small one.
-    body = parse() if len(raw) <= _AT_ONCE else await trio.to_thread.run_sync(parse, limiter=_parsers())
+    body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
     g.sent = body  # the audit log asks afterwards what was meant
     return body
 
 
 async def read_document() -> Any:
     """Any JSON, as the route's limit allows. Raises ValueError, TooLarge."""
-    raw = await read_bytes(declared().limit)
-    check_json(raw)
-    return json.loads(raw)
+    return await decoded(await read_bytes(declared().limit), json.loads)
+
+
+async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
+    """What `decode` makes of somebody's JSON, counted first. Raises TooLarge, and what `decode` raises."""
+    if len(raw) <= _AT_ONCE:
+        check_json(raw)
+        return decode(raw)
+
+    def count_and_decode() -> Decoded:
+        check_json(raw)
+        return decode(raw)
+
+    # A large body takes longer than others should wait; a thread costs more than a small one.
+    return await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
 
 
 @functools.cache
