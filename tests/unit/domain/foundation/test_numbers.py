@@ -6,7 +6,7 @@ import pytest
 
 from coder.domain.foundation.endpoints import read_endpoint
 from coder.domain.foundation.numbers import decimal
-from coder.domain.foundation.schedules import ScheduleError, parse_schedule
+from coder.domain.foundation.schedules import ScheduleError, parse_weekly
 from coder.domain.hcl.parser import parse_expression_untrusted
 from coder.domain.templates.parameter_rules import _number_problem
 
@@ -26,7 +26,7 @@ def test_wherever_people_write_them() -> None:
         with pytest.raises(ValueError, match="65535"):
             read_endpoint(endpoint)
     with pytest.raises(ScheduleError):
-        parse_schedule(f"{MANY} 9 * * 1-5")
+        parse_weekly(f"{MANY} 9 * * 1-5")
     parse_expression_untrusted(f"a.0.{MANY}")
     rule = {"error": "", "min": 0, "max": 1, "min_disabled": True, "max_disabled": True, "monotonic": ""}
     assert "is not a number" in _number_problem(rule, MANY, None)
