@@ -9,6 +9,11 @@ of its own: tests/system/test_server_under_load.py.
 from __future__ import annotations
 
 import gc
+import hashlib
+import io
+import json
+import zipfile
+from uuid import UUID
 
 import pytest
 import trio
@@ -16,7 +21,9 @@ import trio
 from coder.coderd.http.server import hypercorn_fixes
 from coder.coderd.http.server import json as bodies
 from coder.coderd.http.server.body_bounds import STRANGERS_BYTES, BodyBudget
+from coder.coderd.store.templates import files
 from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import tar as tar_of
 from tests.kit.greedy import Greedy, Spent, answer_of, greedy, is_public, measured, routes
 
 MOST_STEP = 0.1
@@ -87,3 +94,28 @@ async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPa
                 await trio.sleep(0.05)
         assert budget.held == {}
         _judge(spent, [])
+
+
+async def test_an_upload_is_not_held_in_memory() -> None:
+    """Neither while it comes, nor while it is put away; nor is what a zip unpacks to."""
+    size = 90 << 20
+    tar = b"".join((tar_of({"main.tf": b""}), bytes(size)))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("large", bytes(size))
+    async with running_coderd(first_user=True) as world:
+        for kind, content in (("application/x-tar", tar), ("application/zip", packed.getvalue())):
+            head = f"POST /api/v2/files HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+            head += f"Coder-Session-Token: {world.token}\r\nContent-Length: {len(content)}\r\n\r\n"
+            request = head.encode() + content
+            gc.collect()
+            with measured() as spent:
+                said = await answer_of(world.url, request, 120.0)
+            assert b" 201 " in said.splitlines()[0], said
+            _judge(spent, [])
+            file_id = json.loads(said.partition(b"\r\n\r\n")[2])["hash"]
+            row = await world.ctx.db.read(files.get_file, UUID(file_id))
+            assert row is not None
+            assert hashlib.sha256(row.data).hexdigest() == row.hash
+            assert len(row.data) >= size
+            del row
