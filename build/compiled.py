@@ -21,7 +21,7 @@ ALSO = ("coder/mesh/drivers/udp.py",)
 """Of the drivers what runs for every datagram and is no coroutine."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
-    "coder/mesh/core/wire/derp.py": "decoded JSON has types of its own, and compiled code refuses what is not declared",
+    "coder/mesh/core/wire/derp_info.py": "decoded JSON has types of its own; compiled code refuses undeclared ones",
 }
 GROUP = "coder_mesh"
 """The shared object with all the code is named after it; the modules beside their sources only point there."""

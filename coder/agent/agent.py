@@ -15,21 +15,22 @@ from functools import partial
 
 import trio
 
-from coder.agent import environment
-from coder.agent.app_health import AppHealth
 from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection
-from coder.agent.connection_reports import ReportQueue
-from coder.agent.flight_recorder import FlightRecorder
-from coder.agent.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
 from coder.agent.lifecycle import Lifecycle, State
-from coder.agent.logs import LogQueue
-from coder.agent.metadata import MetadataCollector
-from coder.agent.network import AgentNetwork
+from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
+from coder.agent.network.overlay import AgentNetwork
 from coder.agent.prebuild_claim import NOBODY, wait_until_given
-from coder.agent.scripts import ScriptOutcome, ScriptRunner, Stage
+from coder.agent.reports.app_health import AppHealth
+from coder.agent.reports.connection_reports import ReportQueue
+from coder.agent.reports.flight_recorder import FlightRecorder
+from coder.agent.reports.metadata import MetadataCollector
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
+from coder.agent.workspace import environment
+from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
+from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
@@ -110,6 +111,10 @@ class AgentRole:
                 nursery.start_soon(self._first_manifest, nursery)
                 nursery.start_soon(self._open_ssh, ssh)
                 nursery.start_soon(self._look_after_listeners)
+                if self.config.socket_enabled:
+                    sync = SyncSocket(self.config.socket_path)
+                    self.state.socket_path = sync.path
+                    nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
                 nursery.start_soon(self._wait_for_owner)
                 await self._stop.wait()

@@ -39,5 +39,8 @@ class AgentConfig:
     "Host and port of a listener for `/debug/*`."
     prometheus_address: tuple[str, int] | None = None
     "Host and port of a listener for `/metrics`."
+    socket_path: Path | None = None
+    "Of the socket for scripts; None makes one in a directory of its own."
+    socket_enabled: bool = True
     state_dir: Path | None = None
     "Where the flight recorder is kept; None keeps it in memory."

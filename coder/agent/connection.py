@@ -13,10 +13,10 @@ import trio
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
-from coder.agent.network import AgentNetwork
-from coder.agent.resources import push_loop
-from coder.agent.stats import Statistics
-from coder.agent.vitals import report_loop
+from coder.agent.network.overlay import AgentNetwork
+from coder.agent.reports.resources import push_loop
+from coder.agent.reports.stats import Statistics
+from coder.agent.reports.vitals import report_loop
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.net.websocket import connect_websocket
@@ -25,14 +25,14 @@ from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
-    from coder.agent.app_health import AppHealth
     from coder.agent.config import AgentConfig
-    from coder.agent.connection_reports import ReportQueue
-    from coder.agent.flight_recorder import FlightRecorder
     from coder.agent.lifecycle import Lifecycle
-    from coder.agent.logs import LogQueue
-    from coder.agent.metadata import MetadataCollector
+    from coder.agent.reports.app_health import AppHealth
+    from coder.agent.reports.connection_reports import ReportQueue
+    from coder.agent.reports.flight_recorder import FlightRecorder
+    from coder.agent.reports.metadata import MetadataCollector
     from coder.agent.state import AgentState
+    from coder.agent.workspace.logs import LogQueue
 
 log = get_logger("agent")
 

@@ -53,6 +53,8 @@ class AgentState:
     directory: Path | None = None
     "The manifest's directory, expanded; None before the first manifest."
     script_bin: Path | None = None
+    socket_path: Path | None = None
+    "Of the socket that scripts ask."
     banners: list[agent_pb2.BannerConfig] = field(default_factory=list)
     sessions: Counter[str] = field(default_factory=Counter)
     "Open sessions by application name."

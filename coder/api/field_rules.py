@@ -13,21 +13,11 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from coder.api.builds import CreateWorkspaceBuildRequest
-from coder.api.deployment import RequestOneTimePasscodeRequest
-from coder.api.external_auth import ExternalAuthDeviceExchange
-from coder.api.groups import CreateGroupRequest, PatchGroupRequest
-from coder.api.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
-from coder.api.organizations import CreateOrganizationRequest, UpdateOrganizationRequest
-from coder.api.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
-from coder.api.tasks import CreateTaskRequest
-from coder.api.template_versions import (
-    CreateTemplateVersionRequest,
-    PatchTemplateVersionRequest,
-    UpdateActiveTemplateVersion,
-)
-from coder.api.templates import CreateTemplateRequest, UpdateTemplateMeta
-from coder.api.users import (
+from coder.api.login.external_auth import ExternalAuthDeviceExchange
+from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
+from coder.api.people.groups import CreateGroupRequest, PatchGroupRequest
+from coder.api.people.organizations import CreateOrganizationRequest, UpdateOrganizationRequest
+from coder.api.people.users import (
     ChangePasswordWithOneTimePasscodeRequest,
     ConvertLoginRequest,
     CreateFirstUserRequest,
@@ -38,7 +28,17 @@ from coder.api.users import (
     UpdateUserProfileRequest,
     ValidateUserPasswordRequest,
 )
-from coder.api.workspaces import CreateWorkspaceRequest, UpdateWorkspaceRequest
+from coder.api.proxies.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
+from coder.api.site.deployment import RequestOneTimePasscodeRequest
+from coder.api.tasks.tasks import CreateTaskRequest
+from coder.api.templates.template_versions import (
+    CreateTemplateVersionRequest,
+    PatchTemplateVersionRequest,
+    UpdateActiveTemplateVersion,
+)
+from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
+from coder.api.workspaces.builds import CreateWorkspaceBuildRequest
+from coder.api.workspaces.workspaces import CreateWorkspaceRequest, UpdateWorkspaceRequest
 from coder.domain.foundation import field_rules as rules
 from coder.domain.foundation.field_rules import REQUIRED, REQUIRED_ID, FieldRule, failed, first_fault, one_of
 from coder.domain.foundation.field_rules import unless_empty as optional

@@ -119,7 +119,15 @@ GLOBAL_OPTIONS = (
         default=False,
         help="Disable network telemetry.",
     ),
-    Option("use_keyring", "use-keyring", "CODER_USE_KEYRING", kind="bool", default=False, hidden=True),
+    Option(
+        "use_keyring",
+        "use-keyring",
+        "CODER_USE_KEYRING",
+        kind="bool",
+        default=False,
+        help="Let login keep the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
+        "Secret Service) instead of a file.",
+    ),
     Option("verbose", "verbose", "CODER_VERBOSE", kind="bool", default=False, short="v", help="Enable verbose output."),
     Option("force_tty", "force-tty", "CODER_FORCE_TTY", kind="bool", default=False, help="Force the use of a TTY."),
     Option("no_open", "no-open", "CODER_NO_OPEN", kind="bool", default=False, hidden=True),

@@ -36,6 +36,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "exp prompt-example rich-parameter": ("tasks.experimental:RICH_PARAMETER", "Ask for a parameter"),
     "exp prompt-example select": ("tasks.experimental:SELECT", "Ask for one of a list"),
     "exp rpty": ("tasks.experimental:RPTY", "Attach to a terminal of a workspace that outlives the connection"),
+    "exp sync complete": ("agents.sync:COMPLETE", "Mark a unit complete, so that others may start"),
+    "exp sync list": ("agents.sync:LIST", "List the units"),
+    "exp sync ping": ("agents.sync:PING", "Check that the agent answers scripts"),
+    "exp sync start": ("agents.sync:START", "Wait for what a unit wants, then mark it started"),
+    "exp sync status": ("agents.sync:STATUS", "Show a unit and what it wants"),
+    "exp sync want": ("agents.sync:WANT", "Say that a unit starts only after others are complete"),
     "external-auth access-token": ("login.external_auth:ACCESS_TOKEN", "Print the token of an external provider"),
     "external-workspaces create": ("workspaces.external_workspaces:CREATE", "Create a new external workspace"),
     "external-workspaces list": ("workspaces.external_workspaces:LIST", "List external workspaces"),
@@ -367,6 +373,7 @@ GROUPS: dict[str, str] = {
     "workspace-proxy": "Manage and run workspace proxies",
     "server dbcrypt": "Manage the encryption of the database",
     "exp": "Commands that may change or go",
+    "exp sync": "Scripts of a workspace wait for each other",
     "exp prompt-example": "How prompts look",
     "exp example-error": "How errors look",
     "support": "Commands for troubleshooting",
@@ -628,7 +635,15 @@ def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
     shown = f"coder {command.words}"
     sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
     for text in texts:
-        sys.stderr.write(f"error: {text}\n")
+        sys.stderr.write(f"{_label()} {text}\n")
+
+
+def _label() -> str:
+    if not sys.stderr.isatty():
+        return "error:"
+    from coder.cli.colour import paint
+
+    return paint("error:", "red", sys.stderr)
 
 
 def _text(command, error) -> str:  # type: ignore[no-untyped-def]

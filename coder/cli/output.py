@@ -24,10 +24,28 @@ def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
     table += [[_cell(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(_width(line[index]) for line in table) for index in range(len(columns))]
     if sys.stdout.isatty():
-        widths = fit(widths, [_width(column) for column in columns], _columns())
-        table = [[_cut(text, width) for text, width in zip(line, widths, strict=True)] for line in table]
+        _print_fitting(columns, table, widths)
+        return
     for line in table:
         cells = [text + " " * (width - _width(text)) for text, width in zip(line, widths, strict=True)]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    """For a person: as wide as the terminal, coloured."""
+    from coder.cli.colour import CELL_STYLES, paint
+
+    room = _columns()
+    widths = fit(widths, [_width(column) for column in columns], room)
+    if _excess(widths, room) > 0:  # headers take several lines where that helps
+        widths = fit(widths, [max(map(_width, column.split())) for column in columns], room)
+    lines = [[(cell, "bold") for cell in line] for line in _wrapped_headers(table[0], widths)]
+    lines += [[(cell, CELL_STYLES.get(cell, "")) for cell in line] for line in table[1:]]
+    for line in lines:
+        cells = []
+        for (text, style), width in zip(line, widths, strict=True):
+            shown = cut(text, width)
+            cells.append(paint(shown, style) + " " * (width - _width(shown)))
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
@@ -66,16 +84,31 @@ def _cell(value: Any) -> str:
 
 
 def fit(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
-    """Widths with which a table has at most so many columns: the widest gives first, no header is cut."""
+    """Widths with which a table has at most so many columns: the widest gives first, none becomes less than `least`.
+
+    Wider than that where it cannot be done.
+    """
     found = list(widths)
-    excess = sum(found) + 2 * (len(found) - 1) - columns
+    excess = _excess(found, columns)
     while excess > 0:
-        givers = [index for index in range(len(found)) if found[index] > max(least[index], 8)]
+        givers = [index for index in range(len(found)) if found[index] > max(least[index], 5)]
         if not givers:
             break
         found[max(givers, key=lambda index: found[index])] -= 1
         excess -= 1
     return found
+
+
+def _excess(widths: Sequence[int], columns: int) -> int:
+    return sum(widths) + 2 * (len(widths) - 1) - columns
+
+
+def _wrapped_headers(headers: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    """The header lines: words of a header that do not fit beside each other stand below each other."""
+    from textwrap import wrap
+
+    cells = [wrap(header, width, break_long_words=False) for header, width in zip(headers, widths, strict=True)]
+    return [[cell[line] if line < len(cell) else "" for cell in cells] for line in range(max(map(len, cells)))]
 
 
 def _columns() -> int:
@@ -87,7 +120,7 @@ def _columns() -> int:
         return 10_000
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
     """At most `width` terminal cells, with an ellipsis where something is left out."""
     if _width(text) <= width:
         return text
@@ -125,6 +158,18 @@ def confirm(invocation: Invocation, question: str, *, default: bool = False) -> 
     if answer in {"y", "yes"} or (not answer and default):
         return
     raise CoderError("canceled", "canceled")
+
+
+def ask_until(question: str, check: Callable[[str], str], *, default: str = "") -> str:
+    """A line in which `check` finds nothing wrong; who sits at a terminal is told and asked again.
+
+    Raises CoderError for a wrong answer from anywhere else, and at end of input.
+    """
+    while fault := check(answer := ask(question, default=default)):
+        if not sys.stdin.isatty():
+            raise CoderError("bad_answer", fault)
+        say(f"  {fault}")
+    return answer
 
 
 def ask(question: str, *, default: str = "", secret: bool = False) -> str:

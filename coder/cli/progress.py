@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from coder.base.errors import CoderError
 from coder.cli.output import parse_time
 from coder.net.blocking import BlockingClient
 
 ENDED = {"succeeded", "failed", "canceled"}
+
+
+_TICK = 0.2
+"""Seconds between two drawings of a running stage."""
+
+
+class Stages(Protocol):
+    """What shows a job's log."""
+
+    def line(self, log: dict[str, Any]) -> None: ...
+
+    def tick(self) -> None:
+        """Time has passed."""
+
+    def clear(self) -> None:
+        """Something else is about to be written."""
+
+    def finish(self, *, ok: bool) -> None: ...
 
 
 class StagePrinter:
@@ -32,6 +51,12 @@ class StagePrinter:
             sys.stdout.write(f"{log['output']}\n")
         sys.stdout.flush()
 
+    def tick(self) -> None:
+        """Lines once printed do not move."""
+
+    def clear(self) -> None:
+        """As `tick`."""
+
     def finish(self, *, ok: bool) -> None:
         self._end(self._last, mark="✔" if ok else "✘")
         sys.stdout.flush()
@@ -43,8 +68,48 @@ class StagePrinter:
         sys.stdout.write(f"=== {mark} {self._stage} [{took:.0f}ms]\n")
 
 
-def watch_job(client: BlockingClient, logs_path: str, object_path: str, *, quiet: bool = False) -> dict[str, Any]:
+class NoStages:
+    """Nothing is shown."""
+
+    def line(self, log: dict[str, Any]) -> None:
+        pass
+
+    def tick(self) -> None:
+        pass
+
+    def clear(self) -> None:
+        pass
+
+    def finish(self, *, ok: bool) -> None:
+        pass
+
+
+def _printer() -> Stages:
+    from coder.cli.choices import is_interactive
+    from coder.cli.live_stages import LiveStages
+
+    return LiveStages() if is_interactive() else StagePrinter()
+
+
+def _run(watch: Callable[[], Awaitable[None]]) -> None:
+    """`trio.run`, with the one thing that went wrong instead of a group of one."""
+    import trio
+
+    try:
+        trio.run(watch)
+    except BaseExceptionGroup as group:
+        inner: BaseException = group
+        while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+            inner = inner.exceptions[0]
+        raise inner from None
+
+
+def watch_job(
+    client: BlockingClient, logs_path: str, object_path: str, *, quiet: bool = False, is_job: bool = False
+) -> dict[str, Any]:
     """Streams a job's log, then returns the object (build or template version) whose `job` has ended.
+
+    With `is_job` the object is the job itself (a dry run).
 
     Ctrl-C asks the server to cancel the job and goes on watching its end. Raises CoderError when it failed.
     """
@@ -52,27 +117,42 @@ def watch_job(client: BlockingClient, logs_path: str, object_path: str, *, quiet
 
     from coder.client.logs import follow_job_logs
 
-    printer = StagePrinter()
+    printer = NoStages() if quiet else _printer()
 
     async def watch() -> None:
-        async for log in follow_job_logs(client.policy, logs_path):
-            if not quiet:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(go_on)
+            async for log in follow_job_logs(client.policy, logs_path):
                 printer.line(log)
+            nursery.cancel_scope.cancel()
+
+    async def go_on() -> None:
+        while True:
+            printer.tick()
+            await trio.sleep(_TICK)
 
     try:
-        trio.run(watch)
+        _run(watch)
     except KeyboardInterrupt:
+        printer.clear()
         _cancel(client, object_path)
-    found: dict[str, Any] = client.request("GET", object_path).json()
-    while found["job"]["status"] not in ENDED:
-        trio.run(watch)
-        found = client.request("GET", object_path).json()
-    ok = found["job"]["status"] == "succeeded"
-    if not quiet:
-        printer.finish(ok=ok)
+    except BaseException:
+        printer.clear()
+        raise
+    found, job = _look(client, object_path, is_job)
+    while job["status"] not in ENDED:
+        _run(watch)
+        found, job = _look(client, object_path, is_job)
+    ok = job["status"] == "succeeded"
+    printer.finish(ok=ok)
     if not ok:
-        raise CoderError("job", found["job"].get("error") or f"the job was {found['job']['status']}")
+        raise CoderError("job", job.get("error") or f"the job was {job['status']}")
     return found
+
+
+def _look(client: BlockingClient, path: str, is_job: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    found: dict[str, Any] = client.request("GET", path).json()
+    return found, found if is_job else found["job"]
 
 
 def _cancel(client: BlockingClient, object_path: str) -> None:

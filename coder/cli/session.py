@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
+from coder.base.whole_file import write_whole
 from coder.cli.command import Invocation
 from coder.net.policy import DialPolicy
 
@@ -43,14 +44,43 @@ def read_file(directory: Path, name: str) -> str:
         raise CoderError("config", f"cannot read {directory / name}") from error
 
 
+def saved_token(directory: Path) -> str:
+    """The token of the last login, "" for none: of the session file, else of the keyring where login put it there."""
+    token = read_file(directory, "session")
+    if token or not (directory / "session-in-keyring").exists():
+        return token
+    from coder.cli.keyring_store import read_token
+
+    return read_token(directory)
+
+
+def save_token(directory: Path, url: str, token: str, *, in_keyring: bool) -> None:
+    """Keeps the token of a login; the former one goes. Raises CoderError where it cannot."""
+    from coder.cli import keyring_store
+
+    if in_keyring:
+        keyring_store.keep_token(directory, url, token)
+        (directory / "session").unlink(missing_ok=True)
+        return
+    write_file(directory, "session", token)
+    if keyring_store.is_kept(directory):
+        keyring_store.forget_token(directory)
+
+
+def forget_token(directory: Path) -> None:
+    """Logs out on this machine. Raises CoderError when the keyring does not answer."""
+    from coder.cli import keyring_store
+
+    for name in ("url", "session"):
+        (directory / name).unlink(missing_ok=True)
+    if keyring_store.is_kept(directory):
+        keyring_store.forget_token(directory)
+
+
 def write_file(directory: Path, name: str, value: str) -> None:
     """Writes a private file (0600) atomically, so that a killed login leaves the old session whole."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = directory / f".{name}.{os.getpid()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(value)
-    temporary.replace(directory / name)
+    write_whole(directory / name, value)
 
 
 def not_logged_in() -> CoderError:
@@ -78,7 +108,7 @@ def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = No
     if not address:
         raise not_logged_in()
     if token is None:
-        token = invocation.globals["token"] or read_file(directory, "session")
+        token = invocation.globals["token"] or saved_token(directory)
         if not token:
             raise not_logged_in()
     headers = read_headers(invocation.globals["header"], invocation.globals["header_command"])

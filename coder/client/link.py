@@ -22,9 +22,11 @@ from coder.net.policy import DialPolicy, proxy_for
 from coder.net.websocket import connect_websocket
 from coder.rpc.session import Session, open_session
 from coder.tailnet import derpmap
-from coder.tailnet.addresses import agent_address, random_address
-from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number, show_resume_token
+from coder.tailnet.addresses import agent_address, random_address, random_node_id
+from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer, shown_proxy
+from coder.tailnet.resume_tokens import show_resume_token
 from coder.tailnet.verdicts import Verdict
 
 API_VERSION = "2.0"
@@ -177,7 +179,7 @@ async def join_agent(
 
     node, direct = overlay.node, overlay.direct
     async with (
-        open_controller(node, "source", number=random_number(), server_url=policy.url, direct=direct) as controller,
+        open_controller(node, "source", number=random_node_id(), server_url=policy.url, direct=direct) as controller,
         trio.open_nursery() as nursery,
     ):
         controller.add_tunnel(ident)

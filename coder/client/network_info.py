@@ -15,6 +15,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.base.whole_file import write_whole
 from coder.client.link import WorkspaceLink
 from coder.mesh.description import PingResult
 from coder.mesh.errors import MeshError
@@ -76,14 +77,7 @@ async def write_network_info(link: WorkspaceLink, directory: str, interval: floa
     while True:
         try:
             content = describe(link, await link.ping(), rates, trio.current_time())
-            _replace(path, json.dumps(content))
+            write_whole(path, json.dumps(content), mode=0o644)  # an editor may read at any moment
         except (OSError, CoderError, MeshError, trio.BrokenResourceError) as error:
             _log.debug("no network information this time", error=error)  # the next round may know more
         await trio.sleep(interval)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Whole or not at all: an editor may read at any moment."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -15,6 +15,7 @@ from coder.mesh.drivers.derp_client import RelayStatus
 from coder.mesh.drivers.transport import DerpDialer, LatencyProbe
 
 OverlayAddress = IPv6Address | IPv4Address
+AllowedIp = str | OverlayAddress | IPv6Network | IPv4Network
 Tap = Callable[[Sequence[bytes], bool], None]
 """Sees inner packets; True: on their way out."""
 
@@ -48,7 +49,7 @@ class PeerConfig:
 
     public_key: PublicKey
     disco_key: PublicKey
-    allowed_ips: tuple[str | OverlayAddress | IPv6Network | IPv4Network, ...]
+    allowed_ips: tuple[AllowedIp, ...]
     """Its overlay addresses, /128 or /32 each; others are refused."""
     home_derp: int = 0
     endpoints: tuple[str | Address, ...] = ()

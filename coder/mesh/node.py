@@ -14,22 +14,21 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
-from itertools import count
 
 import trio
 
-from coder.mesh.core import endpoint as core
+from coder.mesh.announced import Announced
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.endpoint import Endpoint
-from coder.mesh.core.errors import CryptoError, WireError
+from coder.mesh.core.errors import CryptoError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.probing import SESSION_ACTIVE, PingAnswered
 from coder.mesh.core.paths.selector import PathState
+from coder.mesh.core.peers.peer import Peer
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.wire import ip4
-from coder.mesh.core.wire.address import UdpAddress, parse_endpoint_untrusted
+from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.description import NodeConfig, NodeStatus, OverlayAddress, PeerConfig, PeerStatus, PingResult, SelfInfo
 from coder.mesh.drivers.derp_client import RelayPool, RelayStatus
 from coder.mesh.drivers.memory import keep_freed_memory
@@ -40,6 +39,9 @@ from coder.mesh.drivers.pump import Pump
 from coder.mesh.drivers.streams import TcpStream
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport, LatencyProbe
 from coder.mesh.errors import NodeClosedError, UnknownPeerError, UnreachableError
+from coder.mesh.peer_config import peer_parameters
+from coder.mesh.peer_status import status_of
+from coder.mesh.waiting_pings import WaitingPings
 
 __all__ = [
     "DerpDialer",
@@ -110,23 +112,19 @@ class Node:
             on_rebind=self._rebind,
         )
         self._overlay = Overlay(self._stack, self._pump.kick, nursery)
-        self._watchers: dict[trio.MemorySendChannel[SelfInfo], trio.MemoryReceiveChannel[SelfInfo]] = {}
-        self._info = self._make_info()
-        self._pings: dict[int, tuple[trio.Event, list[PingResult]]] = {}
-        self._tokens = count(1)
+        self._info = Announced(self._make_info())
+        self._pings = WaitingPings()
         self._is_closed = False
 
     # -- what we are ------------------------------------------------------------------------------------------------
     @property
     def self_info(self) -> SelfInfo:
         """What to tell the coordinator."""
-        return self._info
+        return self._info.current
 
     def self_changed(self) -> trio.MemoryReceiveChannel[SelfInfo]:
         """A channel of new values of `self_info`; only the latest unread one is kept. Close it when done."""
-        send, receive = trio.open_memory_channel[SelfInfo](1)
-        self._watchers[send] = receive
-        return receive
+        return self._info.watch()
 
     def _make_info(self) -> SelfInfo:
         latencies = {f"{region}-v4": seconds for region, seconds in self._netcheck.latencies.items()}
@@ -141,20 +139,7 @@ class Node:
         )
 
     def _tell(self) -> None:
-        info = self._make_info()
-        if info == self._info:
-            return
-        self._info = info
-        for send, receive in list(self._watchers.items()):
-            try:
-                try:
-                    send.send_nowait(info)
-                except trio.WouldBlock:
-                    receive.receive_nowait()  # the reader has not come yet: it gets the newer value instead
-                    send.send_nowait(info)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                del self._watchers[send]
-                send.close()
+        self._info.tell(self._make_info())
 
     # -- peers ------------------------------------------------------------------------------------------------------
     def set_derp_map(self, derp_map: DerpMap) -> None:
@@ -169,15 +154,7 @@ class Node:
         says about others must not be able to stop us, hence no exception.
         """
         try:
-            peer = core.PeerParameters(
-                config.public_key,
-                config.disco_key,
-                tuple(_overlay_address(ip) for ip in config.allowed_ips),
-                config.home_derp,
-                _readable_endpoints(config.endpoints),
-                config.keepalive,
-            )
-            self.endpoint.set_peer(peer, trio.current_time())
+            self.endpoint.set_peer(peer_parameters(config), trio.current_time())
         except (CryptoError, ValueError) as error:
             self._trace("peer refused", peer=config.public_key.hex(), reason=str(error))
             return False
@@ -279,23 +256,23 @@ class Node:
         peer = self.endpoint.peers.get(target) if isinstance(target, PublicKey) else self._peer(target)
         if peer is None:
             raise UnknownPeerError(f"no peer has the key {target}")
-        token = next(self._tokens)
-        waiting = self._pings[token] = (trio.Event(), [])
-        try:
-            self.endpoint.ping(peer, token, trio.current_time())
+        with self._pings.expect() as waiting:
+            self.endpoint.ping(peer, waiting.token, trio.current_time())
             self._pump.kick()
             with trio.move_on_after(timeout):
-                await waiting[0].wait()
-                return waiting[1][0]
-        finally:
-            del self._pings[token]
+                return await waiting.wait_answer()
         raise UnreachableError(f"{target} did not answer a ping within {timeout:g} s")
+
+    def candidates_of(self, public_key: PublicKey) -> int:
+        """How many UDP addresses a peer is known to claim; 0 for an unknown peer."""
+        peer = self.endpoint.peers.get(public_key)
+        return len(peer.paths.candidates) if peer else 0
 
     def status(self) -> NodeStatus:
         """How everything stands."""
         mapper = self._netcheck.mapper
         return NodeStatus(
-            self_info=self._info,
+            self_info=self._info.current,
             udp_ports=self._ports(),
             udp_works=self._netcheck.mappings.udp_works,
             mapping_varies=self._netcheck.mappings.varies,
@@ -307,34 +284,14 @@ class Node:
             dropped_strangers=self.endpoint.dropped_strangers,
         )
 
-    def candidates_of(self, public_key: PublicKey) -> int:
-        """How many UDP addresses a peer is known to claim; 0 for an unknown peer."""
-        peer = self.endpoint.peers.get(public_key)
-        return len(peer.paths.candidates) if peer else 0
-
     def peer_status(self, public_key: PublicKey) -> PeerStatus:
         """How a peer is reached at present. UnknownPeerError."""
         peer = self.endpoint.peers.get(public_key)
         if peer is None:
             raise UnknownPeerError(f"no peer has the key {public_key}")
-        selector = peer.paths.selector
-        best = selector.best
-        stats = peer.tunnel.stats
-        return PeerStatus(
-            public_key=public_key,
-            addresses=tuple(_shown(ip) for ip in peer.tunnel.allowed),
-            path=selector.state.value,
-            endpoint=str(UdpAddress(*best.address)) if best else "",
-            region=self.endpoint.routes.region(public_key, peer.config.home_derp),
-            latency_s=best.latency if best else peer.paths.relay_latency,
-            last_handshake=stats.last_handshake,
-            rx_bytes=stats.rx_bytes,
-            tx_bytes=stats.tx_bytes,
-            direct_bytes=peer.direct_bytes,
-            relayed_bytes=peer.relayed_bytes,
-        )
+        return status_of(peer, self.endpoint.routes.region(public_key, peer.config.home_derp))
 
-    def _peer(self, address: OverlayAddress) -> core.Peer:
+    def _peer(self, address: OverlayAddress) -> Peer:
         if self._is_closed:
             raise NodeClosedError
         peer = self.endpoint.peer_of(ip4.address16(address.packed))
@@ -350,16 +307,8 @@ class Node:
     def on_ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
         """Somebody may wait for it."""
         self._trace("pong", peer=peer.hex(), latency=answer.latency, to=answer.to, region=region)
-        waiting = self._pings.get(answer.token)
-        if waiting is None:
-            return
-        if answer.to is None:
-            known = self._netcheck.derp_map.regions.get(region)
-            result = PingResult(answer.latency, "relay", "", region, known.region_code if known else "")
-        else:
-            result = PingResult(answer.latency, "direct", str(UdpAddress(*answer.to)), 0)
-        waiting[1].append(result)
-        waiting[0].set()
+        known = self._netcheck.derp_map.regions.get(region)
+        self._pings.answered(answer, region, known.region_code if known else "")
 
     def on_wants_endpoints(self) -> None:
         """A peer waits for our addresses."""
@@ -420,8 +369,7 @@ class Node:
         self._is_closed = True
         self._overlay.close()
         self._pump.kick()
-        for send in self._watchers:
-            send.close()
+        self._info.close()
 
 
 @asynccontextmanager
@@ -454,30 +402,3 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
         # Not before: a task may be waiting for the sockets.
         if node is not None:
             node._pump.close_sockets()
-
-
-def _overlay_address(ip: str | OverlayAddress | IPv6Network | IPv4Network) -> bytes:
-    """16 bytes; those of an IPv4 address are its mapped ones."""
-    if isinstance(ip, IPv6Address | IPv4Address):
-        return ip4.address16(ip.packed)
-    network = ip_network(ip)
-    if network.num_addresses != 1:
-        raise ValueError(f"a peer has single addresses, not {network}")
-    return ip4.address16(network.network_address.packed)
-
-
-def _shown(address: bytes) -> OverlayAddress:
-    return IPv4Address(address[12:]) if ip4.is_ipv4(address) else IPv6Address(address)
-
-
-def _readable_endpoints(endpoints: tuple[str | Address, ...]) -> tuple[Address, ...]:
-    found: list[Address] = []
-    for text in endpoints:
-        if not isinstance(text, str):
-            found.append(text)
-            continue
-        try:
-            found.append(parse_endpoint_untrusted(text))
-        except WireError:
-            continue  # a newer form of address: the others still help
-    return tuple(found)

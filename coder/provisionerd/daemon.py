@@ -122,8 +122,10 @@ async def _take_jobs(
     while not shutdown.draining:
         acquired = await _acquire(link, config, shutdown)
         if acquired is not None and acquired.job_id:
-            with activity.working(acquired.job_id):
-                await run_job(acquired, executors, link, config, shutdown)
+            began = trio.current_time()
+            with activity.working(acquired.job_id, acquired.provisioner):
+                good = await run_job(acquired, executors, link, config, shutdown)
+            activity.took(acquired.provisioner, trio.current_time() - began, good=good)
 
 
 async def _acquire(link: Link, config: DaemonConfig, shutdown: Shutdown) -> pd.AcquiredJob | None:

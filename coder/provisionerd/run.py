@@ -84,8 +84,10 @@ async def run_job(
     link: Link,
     config: DaemonConfig,
     shutdown: Shutdown,
-) -> None:
-    """Works on a job and reports how it ended. Raises only if cancelled from outside; that is reported too."""
+) -> bool:
+    """Works on a job and reports how it ended: did it succeed? Raises only if cancelled from outside; that is reported
+    too.
+    """
     log = _log.bind(job=acquired.job_id, daemon=config.name)
     log.info("a job starts", kind=acquired.WhichOneof("type"), provisioner=acquired.provisioner)
     report = Reporter(link, acquired.job_id, config)
@@ -102,6 +104,7 @@ async def run_job(
                 await run.deliver(run.failed(JobFailed(_SHUT_DOWN)))
     await run.deliver(outcome)
     log.info("a job ended", error=outcome.error if isinstance(outcome, pd.FailedJob) else "")
+    return not isinstance(outcome, pd.FailedJob)
 
 
 async def report_leftovers(link: Link, config: DaemonConfig) -> None:

@@ -3,6 +3,7 @@ clients."""
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from ipaddress import IPv6Address
 
@@ -26,6 +27,7 @@ __all__ = [
     "agent_addresses",
     "node_id",
     "random_address",
+    "random_node_id",
     "service_address",
 ]
 
@@ -33,3 +35,8 @@ __all__ = [
 def random_address(identity: uuid.UUID | None = None) -> IPv6Address:
     """A client's address: that of a random UUID in the Tailscale prefix."""
     return address_in(TAILSCALE_SERVICE_PREFIX, identity or uuid.uuid4())
+
+
+def random_node_id() -> int:
+    """A client's node id."""
+    return secrets.randbits(62) + 1

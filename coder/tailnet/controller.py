@@ -2,28 +2,24 @@
 
 One `Controller` per node, for its whole life; `run(session)` per connection to the server. Between connections the
 node goes on with the peers it has: they are marked lost, not removed. Which peer is installed when is peers.py; how
-to reconnect is `keep_coordinated` below (clients) or the agent's own loop.
+to reconnect is reconnect.py (clients) or the agent's own loop; a node as a message is node_messages.py.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from ipaddress import IPv6Address
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
 import trio
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.base.retry import Backoff
 from coder.domain.network.coordination import HANDSHAKE_ERROR, NodeKind
 from coder.mesh.derp_map import DerpMap
-from coder.mesh.errors import CryptoError, UnknownPeerError, UnreachableError
+from coder.mesh.errors import UnknownPeerError, UnreachableError
 from coder.mesh.keys import PublicKey
 from coder.rpc.calls import CallStream
 from coder.rpc.errors import RpcClosed, RpcError
@@ -31,15 +27,13 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session
 from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address
-from coder.tailnet.peers import Action, Install, PeerNode, Peers, Remove, SayReady, without_endpoints
+from coder.tailnet.node_messages import node_from_proto_untrusted, self_to_proto
+from coder.tailnet.peers import Action, Install, Peers, Remove, SayReady, without_endpoints
 
 COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
 STREAM_DERP_MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
 REFRESH_RESUME_TOKEN = "/coder.tailnet.v2.Tailnet/RefreshResumeToken"  # noqa: S105 - a call's name
 POST_TELEMETRY = "/coder.tailnet.v2.Tailnet/PostTelemetry"
-
-RESUME_HEADER = "Coder-Resume-Token"
-"""Ours: where a resume token is shown to a server that gave one bound to our session. Others read the address."""
 
 GRACEFUL_TIMEOUT = 1.0
 "Seconds to wait for the coordinator to end the stream after Disconnect."
@@ -354,113 +348,5 @@ async def open_controller(
             nursery.cancel_scope.cancel()
 
 
-Connect = Callable[[str], AbstractAsyncContextManager[Session]]
-"""Opens a session to the coordinator with the given resume token (empty: none). Raises CoderError subclasses."""
-
-
-async def keep_coordinated(
-    controller: Controller,
-    connect: Connect,
-    *,
-    is_final: Callable[[Exception], bool] = lambda _error: False,
-    is_bad_token: Callable[[Exception], bool] = lambda _error: False,
-    is_lost: Callable[[Exception], bool] = lambda _error: False,
-    on_session: Callable[[Session], None] = lambda _session: None,
-) -> None:
-    """Connects again and again, 50 ms to 10 s apart.
-
-    Raises what `is_final` says before the first success and what `is_lost` says at any time.
-    """
-    from coder.base.errors import CoderError
-
-    backoff = Backoff(0.05, 10.0)
-    connected_once = False
-    while True:
-        try:
-            async with connect(controller.resume_token) as session:
-                connected_once = True
-                backoff.reset()
-                on_session(session)
-                await controller.run(session)
-        except (CoderError, OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            if is_bad_token(error) and controller.resume_token:
-                controller.resume_token = ""
-                continue
-            if is_lost(error) or (not connected_once and is_final(error)):
-                raise
-            _log.debug("coordination ended, connecting again", error=str(error))
-        await trio.sleep(backoff.next_delay())
-
-
-def show_resume_token(path: str, token: str) -> tuple[str, list[tuple[str, str]]]:
-    """The path and headers to dial with. A token that any bearer may use is read from the address alone (upstream)."""
-    if not token:
-        return path, []
-    if _is_bound(token):
-        return path, [(RESUME_HEADER, token)]
-    return f"{path}&resume_token={token}", []
-
-
-def _is_bound(token: str) -> bool:
-    """Whether its claims (RFC 7515, unverified: we only pass it on) name a session."""
-    payload = token.split(".")[1] if token.count(".") == 2 else ""
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(claims, dict) and "session" in claims
-
-
 def _add_tunnel(peer: UUID) -> tailnet_pb2.CoordinateRequest:
     return _Request(add_tunnel=_Request.Tunnel(id=peer.bytes))
-
-
-# ---- conversions
-
-
-def self_to_proto(info: Any, number: int, *, direct: bool) -> tailnet_pb2.Node:
-    """Our node as the coordinator wants it, without `as_of`."""
-    prefixes = [f"{address}/{address.max_prefixlen}" for address in info.addresses]
-    return tailnet_pb2.Node(
-        id=number,
-        key=info.public_key.binary,
-        disco=info.disco_key.disco_text,
-        preferred_derp=info.preferred_derp,
-        derp_latency=dict(info.derp_latency),
-        derp_forced_websocket=dict(info.forced_websocket),
-        addresses=prefixes,
-        allowed_ips=prefixes,
-        endpoints=[str(endpoint) for endpoint in info.endpoints] if direct else [],
-    )
-
-
-def node_from_proto_untrusted(node: tailnet_pb2.Node) -> PeerNode | None:
-    """None for a node that cannot be used (bad keys): the peer is then as good as absent."""
-    try:
-        public = PublicKey.from_binary_untrusted(node.key)
-        disco = PublicKey.from_disco_text(node.disco)
-    except CryptoError as error:
-        _log.warn("a peer's node was not understood", error=str(error))
-        return None
-    return PeerNode(
-        public_key=public,
-        disco_key=disco,
-        preferred_derp=node.preferred_derp,
-        allowed_ips=tuple(node.allowed_ips),
-        endpoints=tuple(node.endpoints),
-        as_of=_seconds(node.as_of),
-    )
-
-
-def _seconds(stamp: Timestamp) -> float:
-    return stamp.seconds + stamp.nanos / 1e9
-
-
-def random_number() -> int:
-    """A client's node id."""
-    import secrets
-
-    return secrets.randbits(62) + 1
-
-
-__all__ = ["Connect", "Controller", "ControlledNode", "keep_coordinated", "open_controller", "random_number"]

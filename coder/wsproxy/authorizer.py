@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import trio
 
-from coder.api.proxies import IssueTokenRequest, SignedAppRequest
+from coder.api.proxies.proxies import IssueTokenRequest, SignedAppRequest
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.apps.authorizer import AppAdmission

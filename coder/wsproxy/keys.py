@@ -10,7 +10,7 @@ from datetime import datetime
 
 import trio
 
-from coder.api.proxies import CryptoKey
+from coder.api.proxies.proxies import CryptoKey
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE

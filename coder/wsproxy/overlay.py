@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from coder.api.proxies import RegisterWorkspaceProxyResponse
+from coder.api.proxies.proxies import RegisterWorkspaceProxyResponse
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.secret import Secret
@@ -19,9 +19,10 @@ from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.session import Session, open_session
 from coder.tailnet import derpmap
-from coder.tailnet.addresses import random_address
+from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import AgentDialer
-from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number
+from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer
 from coder.wsproxy.primary import COORDINATE, is_token_refused
 from coder.wsproxy.world import ProxyWorld
@@ -46,7 +47,7 @@ async def run_node(world: ProxyWorld, told: RegisterWorkspaceProxyResponse) -> N
         async with (
             open_node(config) as node,
             open_controller(
-                node, "source", number=random_number(), server_url=world.primary.url, direct=direct
+                node, "source", number=random_node_id(), server_url=world.primary.url, direct=direct
             ) as controller,
         ):
             dialer = AgentDialer(node, controller)

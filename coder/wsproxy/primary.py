@@ -9,9 +9,9 @@ from uuid import UUID
 
 import msgspec
 
-from coder.api import codec
-from coder.api.builds import BuildInfoResponse
-from coder.api.proxies import (
+from coder.api.base import codec
+from coder.api.base.struct import ApiStruct
+from coder.api.proxies.proxies import (
     AppStat,
     CryptoKey,
     CryptoKeysResponse,
@@ -22,7 +22,7 @@ from coder.api.proxies import (
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
 )
-from coder.api.struct import ApiStruct
+from coder.api.workspaces.builds import BuildInfoResponse
 from coder.base.secret import Secret
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
 from coder.net.errors import HttpError, NetError

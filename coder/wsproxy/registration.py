@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 
 import trio
 
-from coder.api.builds import BuildInfoResponse
-from coder.api.proxies import RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
+from coder.api.proxies.proxies import RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
+from coder.api.workspaces.builds import BuildInfoResponse
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff

@@ -16,7 +16,7 @@ from typing import Any
 import h11
 import trio
 
-from coder.api.proxies import RegisterWorkspaceProxyResponse
+from coder.api.proxies.proxies import RegisterWorkspaceProxyResponse
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure

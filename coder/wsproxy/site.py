@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from coder.api import codec
-from coder.api.builds import BuildInfoResponse
-from coder.api.errors import Response as Envelope
-from coder.api.health import ProxyHealthReport
+from coder.api.base import codec
+from coder.api.base.errors import Response as Envelope
+from coder.api.site.health import ProxyHealthReport
+from coder.api.workspaces.builds import BuildInfoResponse
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.domain.access.policy import NIL
 from coder.wsproxy.world import ProxyWorld

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ SOURCES = [
 ]
 LONGEST_FILE = 700
 LONGEST_FUNCTION = 80
+FULLEST_FOLDER = 25
 
 
 def test_rooms_import_only_whom_they_may() -> None:
@@ -42,6 +44,17 @@ def test_files_and_functions_stay_readable(path: Path) -> None:
         and (node.end_lineno or 0) - node.lineno > LONGEST_FUNCTION
     ]
     assert not long
+
+
+def test_folders_can_be_taken_in_at_a_glance() -> None:
+    files = Counter(
+        path.parent.relative_to(ROOT).as_posix()
+        for path in (ROOT / "coder").rglob("*.py")
+        if "node_modules" not in path.parts
+    )
+    assert files
+    too_full = {folder: held for folder, held in files.items() if held > FULLEST_FOLDER}
+    assert not too_full, f"more than {FULLEST_FOLDER} files: two nouns may live here"
 
 
 SSH_CORNERS = ("coder/agent/ssh/*", "coder/client/shell.py", "coder/net/ssh_transport.py", "coder/net/ssh_library.py")

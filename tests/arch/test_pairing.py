@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("without_own_test.tsv")
-WHOLE_FOLDERS = {"coder/api", "coder/cli/**", "coder/coderd/config", "coder/coderd/http/**", "coder/coderd/store/**"}
+WHOLE_FOLDERS = {"coder/api/**", "coder/cli/**", "coder/coderd/config", "coder/coderd/http/**", "coder/coderd/store/**"}
 
 
 @dataclass(frozen=True)

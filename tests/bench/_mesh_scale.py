@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.endpoint import Endpoint, PeerParameters
+from coder.mesh.core.endpoint import Endpoint
+from coder.mesh.core.peers.peer import PeerParameters
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.wire.wireguard import RESPONSE_SIZE

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_info
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.framing import Inbox
 from coder.mesh.drivers.pipe import pipe_pair
@@ -42,7 +42,7 @@ def serve(chunks: list[bytes], *, logged_in: bool) -> DerpServer:
                 from coder.mesh.core.crypto.box import SharedBox
 
                 box = SharedBox(me, server.public_key)
-                info = derp.seal_client_info(box, me.public, bytes(24), derp.ClientInfo())
+                info = derp_info.seal_client_info(box, me.public, bytes(24), derp_info.ClientInfo())
                 await ours.send_all(info.encode())
             try:
                 for chunk in chunks:

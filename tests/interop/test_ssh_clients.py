@@ -14,9 +14,9 @@ import pytest
 import trio
 import trio_asyncio
 
-from coder.agent.environment import find_identity
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
+from coder.agent.workspace.environment import find_identity
 from coder.rpc.proto import agent_pb2
 
 OPENSSH = "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -F none"

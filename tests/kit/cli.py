@@ -23,6 +23,7 @@ import trio
 
 from coder.cli.main import main
 from coder.net.blocking import BlockingClient
+from coder.net.request_log import REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def _environment(home: Path, env: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _clients_closed() -> Iterator[None]:
-    """Commands leave their connection to the end of the process, which here is not theirs."""
+    """Commands leave connection and request log to the end of the process, which here is not theirs."""
     made: list[BlockingClient] = []
     begin = BlockingClient.__init__
 
@@ -91,6 +92,7 @@ def _clients_closed() -> Iterator[None]:
 
     with mock.patch.object(BlockingClient, "__init__", remember):
         yield
+    REQUESTS.listener, REQUESTS.last, REQUESTS.server_version = None, None, ""
     for client in made:
         client.close()
 

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.endpoint import Endpoint, PeerParameters
+from coder.mesh.core.endpoint import Endpoint
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.probing import PingAnswered
 from coder.mesh.core.paths.selector import PathState
+from coder.mesh.core.peers.peer import PeerParameters
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.wire import ip
 from coder.mesh.core.wire.batch import Batch, TxBuf

@@ -55,7 +55,8 @@ _CHOSEN_TIME = re.compile(r"t\.(now|(plus|minus)(\d+)([mhd]))")
 _FULL_TIMES: dict[str, Callable[[datetime], datetime]] = {
     "hour": lambda now: now.replace(minute=0, second=0),
     "today": lambda now: now.replace(hour=0, minute=0, second=0),
-    "tomorrow": lambda now: now.replace(hour=0, minute=0, second=0) + timedelta(days=1),
+    # In the last hour of a day, the day after it: an end within this hour is no future to insights.
+    "tomorrow": lambda now: (now + timedelta(hours=1)).replace(hour=0, minute=0, second=0) + timedelta(days=1),
     "week_ago": lambda now: now.replace(hour=0, minute=0, second=0) - timedelta(days=7),
     "off": lambda now: now.replace(hour=0, minute=30, second=0) - timedelta(days=1),
 }

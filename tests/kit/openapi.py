@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.app import describe_api
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.application import make_application

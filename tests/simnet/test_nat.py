@@ -115,7 +115,7 @@ class NatWorld(World):
 
 def introduce(world: NatWorld, one: Machine, two: Machine) -> None:
     for machine, other in ((one, two), (two, one)):
-        endpoints = tuple((str(e.ip), e.port) for e in other.endpoint._own_endpoints)
+        endpoints = tuple((str(e.ip), e.port) for e in other.endpoint._actions._own_endpoints)
         machine.endpoint.set_peer(other.config(endpoints=endpoints), world.now)
 
 

@@ -15,7 +15,7 @@ from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.tunnel.handshake import tai64n
-from coder.mesh.core.wire import derp, disco, stun, wireguard
+from coder.mesh.core.wire import derp, derp_info, derp_reader, disco, stun, wireguard
 from coder.mesh.core.wire.address import endpoint_of_bytes, parse_endpoint_untrusted
 from tests.kit.recordings import load_json
 
@@ -159,8 +159,8 @@ def check_fields(value: derp.Frame, recorded: dict[str, Any]) -> None:
 def test_recorded_derp_frames_decode_and_encode_to_the_same_bytes(client: str) -> None:
     for recorded in CONNECTIONS[client]["frames"]:
         raw = h(recorded["hex"])
-        [(kind, body)] = derp.FrameReader().feed_untrusted(raw)
-        value = derp.parse_untrusted(kind, body)
+        [(kind, body)] = derp_reader.FrameReader().feed_untrusted(raw)
+        value = derp_reader.parse_untrusted(kind, body)
         assert kind == recorded["type"] and FRAME_NAMES[type(value)] == recorded["name"]
         assert value.encode() == raw
         check_fields(value, recorded)
@@ -172,17 +172,17 @@ def test_recorded_derp_infos_open_and_seal_to_the_same_bytes(client: str) -> Non
     key = PrivateKey(h(DERP["keys"]["clients"][client]["private"]))
     frames = {f["name"]: f for f in CONNECTIONS[client]["frames"]}
     box = SharedBox(server, key.public)
-    sealed_client = derp.parse_untrusted(derp.CLIENT_INFO, h(frames["client_info"]["hex"])[5:])
+    sealed_client = derp_reader.parse_untrusted(derp.CLIENT_INFO, h(frames["client_info"]["hex"])[5:])
     assert isinstance(sealed_client, derp.SealedClientInfo)
-    info = derp.open_client_info_untrusted(box, sealed_client)
+    info = derp_info.open_client_info_untrusted(box, sealed_client)
     assert info.encode().decode() == frames["client_info"]["json"]
     assert bool(info.mesh_key) == (client == "M")
-    assert derp.seal_client_info(box, key.public, sealed_client.nonce, info) == sealed_client
-    sealed_server = derp.parse_untrusted(derp.SERVER_INFO, h(frames["server_info"]["hex"])[5:])
+    assert derp_info.seal_client_info(box, key.public, sealed_client.nonce, info) == sealed_client
+    sealed_server = derp_reader.parse_untrusted(derp.SERVER_INFO, h(frames["server_info"]["hex"])[5:])
     assert isinstance(sealed_server, derp.SealedServerInfo)
-    answer = derp.open_server_info_untrusted(SharedBox(key, server.public), sealed_server)
+    answer = derp_info.open_server_info_untrusted(SharedBox(key, server.public), sealed_server)
     assert answer.encode().decode() == frames["server_info"]["json"]
-    assert derp.seal_server_info(box, sealed_server.nonce, answer) == sealed_server
+    assert derp_info.seal_server_info(box, sealed_server.nonce, answer) == sealed_server
 
 
 @pytest.mark.parametrize("client", ["A", "M"])
@@ -190,7 +190,7 @@ def test_recorded_derp_infos_open_and_seal_to_the_same_bytes(client: str) -> Non
 def test_recorded_derp_streams_are_cut_into_the_recorded_frames(client: str, chunk: int) -> None:
     connection = CONNECTIONS[client]
     for direction, data in connection["bytes_after_http"].items():
-        raw, reader, frames = h(data), derp.FrameReader(), []
+        raw, reader, frames = h(data), derp_reader.FrameReader(), []
         for at in range(0, len(raw), chunk):
             frames += [derp.frame(*f) for f in reader.feed_untrusted(raw[at : at + chunk])]
         assert [f.hex() for f in frames] == [f["hex"] for f in connection["frames"] if f["dir"] == direction]
@@ -210,7 +210,7 @@ def test_odd_derp_frames_are_read_as_upstream_reads_them() -> None:
         "unknown type then keepalive": derp.KeepAlive(),
     }
     for case in DERP["client_parser_cases"]:
-        frames = [derp.parse_untrusted(*f) for f in derp.FrameReader().feed_untrusted(h(case["frame"]))]
+        frames = [derp_reader.parse_untrusted(*f) for f in derp_reader.FrameReader().feed_untrusted(h(case["frame"]))]
         if case["name"] == "peer present with address":
             [present] = frames
             assert isinstance(present, derp.PeerPresent) and present.key == nobody

@@ -13,10 +13,14 @@ import pytest
 import trio
 import trio.testing
 
-from coder.api import agents, codec, notifications, provisioners, workspaces
+from coder.api.agents import agents
+from coder.api.base import codec
+from coder.api.events import notifications
+from coder.api.provisioning import provisioners
+from coder.api.workspaces import workspaces
 from coder.coderd.http.server.streams import _event, _twin
 from coder.mesh.core.tunnel.constants import REJECT_AFTER_MESSAGES
-from coder.mesh.core.wire import derp, disco, wireguard
+from coder.mesh.core.wire import derp, derp_reader, disco, wireguard
 from coder.net.websocket import WebSocketStream
 from tests.kit.recordings import load_lines
 
@@ -31,10 +35,12 @@ FRAMES = SESSION[1:]
 def test_the_relayed_session_is_cut_and_written_again_to_the_same_bytes(direction: str, chunk: int) -> None:
     recorded = [frame["hex"] for frame in FRAMES if frame["dir"] == direction]
     data = bytes.fromhex("".join(recorded))
-    reader = derp.FrameReader()
+    reader = derp_reader.FrameReader()
     found = []
     for at in range(0, len(data), chunk):
-        found += [derp.parse_untrusted(kind, body) for kind, body in reader.feed_untrusted(data[at : at + chunk])]
+        found += [
+            derp_reader.parse_untrusted(kind, body) for kind, body in reader.feed_untrusted(data[at : at + chunk])
+        ]
     assert [frame.encode().hex() for frame in found] == recorded
     assert reader.pending == 0
 
@@ -49,7 +55,7 @@ def test_the_relayed_session_is_a_conversation_of_two_wireguard_peers() -> None:
     peers = set()
     seen = []
     for frame in FRAMES[4:]:
-        message = derp.parse_untrusted(frame["type"], bytes.fromhex(frame["hex"])[5:])
+        message = derp_reader.parse_untrusted(frame["type"], bytes.fromhex(frame["hex"])[5:])
         assert isinstance(message, derp.SendPacket | derp.RecvPacket)
         peers.add(message.destination if isinstance(message, derp.SendPacket) else message.source)
         if disco.is_disco(message.packet):

@@ -12,10 +12,10 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.environment import find_identity
-from coder.agent.reconnecting_pty import PtyService
-from coder.agent.speedtest import BLOCK, serve_speedtest
+from coder.agent.network.reconnecting_pty import PtyService
+from coder.agent.network.speedtest import BLOCK, serve_speedtest
 from coder.agent.state import AgentState
+from coder.agent.workspace.environment import find_identity
 from coder.base.errors import CoderError
 from coder.client.speedtest import run_speedtest
 from coder.rpc.proto import agent_pb2

@@ -7,6 +7,7 @@ from pathlib import Path
 import trio
 from trio_asyncio import aio_as_trio
 
+from coder.agent.ssh import child_wait
 from coder.agent.ssh.negotiation import (
     judge_guesses_by_the_outcome,
     prefer_fast_ciphers,
@@ -21,6 +22,7 @@ from coder.net.ssh_transport import StreamTransport
 
 log = get_logger("agent.ssh")
 take_longer_writes()
+child_wait.install()
 
 ENCRYPTION = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
 SLOW_ENCRYPTION = "chacha20-poly1305@openssh.com"

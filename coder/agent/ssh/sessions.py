@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coder.agent import environment, terminal
-from coder.agent.containers import Container
 from coder.agent.state import AgentState
+from coder.agent.workspace import environment, terminal
+from coder.agent.workspace.containers import Container
 from coder.base.log import get_logger
 from coder.net.ssh_library import asyncssh
 

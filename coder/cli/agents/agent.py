@@ -15,7 +15,9 @@ from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli import session
+from coder.cli.agents.reaper import reap_if_first
 from coder.cli.command import Command, Invocation
+from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
 
@@ -24,7 +26,9 @@ def _run(invocation: Invocation) -> int:
 
     from coder.cli.log_files import open_logs
 
+    reap_if_first(no_reap=bool(invocation["no_reap"]))
     open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation.globals["verbose"]))
+    warn_of_unsupported(invocation)
     config = _config(invocation)
     # Whatever we start is given the token we use, not the one we were started with.
     os.environ.pop("CODER_AGENT_TOKEN", None)
@@ -68,7 +72,7 @@ async def _main(config: Any) -> None:
 
 def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig
-    from coder.agent.flight_recorder import default_folder
+    from coder.agent.reports.flight_recorder import default_folder
 
     url = invocation["agent_url"] or invocation.globals["url"]
     if not url:
@@ -92,6 +96,8 @@ def _config(invocation: Invocation) -> Any:
         log_file=_log_file(invocation["log_human"]),
         debug_address=_address("debug-address", invocation["debug_address"]),
         prometheus_address=_address("prometheus-address", invocation["prometheus_address"]),
+        socket_path=Path(invocation["socket_path"]) if invocation["socket_path"] else None,
+        socket_enabled=invocation["socket_enabled"],
         state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
@@ -223,6 +229,20 @@ AGENT = Command(
             kind="bool",
             default=False,
             hidden=True,
+        ),
+        Option(
+            "socket_path",
+            "socket-path",
+            "CODER_AGENT_SOCKET_PATH",
+            help="Where scripts reach the agent (default: a private directory; scripts are told).",
+        ),
+        Option(
+            "socket_enabled",
+            "socket-server-enabled",
+            "CODER_AGENT_SOCKET_SERVER_ENABLED",
+            kind="bool",
+            default=True,
+            help="Serve that socket.",
         ),
         Option("no_reap", "no-reap", kind="bool", default=False, hidden=True),
         Option("log_human", "log-human", "CODER_AGENT_LOGGING_HUMAN", default="/dev/stderr", help="File for logs."),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.agents.agent import read_token
 from coder.cli.command import Command, Invocation
@@ -126,15 +127,7 @@ def _write(step: WriteFile, text: str) -> None:
     """All of it or nothing, and never readable by others in between."""
     path = Path(step.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, step.mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(text)
-    beside.chmod(step.mode)
-    if step.owner and step.owner != getpass.getuser():
-        shutil.chown(beside, step.owner)
-    beside.replace(path)
+    write_whole(path, text, mode=step.mode, owner=step.owner if step.owner != getpass.getuser() else "")
 
 
 def _replace_program(source: Path, path: Path) -> None:

@@ -22,6 +22,10 @@ def _login(invocation: Invocation) -> int:
     if not address:
         raise CoderError("login", "login requires a URL", "coder login https://coder.example.com")
     url = session.normal_url(address)
+    if invocation.globals["use_keyring"]:
+        from coder.cli.keyring_store import find_keyring
+
+        find_keyring()  # before anything is made at the server
     anonymous = BlockingClient(session.dial_policy(invocation, url=url, token=""))
     token = invocation.globals["token"]
     if not _has_first_user(anonymous, url):
@@ -34,7 +38,7 @@ def _login(invocation: Invocation) -> int:
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
     user = client.request("GET", "/api/v2/users/me").json()
     session.write_file(directory, "url", url)
-    session.write_file(directory, "session", token)
+    session.save_token(directory, url, token, in_keyring=invocation.globals["use_keyring"])
     sys.stdout.write(f"> Welcome to Coder, {user['username']}! You're authenticated.\n")
     return 0
 
@@ -122,8 +126,10 @@ def _logout(invocation: Invocation) -> int:
         # The local files go in any case; an unreachable server must not keep a person logged in here.
         if not (isinstance(error, HttpError) and error.status == 401):
             problems.append(str(error))
-    for name in ("url", "session"):
-        (directory / name).unlink(missing_ok=True)
+    try:
+        session.forget_token(directory)
+    except CoderError as error:
+        raise CoderError("logout", "logged out at the server, but the keyring still has the token") from error
     if problems:
         raise CoderError("logout", f"logged out here, but not at the server: {'; '.join(problems)}")
     sys.stdout.write(_LOGGED_OUT)

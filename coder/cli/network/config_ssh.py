@@ -6,7 +6,6 @@ Everything between our two marker lines is ours and rewritten; the rest of the f
 from __future__ import annotations
 
 import difflib
-import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, say
@@ -206,10 +206,7 @@ def _write(path: Path, text: str) -> None:
     target = path.resolve()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.chmod(mode)
-    temporary.replace(target)
+    write_whole(target, text, mode=mode)
 
 
 CONFIG_SSH = Command(

@@ -165,9 +165,10 @@ def _edit_roles(invocation: Invocation) -> int:
     if invocation.given("roles"):
         wanted = [role for role in invocation["roles"] if role]
     else:
-        now = ",".join(role["name"] for role in user["roles"])
-        answer = ask(f"Roles, separated by commas ({', '.join(assignable)}):", default=now)
-        wanted = [role.strip() for role in answer.split(",") if role.strip()]
+        from coder.cli.choices import Choice, select_many
+
+        choices = [Choice(name, name) for name in assignable]
+        wanted = select_many("Roles:", choices, defaults=[role["name"] for role in user["roles"]])
     for role in wanted:
         if role not in assignable:
             listed = ", ".join(name for name in assignable if name != "member")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.output import confirm, print_rows
+from coder.cli.output import confirm, print_rows, say
 from coder.cli.templates.templates import organization_of
 from coder.cli.workspaces.parameters import pairs
 from coder.net.blocking import BlockingClient
@@ -39,7 +39,7 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     keys: list[dict[str, Any]] = client.request("GET", _path(invocation, client)).json() or []
     if not keys and invocation["output"] != "json":
-        sys.stdout.write("No provisioner keys found\n")
+        say("No provisioner keys found")
         return 0
     print_rows(
         invocation,

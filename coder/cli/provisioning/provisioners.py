@@ -141,7 +141,9 @@ def _start(invocation: Invocation) -> int:
     import trio
 
     from coder.cli.log_files import open_logs
+    from coder.cli.unsupported import refuse_unsupported
 
+    refuse_unsupported(invocation)
     open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation["verbose"]))
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
@@ -156,6 +158,7 @@ async def _serve(invocation: Invocation) -> None:
     from coder.net.http1 import HttpClient
     from coder.provisionerd.activity import Activity
     from coder.provisionerd.daemon import run_daemon
+    from coder.provisionerd.metrics import serve_metrics
     from coder.provisionerd.overlay import DaemonOverlay
 
     with_token = not (invocation["key"] or invocation["psk"])
@@ -173,6 +176,8 @@ async def _serve(invocation: Invocation) -> None:
     activity = Activity()
     overlay = DaemonOverlay(policy, HostWatch(cache), activity)
     async with trio.open_nursery() as nursery:
+        if invocation["prometheus"]:
+            await nursery.start(serve_metrics, invocation["prometheus_address"], activity)
         await nursery.start(overlay.run)
         run = partial(run_daemon, knock.connect, config, executors, beside=overlay.coordinate, activity=activity)
         await _run_until_signal(run, forceful=bool(invocation["forceful"]))

@@ -7,8 +7,9 @@ import sys
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
+from coder.cli.choices import Choice, select, select_many
 from coder.cli.command import Command, Invocation
-from coder.cli.output import ask, say
+from coder.cli.output import say
 
 
 def _rpty(invocation: Invocation) -> int:
@@ -45,21 +46,24 @@ async def _attach(invocation: Invocation) -> None:
     await run_terminal(policy, request)
 
 
+_COLOURS = tuple(Choice(word, word) for word in ("Blue", "Green", "Yellow", "Red"))
+
+
 def _select(_: Invocation) -> int:
-    """A question with a list of answers; the number or the answer itself is typed."""
-    choices = ("Blue", "Green", "Yellow", "Red")
-    sys.stdout.write("".join(f"  {number}. {text}\n" for number, text in enumerate(choices, 1)))
-    given = ask("Select your favorite color:", default=choices[0])
-    chosen = choices[int(given) - 1] if given.isdigit() and 0 < int(given) <= len(choices) else given
+    """One answer of a list."""
+    chosen = select("Select your favorite color:", _COLOURS, default="Blue")
     sys.stdout.write(f'"{chosen}" selected\n')
     return 0
 
 
 def _multi_select(invocation: Invocation) -> int:
-    things = invocation["things"] or ("Blue", "Green", "Yellow", "Red", "Something else")
-    sys.stdout.write("".join(f"  {number}. {text}\n" for number, text in enumerate(things, 1)))
-    given = ask("Select some things (separated by commas):")
-    sys.stdout.write(f'"{", ".join(part.strip() for part in given.split(",") if part.strip())}" are nice choices.\n')
+    things = invocation["things"] or (*(one.value for one in _COLOURS), "Something else")
+    chosen = select_many(
+        "Select some things:",
+        [Choice(text, text) for text in things],
+        free=invocation["enable_custom_input"],
+    )
+    sys.stdout.write(f'"{", ".join(chosen)}" are nice choices.\n')
     return 0
 
 

@@ -15,7 +15,8 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation
 from coder.cli.failures import doing
-from coder.cli.output import ask, confirm, say
+from coder.cli.output import confirm, say
+from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.templates import organization_of
 from coder.net.blocking import BlockingClient
 
@@ -237,7 +238,7 @@ PULL = Command(
 
 def _archive(invocation: Invocation) -> int:
     client = session.client(invocation)
-    names = invocation.args or [ask("Which template?")]
+    names = invocation.args or ask_templates(client, organization_of(invocation, client)["id"])
     found = [named_template(invocation, client, name, f'get template by name "{name}"') for name in names]
     what = "all unused" if invocation["all"] else "failed"
     confirm(invocation, f"Archive {what} versions of these templates: {', '.join(names)}?")

@@ -11,7 +11,9 @@ from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
 from coder.cli.output import ask, clock_time, confirm, print_rows, say
+from coder.cli.templates.pickers import ask_template, ask_version
 from coder.cli.templates.template_settings import named_template
+from coder.cli.templates.templates import organization_of
 from coder.net.blocking import BlockingClient
 
 COLUMNS = ("id", "name", "created at", "created by", "status", "active", "archived")
@@ -48,9 +50,9 @@ def _row(version: dict[str, Any], active: str) -> dict[str, Any]:
 
 def _promote(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name = invocation["template"] or ask("Which template?")
+    name = invocation["template"] or ask_template(client, organization_of(invocation, client)["id"])
     template = named_template(invocation, client, name, "get template by name")
-    version = _by_name(client, template, invocation["template_version"] or ask("Which version?"))
+    version = _by_name(client, template, invocation["template_version"] or ask_version(client, template))
     with doing("update active template version"):
         client.request("PATCH", f"/api/v2/templates/{template['id']}/versions", json={"id": version["id"]})
     sys.stdout.write(f'Successfully promoted version "{version["name"]}" to active for template "{name}"\n')

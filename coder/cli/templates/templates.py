@@ -77,8 +77,14 @@ def _row(template: dict[str, Any]) -> dict[str, Any]:
         "provisioner": template["provisioner"],
         "active version id": template["active_version_id"],
         "used by": users,
-        "default ttl": f"{template['default_ttl_ms'] // 3600000}h0m0s" if template["default_ttl_ms"] else "",
+        "default ttl": _ttl(template["default_ttl_ms"]),
     }
+
+
+def _ttl(milliseconds: int) -> str:
+    from coder.base.duration import format_duration
+
+    return format_duration(timedelta(milliseconds=milliseconds)) if milliseconds else ""
 
 
 def _init(invocation: Invocation) -> int:
@@ -91,9 +97,10 @@ def _init(invocation: Invocation) -> int:
     if not ident and target is not None and target.name in known:
         ident = target.name  # `templates init local-process` names both the example and the folder
     if not ident:
-        for name, example in known.items():
-            sys.stdout.write(f"  {name}\n      {example.description}\n")
-        ident = ask("Choose a template:", default=next(iter(known)))
+        from coder.cli.choices import Choice, select
+
+        choices = [Choice(name, name, example.description) for name, example in known.items()]
+        ident = select("Choose a template:", choices, default=next(iter(known)))
     if ident not in known:  # what was typed at the prompt
         raise CoderError("no_example", f"template {ident!r} not found", f"Known: {', '.join(known)}")
     directory = target or Path(ident)
@@ -133,7 +140,7 @@ def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> by
         said = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
         raise CoderError("no_directory", said)
     if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
-        sys.stdout.write("No .terraform.lock.hcl file found: provider versions are not pinned for this template.\n")
+        say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
     sys.stdout.write(f"Packing {directory}\n")
     try:
         archive, skipped = pack_directory(directory)
@@ -263,7 +270,9 @@ def _settings(invocation: Invocation) -> dict[str, Any]:
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    names = invocation.args or [ask("Which template?")]
+    from coder.cli.templates.pickers import ask_templates
+
+    names = invocation.args or ask_templates(client, organization["id"])
     confirm(invocation, f"Delete these templates: {', '.join(names)}?")
     for name in names:
         template = client.request("GET", f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}").json()

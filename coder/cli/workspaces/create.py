@@ -12,15 +12,17 @@ from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
+from coder.cli.choices import Choice, select
 from coder.cli.command import ORG, YES, Command, Invocation
 from coder.cli.failures import doing
-from coder.cli.output import ask, confirm
+from coder.cli.output import ask_until, confirm
 from coder.cli.progress import watch_build
 from coder.cli.provisioning.no_provisioner import WAIT, settle_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
+from coder.cli.workspaces.resource_tree import show_plan
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -38,8 +40,7 @@ def create_workspace(
     invocation: Invocation, client: BlockingClient, *, check_version: VersionCheck | None = None
 ) -> dict[str, Any]:
     """Creates, confirms, watches. Returns the workspace's JSON once its build has ended."""
-    owner, name = _owner_and_name(invocation)
-    _refuse_taken(client, owner, name)
+    owner, name = _owner_and_name(invocation, client)
     source = _copied_workspace(invocation, client)
     template, version = _template_of(invocation, client, source) if source else choose_template(invocation, client)
     if check_version is not None:
@@ -49,7 +50,8 @@ def create_workspace(
     set_by_preset = {one["Name"]: one["Value"] for one in preset["Parameters"]} if preset else {}
     wishes = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
     values = resolve_values(invocation, VersionParameters(client, version["id"], owner), wishes)
-    _show_plan(template, version, name)
+    _say_template(template, version, name)
+    show_plan(invocation, client, version["id"], name, values)
     confirm(invocation, "Confirm create?", default=True)
     body = _request_body(invocation, name, template, version, values)
     if preset:
@@ -63,25 +65,39 @@ def create_workspace(
     return workspace
 
 
-def _owner_and_name(invocation: Invocation) -> tuple[str, str]:
-    given = invocation.args[0] if invocation.args else ask("Specify a name for your workspace:")
+def _owner_and_name(invocation: Invocation, client: BlockingClient) -> tuple[str, str]:
+    def fault(given: str) -> str:
+        return _name_fault(given.rpartition("/")[2]) or _taken(client, *_split(given))
+
+    if invocation.args:
+        given = invocation.args[0]
+        if said := fault(given):
+            raise CoderError("bad_name", said)
+    else:
+        given = ask_until("Specify a name for your workspace:", fault)
+    return _split(given)
+
+
+def _split(given: str) -> tuple[str, str]:
     owner, slash, name = given.partition("/")
-    if not slash:
-        owner, name = "me", given
-    if not NAME.fullmatch(name) or len(name) > 32:
-        what = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
-        raise CoderError("bad_name", f'workspace name "{name}" is invalid: {what}')
-    return owner, name
+    return (owner, name) if slash else ("me", given)
 
 
-def _refuse_taken(client: BlockingClient, owner: str, name: str) -> None:
+def _name_fault(name: str) -> str:
+    if NAME.fullmatch(name) and len(name) <= 32:
+        return ""
+    what = "must be alphanumeric with hyphens" if len(name) <= 32 else "it must be at most 32 characters long"
+    return f'workspace name "{name}" is invalid: {what}'
+
+
+def _taken(client: BlockingClient, owner: str, name: str) -> str:
     try:
         find_workspace(client, f"{owner}/{name}")
     except HttpError as error:
         if error.status == 404:
-            return
+            return ""
         raise
-    raise CoderError("name_taken", f'a workspace already exists named "{name}"')
+    return f'a workspace already exists named "{name}"'
 
 
 def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -94,8 +110,7 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dic
     if not wanted:
         if not templates:
             raise CoderError("no_templates", "there are no templates", "Create one with `coder templates push`.")
-        names = ", ".join(item["name"] for item in templates)
-        wanted = templates[0]["name"] if len(templates) == 1 else ask(f"Select a template ({names}):")
+        wanted = templates[0]["name"] if len(templates) == 1 else _ask_template(templates)
     found = [item for item in templates if item["name"] == wanted]
     if not found:
         raise CoderError("no_template", f'no template found with the name "{wanted}"')
@@ -107,6 +122,15 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dic
     else:
         path = f"/api/v2/templateversions/{template['active_version_id']}"
     return template, client.request("GET", path).json()
+
+
+def _ask_template(templates: list[dict[str, Any]]) -> str:
+    """The name of one of them; those that most people use come first."""
+    ordered = sorted(templates, key=lambda item: (-item["active_user_count"], item["name"]))
+    return select(
+        "Select a template:",
+        [Choice(item["name"], item["name"], item["display_name"] or item["description"]) for item in ordered],
+    )
 
 
 def _copied_workspace(invocation: Invocation, client: BlockingClient) -> dict[str, Any] | None:
@@ -170,17 +194,13 @@ def _ask_preset(invocation: Invocation, presets: list[dict[str, Any]]) -> dict[s
     if not presets or invocation["yes"] or invocation["use_defaults"]:
         return None
     sys.stdout.write("\nPresets of this template\n")
-    for index, one in enumerate(presets, 1):
-        text = f" - {one['Description']}" if one["Description"] else ""
-        sys.stdout.write(f"  {index}. {one['Name']}{text}\n")
-    answer = ask("Select a preset:", default="none")
-    for index, one in enumerate(presets, 1):
-        if answer in {one["Name"], str(index)}:
-            return one
-    return None
+    choices = [Choice(one["Name"], one["Name"], one["Description"]) for one in presets]
+    choices.append(Choice("none", "none", "values as they are given or asked for"))
+    answer = select("Select a preset:", choices, default="none")
+    return next((one for one in presets if one["Name"] == answer), None)
 
 
-def _show_plan(template: dict[str, Any], version: dict[str, Any], name: str) -> None:
+def _say_template(template: dict[str, Any], version: dict[str, Any], name: str) -> None:
     title = template.get("display_name") or template["name"]
     sys.stdout.write(f"Creating workspace {name} from template {title}, version {version['name']}\n")
 

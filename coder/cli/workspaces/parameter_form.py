@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from coder.base.errors import CoderError
+from coder.cli.choices import Choice, is_interactive, picked, select, select_many, write_list
 from coder.cli.command import Invocation
 from coder.cli.output import ask
 from coder.cli.workspaces.parameters import given_values, pairs
@@ -185,34 +186,39 @@ def prompt(parameter: dict[str, Any], default: str) -> str:
         out.write(f"  {line}\n")
     for problem in parameter["problems"] if parameter.get("value") is not None else ():
         out.write(f"  ! {problem}\n")
-    options = parameter.get("options") or []
-    for index, option in enumerate(options, 1):
-        text = f" - {option['description']}" if option.get("description") else ""
-        mark = " (default)" if option["value"] == default else ""
-        out.write(f"  {index}. {option['name']} [{option['value']}]{text}{mark}\n")
+    choices = [
+        Choice(one["value"], one["name"], one.get("description") or "") for one in parameter.get("options") or []
+    ]
     if parameter["type"] == "list(string)":
-        return _list_answer(ask("Enter values, separated by commas:", default=default), options)
-    if parameter["type"] == "bool" and not options:
-        return _bool_answer(ask("Enter true or false:", default=default))
-    return _picked(ask("Enter a value:", default=default), options)
+        return _ask_list(choices, default)
+    if parameter["type"] == "bool" and not choices:
+        if not is_interactive():
+            return _bool_answer(ask("Enter true or false:", default=default))
+        choices = [Choice("true", "Yes"), Choice("false", "No")]
+    return select("Enter a value:", choices, default=default) if choices else ask("Enter a value:", default=default)
 
 
-def _picked(answer: str, options: list[dict[str, Any]]) -> str:
-    """An option by its value, its name, or its place in the list."""
-    values = {option["value"] for option in options}
-    if not options or answer in values:
-        return answer
-    for index, option in enumerate(options, 1):
-        if answer in {option["name"], str(index)}:
-            return str(option["value"])
-    return answer
+def _ask_list(choices: list[Choice], default: str) -> str:
+    if choices and is_interactive():
+        return json.dumps(select_many("Choose values:", choices, defaults=_list_of(default)))
+    write_list(choices, [default])
+    return _list_answer(ask("Enter values, separated by commas:", default=default), choices)
+
+
+def _list_of(value: str) -> list[str]:
+    """The items of a list's JSON; none for anything else."""
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return []
+    return [str(item) for item in found] if isinstance(found, list) else []
 
 
 def _bool_answer(answer: str) -> str:
     return {"y": "true", "yes": "true", "n": "false", "no": "false"}.get(answer.lower(), answer.lower())
 
 
-def _list_answer(answer: str, options: list[dict[str, Any]]) -> str:
+def _list_answer(answer: str, choices: list[Choice]) -> str:
     if answer.lstrip().startswith("["):
         return answer
-    return json.dumps([_picked(part.strip(), options) for part in answer.split(",") if part.strip()])
+    return json.dumps([picked(part.strip(), choices) for part in answer.split(",") if part.strip()])

@@ -155,17 +155,17 @@ def find_workspace(client: BlockingClient, name: str) -> dict[str, Any]:
 
 
 def _show(invocation: Invocation) -> int:
+    from coder.cli.workspaces.resource_tree import head_line
+
     client = session.client(invocation)
     with doing("get workspace"):
         workspace = find_workspace(client, invocation.args[0])
     build = workspace["latest_build"]
-    owner = f"{workspace['owner_name']}/{workspace['name']}"
-    sys.stdout.write(f"{owner}  {status_word(build)}  template {workspace['template_name']} ")
-    sys.stdout.write(f"({build['template_version_name']})\n")
+    sys.stdout.write(head_line(workspace, status_word(build)) + "\n")
     for resource in build["resources"]:
         if resource.get("hide") or resource["workspace_transition"] != build["transition"]:
             continue
-        _print_resource(workspace, resource, details=invocation["details"])
+        _print_resource(client, workspace, resource, details=invocation["details"])
         if invocation["details"] or build.get("has_external_agent"):
             _print_health(client, resource.get("agents") or [])
     return 0
@@ -179,18 +179,14 @@ def _print_health(client: BlockingClient, agents: list[dict[str, Any]]) -> None:
             sys.stdout.write(f"   {line}\n")
 
 
-def _print_resource(workspace: dict[str, Any], resource: dict[str, Any], *, details: bool) -> None:
+def _print_resource(
+    client: BlockingClient, workspace: dict[str, Any], resource: dict[str, Any], *, details: bool
+) -> None:
+    from coder.cli.workspaces.resource_tree import agent_lines
+
     sys.stdout.write(f"{resource['type']}.{resource['name']}\n")
-    agents = resource.get("agents") or []
-    for index, agent in enumerate(agents):
-        branch = "└─" if index == len(agents) - 1 else "├─"
-        health = agent["health"].get("reason") or "healthy"
-        version = f"  {agent['version']}" if agent.get("version") else ""
-        target = workspace["name"] if len(agents) == 1 else f"{workspace['name']}.{agent['name']}"
-        sys.stdout.write(f"{branch} {agent['name']} ({agent['operating_system']}, {agent['architecture']})  ")
-        sys.stdout.write(f"{agent['status']}  {agent['lifecycle_state']}  {health}{version}  coder ssh {target}\n")
-        for app in agent.get("apps") or [] if details else []:
-            sys.stdout.write(f"   app {app['slug']}  {app['health']}\n")
+    for line in agent_lines(client, workspace, resource):
+        sys.stdout.write(f"{line}\n")
     if details:
         for item in resource.get("metadata") or []:
             value = "***" if item.get("sensitive") else item.get("value", "")

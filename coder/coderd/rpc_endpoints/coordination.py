@@ -42,7 +42,7 @@ from coder.domain.access.route_scopes import named
 from coder.domain.network.coordination import ClientAccess
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
-from coder.tailnet.controller import RESUME_HEADER
+from coder.tailnet.resume_tokens import RESUME_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from coder.api import codec
+from coder.api.base import codec
 
 _VIOLATION = "WebSocket protocol violation: "
 

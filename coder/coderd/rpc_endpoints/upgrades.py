@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote
 import h11
 import trio
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.handshake import explain_handshake
 from coder.coderd.services.access.credentials import Credentials

@@ -1,6 +1,6 @@
 """Kinds of objects and what may be done to each: the vocabulary of roles, scopes and permission checks.
 
-Taken from the names of upstream's key scopes (`api/scopes.py`, v2.34). Pure data.
+Taken from the names of upstream's key scopes (`coder/api/access/scopes.py`, v2.34). Pure data.
 """
 
 from __future__ import annotations

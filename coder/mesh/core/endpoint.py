@@ -1,7 +1,8 @@
 """The whole machine: tunnels, paths and the TCP/IP stack tied together, without I/O.
 
-Lives here: where each datagram and each packet goes. What the parts decide is theirs (`tunnel/`, `paths/`, `stack/`);
-sockets, relay connections and sleeping are the drivers' (`drivers/pump.py`).
+Lives here: where each datagram and each packet goes. What the parts decide is theirs (`tunnel/`, `paths/`, `stack/`),
+what follows from it for one peer `peers/`'s; sockets, relay connections and
+sleeping are the drivers' (`drivers/pump.py`).
 Obeys docs/protocol/disco.md.
 
 The way in: `receive_udp` and `receive_relay` once per batch, then `flush`. The way out: `Sink`, called synchronously,
@@ -11,145 +12,32 @@ so that a superbuffer can be reused as soon as it has been handed over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
-from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
-from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.mtu import STANDARD
 from coder.mesh.core.paths.peermap import PeerMap
-from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendPing
+from coder.mesh.core.paths.probing import PeerPaths
 from coder.mesh.core.paths.relays import RelayRoutes
-from coder.mesh.core.paths.selector import PathState
-from coder.mesh.core.paths.timer_queue import TimerQueue
+from coder.mesh.core.peers.disco_input import DiscoInput
+from coder.mesh.core.peers.ip_stack import IpStack
+from coder.mesh.core.peers.path_actions import PathActions
+from coder.mesh.core.peers.peer import Peer, PeerParameters
+from coder.mesh.core.peers.relay_output import RelayOutput
+from coder.mesh.core.peers.sink import Sink
 from coder.mesh.core.stack.transmit import unpadded
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.events import HandshakeCompleted
-from coder.mesh.core.tunnel.peer import Tunnel
 from coder.mesh.core.wire import disco
-from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.core.wire.batch import Batch, TxBuf
 from coder.mesh.core.wire.stun import is_stun
 from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
 
 PERSISTENT_KEEPALIVE = 25.0
-RELAY_PACKET = 32_640
-"""Ours: inner packets for peers of our own kind while the relay carries everything: a relay has no MTU, and most of
-the cost of a packet does not depend on its size. Two of them fill a superbuffer; with 8 KB each end worked a third
-longer for a megabyte, and the relay twice as long."""
-_PSEUDO_RELAY = "127.3.3.40"
-"""Peers are told that we saw their relayed ping come from this address, the port being the region."""
 _TRANSPORT = 4
 _HANDSHAKE = (b"\1\0\0\0", b"\2\0\0\0")
-_MAX_STAGED_CALLS = 1024
 _LATELY = 1.0
 """Ours: seconds; much less than what makes a session inactive."""
-
-
-class IpStack(Protocol):
-    """The TCP/IP stack as the endpoint sees it; `stack.interface.Stack` is one."""
-
-    def input_batch(self, packets: list[bytes], now: float) -> None:
-        """Take inner packets that arrived."""
-
-    @property
-    def idle(self) -> bool:
-        """Whether neither `emit` nor `take_output` has anything."""
-
-    def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
-        """Fill the superbuffer with data for one peer."""
-
-    def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
-        """All other packets, per destination."""
-
-    def next_wake(self) -> float | None:
-        """When `on_timer` wants to be called."""
-
-    def on_timer(self, now: float) -> None:
-        """Run what is due."""
-
-    def pause(self, destination: bytes) -> None:
-        """No bulk data to this peer until `resume`."""
-
-    def resume(self, destination: bytes) -> None:
-        """Undo `pause`."""
-
-    def set_mtu_to(self, destination: bytes, mtu: int | None) -> None:
-        """Size packets to this peer differently; None: as usual."""
-
-    def path_changed(self, destination: bytes, now: float) -> None:
-        """What was sent to the peer lately may be lost."""
-
-    def reset_peer(self, destination: bytes, now: float) -> None:
-        """The peer is gone."""
-
-
-class Sink(Protocol):
-    """Where the endpoint's output goes; every call is carried out before it returns."""
-
-    def udp(self, datagrams: Sequence[bytes], to: Address) -> bool:
-        """Send datagrams; False when there is no way to that address."""
-
-    def udp_batch(self, batch: memoryview, segment: int, to: Address) -> bool:
-        """Send datagrams of `segment` bytes lying one after another; the memory is reused after the call."""
-
-    def relay(self, region: int, to: bytes, packets: Sequence[bytes | memoryview]) -> bool:
-        """Send packets to the peer with this key through a region's relay.
-
-        False when its queue has become long: nothing is lost yet, but `relay_drained` should be awaited.
-        """
-
-    def stun(self, datagram: bytes) -> None:
-        """A STUN message arrived by UDP."""
-
-    def ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
-        """The answer to a ping a caller waits for; `region` is 0 for direct ones."""
-
-    def wants_endpoints(self) -> None:
-        """Our own addresses are too old to be told to a peer: measure them, then call `set_own_endpoints`."""
-
-    def peer_alive(self, peer: PublicKey) -> None:
-        """A WireGuard handshake with the peer completed."""
-
-    def path_changed(self, peer: PublicKey, state: PathState, address: Address | None) -> None:
-        """Data to the peer takes another way from now on."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerParameters:
-    """What the coordinator says about a peer."""
-
-    public_key: PublicKey
-    disco_key: PublicKey
-    """All zero: the peer does not speak disco."""
-    allowed_ips: tuple[bytes, ...]
-    """Its overlay addresses, 16 bytes each."""
-    home_derp: int = 0
-    endpoints: tuple[Address, ...] = ()
-    keepalive: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Peer:
-    """An installed peer."""
-
-    config: PeerParameters
-    tunnel: Tunnel
-    paths: PeerPaths
-    box: SharedBox | None
-    """None: the peer speaks no disco."""
-    last_ping: tuple[bytes, Address | int] | None = None
-    """Transaction and origin of the last ping answered: repeats are not answered again."""
-    relayed_bytes: int = 0
-    direct_bytes: int = 0
-    seen_state: PathState = PathState.RELAYED
-    """Of its selector, when the stack was last told."""
-    seen_carries: int = STANDARD
-    """What its direct path carries, when the stack was last told."""
-    largest: int = 0
-    """Bytes of the largest datagram that may take it."""
 
 
 class Endpoint:
@@ -181,19 +69,15 @@ class Endpoint:
         """Sees every inner packet; True: on its way out. Costs a copy per packet, so only while somebody looks."""
         self.route: Callable[[list[bytes]], list[bytes]] | None = None
         """Takes arrived packets that are for others and returns those for our own stack (a node that is a gateway)."""
-        self._disco_private = disco_key
-        self._by_disco: dict[bytes, list[Peer]] = {}
         self._by_address: PeerMap[Peer] = PeerMap()
-        self._timer_queue: TimerQueue[Peer] = TimerQueue()
         self._random = random
-        self._mtu = mtu
+        self._relay = RelayOutput(self.routes, stack, sink)
+        self._actions = PathActions(self.public_key, disco_key, stack, sink, self._relay, random, mtu)
+        self._path_timers = self._actions.timer_queue
+        self._path_timers = self._actions.timer_queue
+        self._disco = DiscoInput(self.peers, self._by_address, self._actions, sink, direct=direct)
         self._txbuf = TxBuf(mtu)
         self._inbound: list[bytes] = []
-        self._own_endpoints: tuple[UdpAddress, ...] = ()
-        self._endpoints_fresh_until = 0.0
-        self._waiting_calls: dict[Peer, None] = {}
-        self._paused: dict[Peer, int] = {}
-        """Peers whose bulk data waits, and for the queue of which region."""
 
     # -- peers ------------------------------------------------------------------------------------------------------
     def set_peer(self, config: PeerParameters, now: float) -> None:
@@ -201,42 +85,36 @@ class Endpoint:
         peer = self.peers.get(config.public_key)
         if peer is None:
             tunnel = self.device.add_peer(config.public_key, now, allowed=config.allowed_ips)
-            box = self._box(config.disco_key)
+            box = self._actions.box(config.disco_key)
             peer = Peer(config, tunnel, PeerPaths(self._random, direct=self.direct), box)
             self.peers[config.public_key] = peer
-            self._by_disco.setdefault(config.disco_key, []).append(peer)
+            self._disco.add(peer, config.disco_key)
         elif config.disco_key != peer.config.disco_key:
             # The same WireGuard key with a new disco key: the process restarted, its paths are gone.
-            self._by_disco[peer.config.disco_key].remove(peer)
-            self._by_disco.setdefault(config.disco_key, []).append(peer)
-            peer.box = self._box(config.disco_key)
+            self._disco.remove(peer)
+            self._disco.add(peer, config.disco_key)
+            peer.box = self._actions.box(config.disco_key)
             peer.paths = PeerPaths(self._random, direct=self.direct)
             peer.seen_carries = STANDARD
-            self._by_address.forget(peer)
         if config.allowed_ips != peer.tunnel.allowed:
-            self._resume(peer)
+            self._relay.resume(peer)
             self.device.set_allowed(peer.tunnel, config.allowed_ips)
-        self._size_packets(peer)
+        self._actions.size_packets(peer)
         peer.config = config
         peer.tunnel.set_persistent_keepalive(PERSISTENT_KEEPALIVE if config.keepalive else 0.0, now)
-        self._do(peer, peer.paths.set_endpoints(config.endpoints if self.direct else (), now), now)
+        self._actions.carry_out(peer, peer.paths.set_endpoints(config.endpoints if self.direct else (), now), now)
 
     def remove_peer(self, key: bytes, now: float) -> None:
         """Forget a peer, its connections die; nothing happens when there is none."""
         peer = self.peers.pop(key, None)
         if peer is None:
             return
-        self._resume(peer)
+        self._relay.resume(peer)
         for address in peer.tunnel.allowed:
             self.stack.reset_peer(address, now)
             self.stack.set_mtu_to(address, None)
-        others = self._by_disco[peer.config.disco_key]
-        others.remove(peer)
-        if not others:
-            del self._by_disco[peer.config.disco_key]
-        self._by_address.forget(peer)
-        self._timer_queue.set(peer, None)
-        self._waiting_calls.pop(peer, None)
+        self._disco.remove(peer)
+        self._actions.forget(peer)
         self.routes.forget(key)
         self.device.remove_peer(PublicKey(key))
 
@@ -247,35 +125,24 @@ class Endpoint:
 
     def relay_drained(self, region: int) -> None:
         """A region's queue is short again; call `flush` afterwards."""
-        for peer in [peer for peer, waits_for in self._paused.items() if waits_for == region]:
-            self._resume(peer)
-
-    def _resume(self, peer: Peer) -> None:
-        if self._paused.pop(peer, None) is not None:
-            for address in peer.tunnel.allowed:
-                self.stack.resume(address)
+        self._relay.drained(region)
 
     def relay_returned(self, region: int, now: float) -> None:
         """A relay is connected again: what was lost meanwhile should be repeated soon."""
         for peer in self.peers.values():
             _, by_relay = peer.paths.route(now)
             if by_relay and self.routes.region(peer.config.public_key, peer.config.home_derp) == region:
-                self.path_changed(peer, now)
+                self._actions.path_changed(peer, now)
                 if peer.paths.active(now):  # our call-me-maybe may be among what was lost
-                    self._do(peer, peer.paths.look_again(now), now)
+                    self._actions.carry_out(peer, peer.paths.look_again(now), now)
 
     def ping(self, peer: Peer, token: int, now: float) -> None:
         """Send disco pings somebody waits for; answers come to `Sink.ping_answered` with the token (not 0)."""
-        self._do(peer, peer.paths.ask(token, now), now)
+        self._actions.carry_out(peer, peer.paths.ask(token, now), now)
 
-    # -- our own addresses ------------------------------------------------------------------------------------------
     def set_own_endpoints(self, endpoints: Iterable[Address], now: float, fresh_for: float) -> None:
         """What peers are told in call-me-maybe, and for how many seconds from now on it may be told."""
-        self._own_endpoints = tuple(UdpAddress(*address) for address in endpoints)
-        self._endpoints_fresh_until = now + fresh_for
-        waiting, self._waiting_calls = self._waiting_calls, {}
-        for peer in waiting:
-            self._call(peer, now)
+        self._actions.set_own_endpoints(endpoints, now, fresh_for)
 
     def rebind(self, now: float, slept: float = 0.0) -> None:
         """Our sockets or addresses changed: every direct path has to be found again; data takes the relay meanwhile.
@@ -284,12 +151,12 @@ class Endpoint:
         """
         if slept:
             self.device.slept(slept)
-        self._endpoints_fresh_until = 0.0
+        self._actions.own_endpoints_changed()
         for peer in self.peers.values():
             peer.paths.reset()
-            self._settle(peer, now)
+            self._actions.settle(peer, now)
             if peer.paths.active(now):
-                self._do(peer, peer.paths.on_send(now), now)
+                self._actions.carry_out(peer, peer.paths.on_send(now), now)
 
     # -- receiving --------------------------------------------------------------------------------------------------
     def receive_udp(self, buffer: bytearray, size: int, segment: int, source: Address, now: float) -> None:
@@ -310,7 +177,7 @@ class Endpoint:
                     continue
             datagram = bytes(buffer[at : at + length])
             if datagram.startswith(disco.MAGIC):
-                self._receive_disco(datagram, source, b"", now)
+                self._disco.receive(datagram, source, b"", now)
             elif is_stun(datagram):
                 self.sink.stun(datagram)
             else:
@@ -327,7 +194,7 @@ class Endpoint:
         size = 0
         for packet in packets:
             if packet.startswith(disco.MAGIC):
-                self._receive_disco(packet, region, source, now)
+                self._disco.receive(packet, region, source, now)
                 continue
             # Runs of equal size are opened together, like those that came by UDP.
             if run and (len(packet) > size or len(run[-1]) < size):
@@ -375,137 +242,6 @@ class Endpoint:
             if isinstance(event, HandshakeCompleted):
                 self.sink.peer_alive(event.peer)
 
-    # -- disco ------------------------------------------------------------------------------------------------------
-    def _receive_disco(self, datagram: bytes, origin: Address | int, relayed_by: bytes, now: float) -> None:
-        if not self.direct and not relayed_by:
-            return
-        try:
-            sender = disco.sender_untrusted(datagram)
-            peers = self._by_disco.get(sender)
-            if not peers or peers[0].box is None:
-                return
-            message = disco.open_untrusted(peers[0].box, datagram)
-        except (WireError, CryptoError):
-            return
-        peer = peers[0]
-        if isinstance(message, disco.DiscoPing):
-            claimed = self.peers.get(message.node_key)
-            if claimed in peers:
-                peer = claimed
-            self._on_ping(peer, message, origin, now)
-        elif isinstance(message, disco.DiscoPong):
-            self._on_pong(peers, message, origin, now)
-        elif relayed_by:
-            claimed = self.peers.get(relayed_by)
-            if claimed in peers:
-                self._do(claimed, claimed.paths.on_call_me_maybe(message.endpoints, now), now)
-
-    def _on_ping(self, peer: Peer, ping: disco.DiscoPing, origin: Address | int, now: float) -> None:
-        seen = (ping.tx_id, origin)
-        if peer.last_ping == seen:
-            return
-        peer.last_ping = seen
-        if isinstance(origin, int):
-            pong = disco.DiscoPong(ping.tx_id, UdpAddress(_PSEUDO_RELAY, origin))
-            self.sink.relay(origin, peer.config.public_key, [self._seal(peer, pong)])
-            return
-        self._by_address.learn(origin, peer)
-        # As large as the ping: what the peer measures is the path both ways (paths/mtu.py).
-        self.sink.udp([self._seal(peer, disco.DiscoPong(ping.tx_id, UdpAddress(*origin), ping.payload))], origin)
-        self._do(peer, peer.paths.on_ping(origin, now, ping.size), now)
-
-    def _on_pong(self, peers: list[Peer], pong: disco.DiscoPong, origin: Address | int, now: float) -> None:
-        source = None if isinstance(origin, int) else origin
-        for peer in peers:
-            answer = peer.paths.on_pong(pong.tx_id, source, now, disco.ENVELOPE + pong.payload)
-            if answer is False:
-                continue
-            if source is not None:
-                self._by_address.learn(source, peer)
-            self._settle(peer, now)
-            if isinstance(answer, PingAnswered):
-                self.sink.ping_answered(answer, peer.config.public_key, origin if source is None else 0)  # type: ignore[arg-type]
-            return
-
-    def _do(self, peer: Peer, actions: list[Action], now: float) -> None:
-        """Carry out what a peer's paths decided, and note when they want to be asked again."""
-        for action in actions:
-            if not isinstance(action, SendPing):
-                self._call(peer, now)
-                continue
-            sealed = self._seal(peer, disco.DiscoPing(action.tx, self.public_key, action.size - disco.ENVELOPE))
-            if not sealed:
-                continue
-            if action.to is None:
-                self._relay(peer, [sealed])
-            elif not self.sink.udp([sealed], action.to):
-                peer.paths.on_ping_refused(action.tx, now)
-        self._settle(peer, now)
-
-    def _settle(self, peer: Peer, now: float) -> None:
-        """After a change of a peer's paths: when to look again, and what the stack should know."""
-        self._timer_queue.set(peer, peer.paths.next_wake())
-        state, carries = peer.paths.selector.state, peer.paths.carries
-        if state is not peer.seen_state:
-            peer.seen_state, peer.seen_carries = state, carries
-            if state is PathState.DIRECT:
-                self._resume(peer)
-            self._size_packets(peer)
-            self.path_changed(peer, now)
-            best = peer.paths.selector.best
-            self.sink.path_changed(peer.config.public_key, state, best.address if best else None)
-        elif carries != peer.seen_carries:
-            is_narrower = carries < peer.seen_carries
-            peer.seen_carries = carries
-            self._size_packets(peer)
-            if is_narrower:
-                self.path_changed(peer, now)
-
-    def _size_packets(self, peer: Peer) -> None:
-        """Tell the stack how large inner packets to the peer may be."""
-        size: int | None = None
-        carries = peer.seen_carries
-        peer.largest = max(self._mtu + TRANSPORT_OVERHEAD, carries)
-        if peer.paths.selector.state is PathState.RELAYED:
-            size = RELAY_PACKET
-        elif carries < STANDARD:
-            peer.largest = carries
-            size = (carries - TRANSPORT_OVERHEAD) & ~15  # the padding has to fit as well
-        elif carries > STANDARD:
-            size = max(carries - TRANSPORT_OVERHEAD, self._mtu)
-        for address in peer.tunnel.allowed:
-            self.stack.set_mtu_to(address, size)
-
-    def path_changed(self, peer: Peer, now: float) -> None:
-        """What was sent lately may be lost: let the stack find out now instead of by its timers."""
-        for address in peer.tunnel.allowed:
-            self.stack.path_changed(address, now)
-
-    def _call(self, peer: Peer, now: float) -> None:
-        if peer.box is None:
-            return
-        if now < self._endpoints_fresh_until:
-            self._relay(peer, [self._seal(peer, disco.CallMeMaybe(self._own_endpoints))])
-        elif len(self._waiting_calls) < _MAX_STAGED_CALLS:
-            was_empty = not self._waiting_calls
-            self._waiting_calls[peer] = None
-            if was_empty:
-                self.sink.wants_endpoints()
-
-    def _box(self, key: PublicKey) -> SharedBox | None:
-        if key.is_zero:
-            return None
-        try:
-            return SharedBox(self._disco_private, key)
-        except CryptoError:
-            return None  # an unusable key: the peer is reached by relay, like one that speaks no disco
-
-    def _seal(self, peer: Peer, message: disco.Message) -> bytes:
-        """A disco packet; empty for a peer that speaks no disco."""
-        if peer.box is None:
-            return b""
-        return disco.seal(peer.box, self.disco_key, self._random(NONCE_SIZE), message)
-
     # -- sending ----------------------------------------------------------------------------------------------------
     def flush(self, now: float) -> None:
         """Give what was received to the stack, and send everything it and the tunnels have to say."""
@@ -551,7 +287,7 @@ class Endpoint:
                 self._sending_failed(peer, address, now)
                 by_relay = True
         if by_relay:
-            self._relay(peer, [view[at : at + stride] for at in range(0, total, stride)])
+            self._relay.send(peer, [view[at : at + stride] for at in range(0, total, stride)])
         self._note_sent(peer, now)
 
     def _transmit(self, peer: Peer, datagrams: list[bytes], now: float, *, counts: bool = True) -> None:
@@ -568,14 +304,14 @@ class Endpoint:
                 self._sending_failed(peer, address, now)
                 by_relay = True
         if by_relay:
-            self._relay(peer, datagrams)
+            self._relay.send(peer, datagrams)
         # Keepalives do not make a session active: ten thousand idle peers, each kept alive every 25 s, would be pinged
         # every 3 s for ever, most of what they cost.
         if counts:
             self._note_sent(peer, now)
 
     def _sending_failed(self, peer: Peer, address: Address, now: float) -> None:
-        self._do(peer, peer.paths.on_sending_failed(address, now), now)
+        self._actions.carry_out(peer, peer.paths.on_sending_failed(address, now), now)
 
     def _note_sent(self, peer: Peer, now: float) -> None:
         paths = peer.paths
@@ -586,18 +322,7 @@ class Endpoint:
         was_quiet = not paths.active(now)
         actions = paths.on_send(now)
         if actions or was_quiet:
-            self._do(peer, actions, now)
-
-    def _relay(self, peer: Peer, packets: Sequence[bytes | memoryview]) -> None:
-        region = self.routes.region(peer.config.public_key, peer.config.home_derp)
-        if not region:
-            return
-        peer.relayed_bytes += sum(map(len, packets))
-        is_short = self.sink.relay(region, peer.config.public_key, packets)
-        if not is_short and peer not in self._paused and peer.paths.selector.state is not PathState.DIRECT:
-            self._paused[peer] = region
-            for address in peer.tunnel.allowed:
-                self.stack.pause(address)
+            self._actions.carry_out(peer, actions, now)
 
     # -- time -------------------------------------------------------------------------------------------------------
     def next_wake(self) -> float | None:
@@ -607,15 +332,15 @@ class Endpoint:
         at = self.stack.next_wake()
         if at is not None and (wake is None or at < wake):
             wake = at
-        at = self._timer_queue.next()
+        at = self._path_timers.next()
         if at is not None and (wake is None or at < wake):
             wake = at
         return wake
 
     def on_timer(self, now: float) -> None:
         """Do what is due; `flush` is included."""
-        for peer in self._timer_queue.pop_due(now):
-            self._do(peer, peer.paths.on_timer(now), now)
+        for peer in self._path_timers.pop_due(now):
+            self._actions.carry_out(peer, peer.paths.on_timer(now), now)
         self._dispatch(self.device.on_timer(now), now)
         self.stack.on_timer(now)
         self.flush(now)

@@ -16,7 +16,7 @@ import trio
 from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.errors import CryptoError, MeshError, WireError
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_info
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox
 from coder.mesh.drivers.transport import DerpTransport
@@ -105,7 +105,7 @@ async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own
     if not isinstance(hello, derp.ServerKey):
         raise WireError("unexpected_frame", "the first frame of a relay is its key")
     box = SharedBox(own, hello.key)
-    info = derp.seal_client_info(box, own.public, os.urandom(NONCE_SIZE), derp.ClientInfo(mesh_key=mesh_key))
+    info = derp_info.seal_client_info(box, own.public, os.urandom(NONCE_SIZE), derp_info.ClientInfo(mesh_key=mesh_key))
     await stream.send_all(info.encode() + derp.WatchConns().encode())
     link = _Link(server, stream)
     try:

@@ -1,14 +1,14 @@
 """The relay: packets between nodes that cannot, or cannot yet, reach each other.
 
-Lives here: serving one connection after its HTTP upgrade, queues, and who is told when somebody leaves. HTTP is the
-caller's; frames are `core/wire/derp.py`. The relay routes by public key and understands nothing of what it carries.
+Lives here: serving one connection after its HTTP upgrade, and who is told when somebody leaves. What one client has
+waiting is derp_server_client.py, in derp_queue.py's order; HTTP is the caller's; frames are `core/wire/derp.py`. The
+relay routes by public key and understands nothing of what it carries.
 Obeys docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from hmac import compare_digest
@@ -20,8 +20,9 @@ from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
+from coder.mesh.drivers.derp_server_client import ConnectedClient
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, READ_SIZE, Inbox, keep_unsent_short
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
@@ -30,29 +31,10 @@ LOGIN_TIMEOUT = 10.0
 WRITE_TIMEOUT = 2.0
 KEEPALIVE = 60.0
 KEEPALIVE_JITTER = 5.0
-QUEUE_PACKETS = 512
-QUEUE_BYTES = 2 << 20
-"""Ours: a reader that has stopped may pin this much per queue, whatever its packets' sizes."""
-BUSY_PACKETS = 224
-"""Ours: a queue longer than this makes the reader of its writer pause, so that TCP slows the sender down before
-anything has to be dropped ..."""
-PAUSE = 0.05
-"""... but for so many seconds at a time, because other receivers of that sender wait with it ..."""
-READS_WITHIN = 0.5
-"""... and not for a receiver to which nothing could be written for so many seconds."""
-TURN_BYTES = 16 * 1024
-"""Ours: what a sender may send to a receiver before the next one's turn, while several wait."""
 BUSY_READ = 32 * 1024
 """Bytes taken between two pauses."""
-CONTROL_FRAMES = 256
-"""Ours: pongs and notices waiting for one reader; a client that floods pings without reading loses answers."""
-WATCHED_FRAMES = 1 << 20
-"""Another relay of the mesh hears of every peer, and must not miss one."""
 MIN_RECIPIENTS = 1024
 """Ours: a sender's memory of its receivers is cleaned of those long gone when it grows beyond this and the living."""
-GONE_RATE = 1.0
-GONE_BURST = 3.0
-FLUSH_BYTES = 131_072
 
 _MESH_FRAMES = {derp.WATCH_CONNS, derp.FORWARD_PACKET, derp.CLOSE_PEER}
 
@@ -86,165 +68,6 @@ class RelayCounters:
     """To another relay of the mesh."""
 
 
-class _Share:
-    """What one sender has in a receiver's queue: runs of ready frames, and its turn."""
-
-    __slots__ = ("bytes", "credit", "packets", "runs")
-
-    def __init__(self) -> None:
-        self.runs: deque[tuple[int, bytes]] = deque()
-        self.packets = 0
-        self.bytes = 0
-        self.credit = 0
-
-    def pop(self) -> tuple[int, bytes]:
-        packets, frames = self.runs.popleft()
-        self.packets -= packets
-        self.bytes -= len(frames)
-        return packets, frames
-
-
-class _Queue:
-    """What waits for one receiver, a share per sender: senders take turns, and whoever has most loses its oldest first.
-
-    Deficit round robin (Shreedhar and Varghese, 1995): a turn is worth so many bytes, whatever the size of packets.
-    """
-
-    __slots__ = ("bytes", "packets", "shares", "turns")
-
-    def __init__(self) -> None:
-        self.shares: dict[bytes, _Share] = {}
-        self.turns: deque[bytes] = deque()
-        self.packets = 0
-        self.bytes = 0
-
-    def push(self, sender: bytes, packets: int, frames: bytes) -> int:
-        """Append; -> packets dropped to make room."""
-        share = self.shares.get(sender)
-        if share is None:
-            share = self.shares[sender] = _Share()
-            self.turns.append(sender)
-        share.runs.append((packets, frames))
-        share.packets += packets
-        share.bytes += len(frames)
-        self.packets += packets
-        self.bytes += len(frames)
-        dropped = 0
-        while self.packets > QUEUE_PACKETS or self.bytes > QUEUE_BYTES:
-            victim = max(self.shares, key=lambda key: self.shares[key].bytes)
-            if len(self.shares) == 1 and len(self.shares[victim].runs) == 1:
-                break
-            dropped += self._take(victim)[0]
-        return dropped
-
-    def is_crowded_by(self, sender: bytes) -> bool:
-        """Whether the queue is long, and this sender's fair part of it is, too."""
-        share = self.shares.get(sender)
-        return share is not None and self.packets > BUSY_PACKETS and share.packets * len(self.shares) > BUSY_PACKETS
-
-    def pop(self) -> tuple[int, bytes]:
-        """The next run; the queue must not be empty."""
-        while True:
-            sender = self.turns[0]
-            share = self.shares[sender]
-            if share.credit > 0:
-                share.credit -= len(share.runs[0][1])
-                return self._take(sender)
-            share.credit += TURN_BYTES
-            self.turns.rotate(-1)
-
-    def _take(self, sender: bytes) -> tuple[int, bytes]:
-        share = self.shares[sender]
-        packets, frames = share.pop()
-        self.packets -= packets
-        self.bytes -= len(frames)
-        if not share.runs:
-            del self.shares[sender]
-            self.turns.remove(sender)
-        return packets, frames
-
-
-class _Client:
-    """One connection."""
-
-    __slots__ = (
-        "busy",
-        "bytes_in",
-        "bytes_out",
-        "control",
-        "data",
-        "disco",
-        "drained",
-        "gone_at",
-        "gone_tokens",
-        "key",
-        "mesh",
-        "preferred",
-        "recipients",
-        "scope",
-        "stream",
-        "tokens",
-        "tokens_at",
-        "wake",
-        "wrote_at",
-    )
-
-    def __init__(self, key: PublicKey, stream: trio.abc.Stream, *, mesh: bool) -> None:
-        self.key = key
-        self.stream = stream
-        self.mesh = mesh
-        self.preferred = False
-        self.bytes_in = self.bytes_out = 0
-        self.control: deque[bytes] = deque()
-        self.data = _Queue()
-        self.disco = _Queue()
-        self.recipients: set[PublicKey] = set()
-        self.wake = trio.Event()
-        self.drained = trio.lowlevel.ParkingLot()
-        self.wrote_at = 0.0
-        self.busy: _Client | None = None
-        """A receiver whose queue our packets have made long."""
-        self.scope = trio.CancelScope()
-        self.gone_tokens = GONE_BURST
-        self.gone_at = 0.0
-        self.tokens = 0.0
-        self.tokens_at = 0.0
-
-    def put_control(self, frame: bytes) -> None:
-        if len(self.control) < (WATCHED_FRAMES if self.mesh else CONTROL_FRAMES):
-            self.control.append(frame)
-            self.wake.set()
-
-    def take(self) -> tuple[int, bytes]:
-        """Frames for one flush, in order of urgency; -> (packets, bytes)."""
-        parts = list(self.control)
-        self.control.clear()
-        packets, size = 0, 0
-        for queue in (self.disco, self.data):
-            while queue.packets and size < FLUSH_BYTES:
-                count, frames = queue.pop()
-                packets += count
-                size += len(frames)
-                parts.append(frames)
-        return packets, b"".join(parts)
-
-    def may_tell_gone(self, now: float) -> bool:
-        """Spend one of the notices about absent peers: one a second, three at once."""
-        self.gone_tokens = min(GONE_BURST, self.gone_tokens + (now - self.gone_at) * GONE_RATE)
-        self.gone_at = now
-        if self.gone_tokens < 1:
-            return False
-        self.gone_tokens -= 1
-        return True
-
-
-async def _let_drain(receiver: _Client, sender: bytes) -> None:
-    """Wait a moment while a receiver reads what a sender has queued for it."""
-    with trio.move_on_after(PAUSE):
-        while receiver.data.is_crowded_by(sender) and trio.current_time() - receiver.wrote_at < READS_WITHIN:
-            await receiver.drained.park()
-
-
 class DerpServer:
     """A relay. Create one per process, hand it upgraded streams, keep its private key across restarts.
 
@@ -267,11 +90,11 @@ class DerpServer:
         self._mesh_key = mesh_key
         self._rate = rate
         self._burst = burst or 2 * rate
-        self._watchers: dict[_Client, None] = {}
+        self._watchers: dict[ConnectedClient, None] = {}
         self._elsewhere: dict[bytes, Forward] = {}
         """Keys that are at other relays of the mesh."""
         self._random = random_bytes
-        self._clients: dict[bytes, list[_Client]] = {}
+        self._clients: dict[bytes, list[ConnectedClient]] = {}
         """By key; the last of a list is the one that wrote last, it receives."""
 
     def is_connected(self, key: PublicKey) -> bool:
@@ -321,23 +144,22 @@ class DerpServer:
             await trio.aclose_forcefully(stream)
 
     # -- one connection ---------------------------------------------------------------------------------------------
-    async def _log_in(self, stream: trio.abc.Stream, inbox: Inbox) -> _Client:
+    async def _log_in(self, stream: trio.abc.Stream, inbox: Inbox) -> ConnectedClient:
         await stream.send_all(derp.ServerKey(self.public_key).encode())
         sealed = await inbox.frame()
         if not isinstance(sealed, derp.SealedClientInfo):
             raise WireError("unexpected_frame", "the first frame of a client is its info")
         shared = SharedBox(self._private, sealed.key)
-        info = derp.open_client_info_untrusted(shared, sealed)
-        limits = derp.ServerInfo(rate_bytes_per_second=self._rate, rate_burst_bytes=self._burst)
-        answer = derp.seal_server_info(shared, self._random(NONCE_SIZE), limits)
+        info = derp_info.open_client_info_untrusted(shared, sealed)
+        limits = derp_info.ServerInfo(rate_bytes_per_second=self._rate, rate_burst_bytes=self._burst)
+        answer = derp_info.seal_server_info(shared, self._random(NONCE_SIZE), limits)
         mesh = bool(self._mesh_key) and compare_digest(info.mesh_key.encode(), self._mesh_key.encode())
-        client = _Client(sealed.key, stream, mesh=mesh)
+        client = ConnectedClient(sealed.key, stream, mesh=mesh, burst=self._burst)
         # Sent once the client is registered, before anything else: whoever has read it can be written to by others.
         client.put_control(answer.encode())
         return client
 
-    async def _serve(self, client: _Client, inbox: Inbox) -> None:
-        client.tokens, client.tokens_at = float(self._burst), trio.current_time()
+    async def _serve(self, client: ConnectedClient, inbox: Inbox) -> None:
         others = self._clients.setdefault(client.key, [])
         others.append(client)
         if len(others) == 1:
@@ -353,7 +175,7 @@ class DerpServer:
         finally:
             self._remove(client)
 
-    async def _read(self, client: _Client, inbox: Inbox) -> None:
+    async def _read(self, client: ConnectedClient, inbox: Inbox) -> None:
         buffer = inbox.buffer
         while True:
             used = self._digest(client, buffer)
@@ -363,21 +185,19 @@ class DerpServer:
                 await self._hold_to_rate(client, used)
             limit = READ_SIZE
             if client.busy is not None:
-                await _let_drain(client.busy, client.key)
+                await client.busy.let_drain(client.key)
                 client.busy, limit = None, BUSY_READ
             if not await inbox.more(limit):
                 return
 
-    async def _hold_to_rate(self, client: _Client, used: int) -> None:
+    async def _hold_to_rate(self, client: ConnectedClient, used: int) -> None:
         """Leave the client's next bytes unread until its allowance covers the last ones; TCP tells it to slow down."""
-        now = trio.current_time()
-        client.tokens = min(self._burst, client.tokens + (now - client.tokens_at) * self._rate) - used
-        client.tokens_at = now
-        if client.tokens < 0:
+        seconds = client.overdrawn(used, self._rate)
+        if seconds:
             self.counters.throttled += 1
-            await trio.sleep(-client.tokens / self._rate)
+            await trio.sleep(seconds)
 
-    def _digest(self, client: _Client, buffer: bytearray) -> int:
+    def _digest(self, client: ConnectedClient, buffer: bytearray) -> int:
         """Handle every whole frame; runs of packets to one peer are forwarded as one piece. -> bytes used."""
         at, size = 0, len(buffer)
         run_start = run_packets = 0
@@ -410,7 +230,9 @@ class DerpServer:
         self._forward(client, run_to, buffer[run_start:at], run_packets)
         return at
 
-    def _forward(self, client: _Client, to: bytes, frames: bytearray, packets: int, *, disco: bool = False) -> None:
+    def _forward(
+        self, client: ConnectedClient, to: bytes, frames: bytearray, packets: int, *, disco: bool = False
+    ) -> None:
         if not packets:
             return
         counters = self.counters
@@ -440,7 +262,7 @@ class DerpServer:
         if target.data.is_crowded_by(client.key):
             client.busy = target
 
-    def _on_frame(self, client: _Client, kind: int, body: bytes) -> None:
+    def _on_frame(self, client: ConnectedClient, kind: int, body: bytes) -> None:
         if kind == derp.PING:
             client.put_control(derp.DerpPong(body[:8]).encode())
         elif kind == derp.NOTE_PREFERRED:
@@ -462,13 +284,13 @@ class DerpServer:
         if self._elsewhere.get(key) is forward:
             del self._elsewhere[key]
 
-    def _on_mesh_frame(self, client: _Client, kind: int, body: bytes) -> None:
+    def _on_mesh_frame(self, client: ConnectedClient, kind: int, body: bytes) -> None:
         if kind == derp.WATCH_CONNS:
             self._watchers[client] = None
             for clients in self._clients.values():
                 client.put_control(derp.PeerPresent(clients[-1].key).encode())
             return
-        frame = derp.parse_untrusted(kind, body)
+        frame = derp_reader.parse_untrusted(kind, body)
         if isinstance(frame, derp.ClosePeer):
             for peer in self._clients.get(frame.key, ()):
                 peer.scope.cancel()
@@ -489,7 +311,7 @@ class DerpServer:
         for watcher in self._watchers:
             watcher.put_control(frame)
 
-    async def _write(self, client: _Client) -> None:
+    async def _write(self, client: ConnectedClient) -> None:
         keepalive_at = trio.current_time() + KEEPALIVE + random() * KEEPALIVE_JITTER
         while True:
             with trio.move_on_at(keepalive_at):
@@ -516,7 +338,7 @@ class DerpServer:
                 self.counters.bytes_sent += len(frames)
                 client.bytes_out += len(frames)
 
-    def _remove(self, client: _Client) -> None:
+    def _remove(self, client: ConnectedClient) -> None:
         self._watchers.pop(client, None)
         clients = self._clients[client.key]
         clients.remove(client)

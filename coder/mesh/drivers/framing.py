@@ -1,7 +1,7 @@
 """A DERP byte stream before it is digested, shared by both ends of a relay connection.
 
-The codec is `core/wire/derp.py`; this is the buffer in front of it. Packets are moved by slicing the buffer in place,
-because a value per frame would cost as much as forwarding it.
+The codec is `core/wire/derp_reader.py`; this is the buffer in front of it. Packets are moved by slicing the buffer in
+place, because a value per frame would cost as much as forwarding it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import trio
 
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_reader
 
 HEADER_SIZE = derp.HEADER.size
 KEY_END = HEADER_SIZE + 32
@@ -49,7 +49,7 @@ class Inbox:
                 if len(self.buffer) >= end:
                     body = bytes(self.buffer[HEADER_SIZE:end])
                     del self.buffer[:end]
-                    return derp.parse_untrusted(kind, body)
+                    return derp_reader.parse_untrusted(kind, body)
             if not await self.more():
                 raise WireError("ended_early", "the connection ended in the handshake")
 

@@ -9,7 +9,7 @@ import trio
 from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_info
 from coder.mesh.drivers.framing import Inbox
 from coder.mesh.drivers.transport import DerpTransport
 
@@ -30,7 +30,7 @@ class _Client:
         if not isinstance(hello, derp.ServerKey):
             raise WireError("unexpected_frame", "the first frame of a relay is its key")
         shared = SharedBox(self.private, hello.key)
-        info = derp.seal_client_info(shared, self.private.public, os.urandom(NONCE_SIZE), derp.ClientInfo())
+        info = derp_info.seal_client_info(shared, self.private.public, os.urandom(NONCE_SIZE), derp_info.ClientInfo())
         await self.stream.send_all(info.encode())
         while not isinstance(await self.inbox.frame(), derp.SealedServerInfo):
             pass

@@ -10,7 +10,7 @@ from tests.kit.harnesses.parts import Harness
 
 
 def _slot(data: bytes) -> object:
-    from coder.agent.flight_file import _slot_untrusted
+    from coder.agent.reports.flight_file import _slot_untrusted
 
     return _slot_untrusted(data)
 
@@ -23,13 +23,13 @@ def _slot_bytes() -> bytes:
 
 
 def _flight_look(data: bytes) -> object:
-    from coder.agent.flight_recorder import _look_untrusted
+    from coder.agent.reports.flight_recorder import _look_untrusted
 
     return _look_untrusted(_document(data))
 
 
 def _flight_event(data: bytes) -> object:
-    from coder.agent.flight_recorder import _event_untrusted
+    from coder.agent.reports.flight_recorder import _event_untrusted
 
     return _event_untrusted(_document(data))
 
@@ -48,7 +48,7 @@ def _ciphers(data: bytes) -> object:
 
 
 def _speedtest(data: bytes) -> object:
-    from coder.agent.speedtest import read_request_untrusted
+    from coder.agent.network.speedtest import read_request_untrusted
 
     return read_request_untrusted(data)
 
@@ -65,12 +65,12 @@ KEXINIT = (
 
 
 AGENT = {
-    "agent/flight_file.py:_slot_untrusted": Harness(_slot, (), [_slot_bytes()]),
-    "agent/flight_recorder.py:_look_untrusted": Harness(_flight_look, (), [b'{"wall":1}', b"[]"]),
-    "agent/flight_recorder.py:_event_untrusted": Harness(
+    "agent/reports/flight_file.py:_slot_untrusted": Harness(_slot, (), [_slot_bytes()]),
+    "agent/reports/flight_recorder.py:_look_untrusted": Harness(_flight_look, (), [b'{"wall":1}', b"[]"]),
+    "agent/reports/flight_recorder.py:_event_untrusted": Harness(
         _flight_event, (), [b'{"at":1,"kind":"lost","data":{}}', b'{"at":"x","kind":1,"data":[1]}']
     ),
-    "agent/speedtest.py:read_request_untrusted": Harness(
+    "agent/network/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
     ),
     "agent/ssh/negotiation.py:encryption_untrusted": Harness(_ciphers, (), [KEXINIT]),

@@ -17,7 +17,22 @@ from coder.mesh.core.crypto.noise import (
 )
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.tunnel.handshake import Handshaker
-from coder.mesh.core.wire import address, derp, disco, icmp, ip, ip4, portmap, stun, tcp, tsmp, udp, wireguard
+from coder.mesh.core.wire import (
+    address,
+    derp,
+    derp_info,
+    derp_reader,
+    disco,
+    icmp,
+    ip,
+    ip4,
+    portmap,
+    stun,
+    tcp,
+    tsmp,
+    udp,
+    wireguard,
+)
 from tests.kit.harnesses.parts import OURS, THEIRS, Call, Harness, _text
 
 BOX = SharedBox(OURS, THEIRS.public)
@@ -109,14 +124,14 @@ def _quietly(data: bytes) -> object:
 
 
 def _frames(data: bytes) -> None:
-    for kind, body in derp.FrameReader().feed_untrusted(data):
-        derp.parse_untrusted(kind, body)
+    for kind, body in derp_reader.FrameReader().feed_untrusted(data):
+        derp_reader.parse_untrusted(kind, body)
 
 
 def _client_info(data: bytes) -> None:
     """Read, and used as the relay uses it."""
     sealed = derp.SealedClientInfo(OURS.public, NONCE, BOX.seal(NONCE, data))
-    derp.open_client_info_untrusted(BOX, sealed).mesh_key.encode()
+    derp_info.open_client_info_untrusted(BOX, sealed).mesh_key.encode()
 
 
 def _stun_round(data: bytes) -> object:
@@ -232,19 +247,19 @@ MESH = {
     "core/wire/address.py:parse_endpoint_untrusted": Harness(
         _text(address.parse_endpoint_untrusted), (WireError,), [b"192.0.2.1:80", b"[2001:db8::1]:80"]
     ),
-    "core/wire/derp.py:FrameReader.feed_untrusted": Harness(
+    "core/wire/derp_reader.py:FrameReader.feed_untrusted": Harness(
         _frames, (WireError,), [derp.encode_send_packet(OURS.public, b"data"), derp.DerpPong(bytes(8)).encode()]
     ),
-    "core/wire/derp.py:parse_untrusted": Harness(
-        lambda d: derp.parse_untrusted(d[0] if d else 0, d[1:]), (WireError,), [b"\x08" + bytes(33)]
+    "core/wire/derp_reader.py:parse_untrusted": Harness(
+        lambda d: derp_reader.parse_untrusted(d[0] if d else 0, d[1:]), (WireError,), [b"\x08" + bytes(33)]
     ),
-    "core/wire/derp.py:open_client_info_untrusted": Harness(
+    "core/wire/derp_info.py:open_client_info_untrusted": Harness(
         _client_info,
         (WireError,),
         [b'{"version":2,"CanAckPings":true}', b'{"version":2,"meshKey":"ab"}', b'{"meshKey":"\\ud800"}'],
     ),
-    "core/wire/derp.py:open_server_info_untrusted": Harness(
-        lambda d: derp.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, d))),
+    "core/wire/derp_info.py:open_server_info_untrusted": Harness(
+        lambda d: derp_info.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, d))),
         (WireError,),
         [b'{"version":2,"TokenBucketBytesPerSecond":1}'],
     ),

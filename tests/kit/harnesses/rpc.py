@@ -17,7 +17,7 @@ def _drpc(data: bytes) -> None:
 
 def _node(data: bytes) -> object:
     from coder.rpc.proto import tailnet_pb2
-    from coder.tailnet.controller import node_from_proto_untrusted
+    from coder.tailnet.node_messages import node_from_proto_untrusted
 
     key, disco_text = data[:34], data[34:].decode("utf-8", "replace")
     return node_from_proto_untrusted(tailnet_pb2.Node(key=key, disco=disco_text))
@@ -53,7 +53,7 @@ RPC = {
         lambda d: list(yamux.YamuxFrameReader().receive_untrusted(d)), (yamux.YamuxError,), [FRAME]
     ),
     "rpc/yamux.py:Yamux.receive_untrusted": Harness(_yamux, (yamux.YamuxError,), [FRAME]),
-    "tailnet/controller.py:node_from_proto_untrusted": Harness(
+    "tailnet/node_messages.py:node_from_proto_untrusted": Harness(
         _node, (), [OURS.public.binary + b"discokey:" + bytes(OURS.public).hex().encode()]
     ),
     "coderd/services/network/coordinator.py:request_from_proto_untrusted": Harness(

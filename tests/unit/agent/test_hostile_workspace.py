@@ -16,13 +16,13 @@ import trio
 import trio_asyncio
 from trio_asyncio import aio_as_trio
 
-from coder.agent import script_log, scripts
-from coder.agent.environment import find_identity
-from coder.agent.logs import QUEUE_BYTES, LogQueue
-from coder.agent.metadata import OUTPUT_LIMIT, MetadataCollector
-from coder.agent.scripts import ScriptRunner, Stage, Status
+from coder.agent.reports.metadata import OUTPUT_LIMIT, MetadataCollector
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
+from coder.agent.workspace import script_log, scripts
+from coder.agent.workspace.environment import find_identity
+from coder.agent.workspace.logs import QUEUE_BYTES, LogQueue
+from coder.agent.workspace.scripts import ScriptRunner, Stage, Status
 from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
 
@@ -137,8 +137,12 @@ class Server:
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     state = _state(tmp_path)
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
-        listeners = await nursery.start(trio.serve_tcp, SshService(state).serve, 0)
+        service = SshService(state)
+        listeners = await nursery.start(trio.serve_tcp, service.serve, 0)
         yield Server(listeners[0].socket.getsockname()[1], state)
+        with trio.fail_after(20):
+            while service.runner.running:  # what a test left behind has lost its peer and ends by itself
+                await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
 
 

@@ -12,15 +12,15 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.cron import next_run
-from coder.agent.environment import find_identity
-from coder.agent.http_api import HttpApi
 from coder.agent.lifecycle import Lifecycle, State
-from coder.agent.logs import LogQueue
-from coder.agent.reconnecting_pty import PtyService, _messages, _read_init
-from coder.agent.scripts import ScriptRunner, Stage
-from coder.agent.speedtest import serve_speedtest
+from coder.agent.network.http_api import HttpApi
+from coder.agent.network.reconnecting_pty import PtyService, _messages, _read_init
+from coder.agent.network.speedtest import serve_speedtest
 from coder.agent.state import AgentState
+from coder.agent.workspace.cron import next_run
+from coder.agent.workspace.environment import find_identity
+from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.scripts import ScriptRunner, Stage
 from coder.base.errors import CoderError
 from coder.rpc.proto import agent_pb2
 from tests.kit.paths import DATA

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.agent.ports import listening_ports
+from coder.agent.network.ports import listening_ports
 from coder.base import host, without_proc
 from coder.cli.session import default_config_dir
 

@@ -13,7 +13,7 @@ from coder.cli.main import COMMANDS, load
 from tests.kit.cli import Result, run_cli
 from tests.kit.described_answers import described
 from tests.kit.odd_server import OddServer, odd_server, reply
-from tests.unit.cli.test_odd_answers import arguments
+from tests.unit.cli.test_odd_answers import OVER_THE_MESH, arguments
 
 ORGANIZATIONS = [
     {"id": f"6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a1{number}", "name": name, "is_default": not number}
@@ -121,3 +121,38 @@ async def test_nothing_to_list_is_no_failure(name: str, form: str, server: OddSe
     assert result.code == 0, result.stderr
     if form == "json":
         assert json.loads(result.stdout) in ([], {}) or name == "features list"
+
+
+def of_another_release(method: str, path: str) -> bytes:
+    """The reference's answers, from a server of a much newer release."""
+    whole = described(method, path)
+    if path.startswith("/api/v2/users/me/organizations"):
+        whole = ORGANIZATIONS[:1]
+    elif path.partition("?")[0] == "/api/v2/tasks":  # not described by the reference
+        whole = {"tasks": []}
+    return reply(json.dumps(whole)).replace(b"\r\n", b"\r\nX-Coder-Build-Version: v99.1.0\r\n", 1)
+
+
+IN_JSON = [
+    name
+    for name in COMMANDS
+    if any(option.flag == "output" and "json" in option.choices for option in load(name).options)
+    and name not in OVER_THE_MESH
+]
+
+
+@pytest.mark.parametrize("name", IN_JSON)
+async def test_json_stands_alone_on_stdout_whatever_else_there_is_to_say(
+    name: str, server: OddServer, tmp_path: Path
+) -> None:
+    server.answer = of_another_release
+    result = await run([*arguments(name), "-o", "json", "-v"], server, tmp_path)
+    if result.code:
+        assert not result.stdout, "a failed command has no result"
+        assert result.stderr
+        return
+    if result.stdout:
+        json.loads(result.stdout)
+    if server.asked:
+        assert "version mismatch: this program is" in result.stderr
+        assert "GET http://127.0.0.1" in result.stderr or "POST http://127.0.0.1" in result.stderr

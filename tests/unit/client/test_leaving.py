@@ -5,6 +5,7 @@ from __future__ import annotations
 from coder.base.secret import Secret
 from coder.client.ready import Preparation, ReadyAgent
 from coder.client.usage import report_usage
+from coder.coderd.services.provisioning.last_use import LastUse
 from coder.net.dial import DialPolicy
 from coder.net.http1 import HttpClient
 from tests.kit.agents import eventually, workspace_world
@@ -20,6 +21,7 @@ async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not
         view_context.world.ctx.nursery.start_soon(report_usage, policy, target, "ssh")
 
         async def is_used() -> bool:
+            await view_context.world.ctx.part(LastUse).flush()  # the server writes it once a minute
             now = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()[
                 "last_used_at"
             ]

@@ -16,8 +16,8 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.forward import relay_datagrams
-from coder.agent.speedtest import serve_speedtest
+from coder.agent.network.forward import relay_datagrams
+from coder.agent.network.speedtest import serve_speedtest
 from coder.base.errors import CoderError
 from coder.client.link import WorkspaceLink
 from coder.client.network_info import Rates, write_network_info

@@ -23,7 +23,8 @@ from coder.mesh.core.wire.address import UdpAddress
 from coder.rpc.errors import RpcClosed
 from coder.rpc.session import Session, open_session
 from coder.tailnet.addresses import agent_addresses, random_address
-from coder.tailnet.controller import Controller, keep_coordinated, open_controller
+from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.reconnect import keep_coordinated
 
 AGENT = UUID(int=0xA, version=4)
 MAP = DerpMap({999: DerpRegion(999, "coder", "Coder", (DerpNode("999b", 999, "127.0.0.1", stun_port=-1),), True)})

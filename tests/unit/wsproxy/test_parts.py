@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from coder.api.builds import BuildInfoResponse
-from coder.api.proxies import CryptoKey, RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
+from coder.api.proxies.proxies import CryptoKey, RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
+from coder.api.workspaces.builds import BuildInfoResponse
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.base.secret import Secret

@@ -7,7 +7,7 @@ from datetime import timedelta
 from msgspec import UNSET
 from quart import Blueprint, Response
 
-from coder.api.keys import (
+from coder.api.access.keys import (
     APIKey,
     APIKeyWithOwner,
     CreateTokenRequest,

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from quart import Blueprint, Response, g, request, websocket
 
-from coder.api.agents import (
+from coder.api.agents.agents import (
     WorkspaceAgent,
     WorkspaceAgentListeningPortsResponse,
     WorkspaceAgentLog,
     WorkspaceAgentLogSource,
 )
-from coder.api.struct import ApiStruct
+from coder.api.base.struct import ApiStruct
 from coder.coderd.http.server.auth import context, credentials, optional_caller, subject
 from coder.coderd.http.server.declarations import EVENTS, TEXT
 from coder.coderd.http.server.json import read_body, reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.agent_health import AgentDisconnect, AgentLights, AgentVitals
+from coder.api.agents.agent_health import AgentDisconnect, AgentLights, AgentVitals
 from coder.coderd.http.agents.agents import by_agent, place
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from coder.api.agents import IssueReconnectingPTYSignedTokenRequest, IssueReconnectingPTYSignedTokenResponse
-from coder.api.deployment import AppHostResponse
+from coder.api.agents.agents import IssueReconnectingPTYSignedTokenRequest, IssueReconnectingPTYSignedTokenResponse
+from coder.api.site.deployment import AppHostResponse
 from coder.coderd.http.server.auth import context, count_request, optional_caller, subject
 from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import read_body, reply

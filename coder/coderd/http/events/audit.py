@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.audit import AuditLogResponse, ConnectionLogResponse, CreateTestAuditLogRequest
+from coder.api.events.audit import AuditLogResponse, ConnectionLogResponse, CreateTestAuditLogRequest
 from coder.coderd.http.server.audited import origin
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import search

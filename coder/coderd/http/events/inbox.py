@@ -8,7 +8,7 @@ import msgspec
 import trio
 from quart import Blueprint, Response, websocket
 
-from coder.api.notifications import GetInboxNotificationResponse, ListInboxNotificationsResponse
+from coder.api.events.notifications import GetInboxNotificationResponse, ListInboxNotificationsResponse
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid

@@ -10,15 +10,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from quart import Blueprint, Response, request
 
-from coder.api.deployment import DeploymentStats
-from coder.api.insights import (
+from coder.api.base.struct import ApiStruct
+from coder.api.events.insights import (
     DAUsResponse,
     TemplateInsightsResponse,
     UserActivityInsightsResponse,
     UserLatencyInsightsResponse,
     UserStatusChangeCount,
 )
-from coder.api.struct import ApiStruct
+from coder.api.site.deployment import DeploymentStats
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import Query

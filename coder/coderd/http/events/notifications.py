@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.errors import Response as Envelope
-from coder.api.notifications import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.events.notifications import (
     CustomNotificationRequest,
     NotificationMethodsResponse,
     NotificationPreference,
@@ -31,7 +31,7 @@ blueprint = Blueprint("notifications", __name__, url_prefix="/api/v2")
 
 @route(blueprint, "GET", "/notifications/settings", scope="deployment_config:read", answers=NotificationsSettings)
 async def get_settings() -> Response:
-    return reply(NotificationsSettings(notifier_paused=await context().db.read(notifications.is_paused)))
+    return reply(await notifications.settings(context(), subject()))
 
 
 @route(
@@ -42,7 +42,7 @@ async def get_settings() -> Response:
     body=NotificationsSettings,
     answers=NotificationsSettings,
     others={304: NOTHING},
-    audit=Audited("notifications_settings", "write", ""),
+    audit=Audited("notifications_settings", "write", "", settings=notifications.settings),
 )
 async def put_settings() -> Response:
     body = await read_body(NotificationsSettings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.notifications import DeleteWebpushSubscription, WebpushSubscription
+from coder.api.events.notifications import DeleteWebpushSubscription, WebpushSubscription
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body
 from coder.coderd.http.server.route import route

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from msgspec import UNSET
 from quart import Blueprint, Response, request
 
-from coder.api.external_auth import (
+from coder.api.login.external_auth import (
     DeleteExternalAuthByIDResponse,
     ExternalAuth,
     ExternalAuthDevice,

@@ -16,7 +16,7 @@ from uuid import UUID
 from msgspec import UNSET
 from quart import Blueprint, Response, request
 
-from coder.api.oauth2 import (
+from coder.api.login.oauth2 import (
     OAuth2AppEndpoints,
     OAuth2AuthorizationServerMetadata,
     OAuth2ClientConfiguration,

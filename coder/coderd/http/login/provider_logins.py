@@ -13,9 +13,9 @@ from uuid import UUID
 
 from quart import Blueprint, Response, request
 
-from coder.api.external_auth import ExternalAuthDevice
-from coder.api.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
-from coder.api.users import ConvertLoginRequest
+from coder.api.login.external_auth import ExternalAuthDevice
+from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
+from coder.api.people.users import ConvertLoginRequest
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, remote_ip, subject
@@ -36,7 +36,7 @@ from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.login.identity import ClaimProblem, Fields, person_of
 
 if TYPE_CHECKING:
-    from coder.api.enums import LoginType
+    from coder.api.base.enums import LoginType
 
 blueprint = Blueprint("provider_logins", __name__, url_prefix="/api/v2/users")
 

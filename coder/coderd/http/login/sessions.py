@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.deployment import RequestOneTimePasscodeRequest
-from coder.api.errors import Response as Envelope
-from coder.api.oauth2 import GithubAuthMethod, OIDCAuthMethod
-from coder.api.users import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.login.oauth2 import GithubAuthMethod, OIDCAuthMethod
+from coder.api.people.users import (
     AuthMethod,
     AuthMethods,
     ChangePasswordWithOneTimePasscodeRequest,
@@ -18,6 +17,7 @@ from coder.api.users import (
     ValidateUserPasswordRequest,
     ValidateUserPasswordResponse,
 )
+from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import caller, context, remote_ip
 from coder.coderd.http.server.json import message, no_content, read_body, reply

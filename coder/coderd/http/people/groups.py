@@ -6,8 +6,8 @@ from uuid import UUID
 
 from quart import Blueprint, Response
 
-from coder.api.errors import Response as Envelope
-from coder.api.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
+from coder.api.base.errors import Response as Envelope
+from coder.api.people.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import message, read_body, reply

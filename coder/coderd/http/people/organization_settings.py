@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.oauth2 import (
+from coder.api.login.oauth2 import (
     GroupSyncSettings,
     OrganizationSyncSettings,
     PatchGroupIDPSyncConfigRequest,
@@ -12,13 +12,14 @@ from coder.api.oauth2 import (
     PatchRoleIDPSyncConfigRequest,
     RoleSyncSettings,
 )
-from coder.api.workspaces import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
+from coder.api.workspaces.workspaces import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import organization_settings as settings
 from coder.coderd.services.people.organization_settings import (
@@ -30,6 +31,7 @@ from coder.coderd.services.people.organization_settings import (
     clean_mapping,
 )
 from coder.coderd.services.people.organizations import OrganizationRow, organization_resource, resolve_organization
+from coder.domain.access.policy import Subject
 
 blueprint = Blueprint("organization_settings", __name__, url_prefix="/api/v2")
 
@@ -46,10 +48,13 @@ async def _writable(organization: str) -> OrganizationRow:
 # ---- groups
 
 
+async def _group_sync(ctx: Context, subject: Subject, organization: str) -> GroupSyncSettings:
+    return await settings.group_sync(ctx, subject, await resolve_organization(ctx, subject, organization))
+
+
 @route(blueprint, "GET", f"{_ORGANIZATION}/idpsync/groups", scope="idpsync_settings:read", answers=GroupSyncSettings)
 async def get_group_sync(organization: str) -> Response:
-    row = await resolve_organization(context(), subject(), organization)
-    return reply(await settings.group_sync(context(), subject(), row))
+    return reply(await _group_sync(context(), subject(), organization))
 
 
 @route(
@@ -59,7 +64,7 @@ async def get_group_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=GroupSyncChange,
     answers=GroupSyncSettings,
-    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync"),
+    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", _group_sync),
 )
 async def patch_group_sync(organization: str) -> Response:
     row = await _writable(organization)
@@ -86,7 +91,7 @@ async def patch_group_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=PatchGroupIDPSyncConfigRequest,
     answers=GroupSyncSettings,
-    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync"),
+    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", _group_sync),
 )
 async def patch_group_sync_config(organization: str) -> Response:
     row = await _writable(organization)
@@ -110,7 +115,7 @@ async def patch_group_sync_config(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=MappingChange,
     answers=GroupSyncSettings,
-    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync"),
+    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", _group_sync),
 )
 async def patch_group_sync_mapping(organization: str) -> Response:
     """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""
@@ -131,10 +136,13 @@ async def patch_group_sync_mapping(organization: str) -> Response:
 # ---- roles
 
 
+async def _role_sync(ctx: Context, subject: Subject, organization: str) -> RoleSyncSettings:
+    return await settings.role_sync(ctx, subject, await resolve_organization(ctx, subject, organization))
+
+
 @route(blueprint, "GET", f"{_ORGANIZATION}/idpsync/roles", scope="idpsync_settings:read", answers=RoleSyncSettings)
 async def get_role_sync(organization: str) -> Response:
-    row = await resolve_organization(context(), subject(), organization)
-    return reply(await settings.role_sync(context(), subject(), row))
+    return reply(await _role_sync(context(), subject(), organization))
 
 
 @route(
@@ -144,7 +152,7 @@ async def get_role_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=RoleSyncChange,
     answers=RoleSyncSettings,
-    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync"),
+    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", _role_sync),
 )
 async def patch_role_sync(organization: str) -> Response:
     row = await _writable(organization)
@@ -160,7 +168,7 @@ async def patch_role_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=PatchRoleIDPSyncConfigRequest,
     answers=RoleSyncSettings,
-    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync"),
+    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", _role_sync),
 )
 async def patch_role_sync_config(organization: str) -> Response:
     row = await _writable(organization)
@@ -179,7 +187,7 @@ async def patch_role_sync_config(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=MappingChange,
     answers=RoleSyncSettings,
-    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync"),
+    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", _role_sync),
 )
 async def patch_role_sync_mapping(organization: str) -> Response:
     """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""
@@ -209,7 +217,7 @@ async def get_organization_sync() -> Response:
     scope="idpsync_settings:update",
     body=OrganizationSyncChange,
     answers=OrganizationSyncSettings,
-    audit=Audited("idp_sync_settings_organization", "write", "", "Organization Sync"),
+    audit=Audited("idp_sync_settings_organization", "write", "", "Organization Sync", settings.organization_sync),
 )
 async def patch_organization_sync() -> Response:
     settings.require_sync(subject(), "update")
@@ -229,7 +237,7 @@ async def patch_organization_sync() -> Response:
     scope="idpsync_settings:update",
     body=PatchOrganizationIDPSyncConfigRequest,
     answers=OrganizationSyncSettings,
-    audit=Audited("idp_sync_settings_organization", "write", "", "Organization Sync"),
+    audit=Audited("idp_sync_settings_organization", "write", "", "Organization Sync", settings.organization_sync),
 )
 async def patch_organization_sync_config() -> Response:
     settings.require_sync(subject(), "update")
@@ -250,7 +258,7 @@ async def patch_organization_sync_config() -> Response:
     scope="idpsync_settings:update",
     body=MappingChange,
     answers=OrganizationSyncSettings,
-    audit=Audited("idp_sync_settings_organization", "write", "", "Organization Sync"),
+    audit=Audited("idp_sync_settings_organization", "write", "", "Organization Sync", settings.organization_sync),
 )
 async def patch_organization_sync_mapping() -> Response:
     """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""

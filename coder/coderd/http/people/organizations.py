@@ -6,8 +6,8 @@ from uuid import UUID
 
 from quart import Blueprint, Response
 
-from coder.api.errors import Response as Envelope
-from coder.api.organizations import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.people.organizations import (
     CreateOrganizationRequest,
     Organization,
     OrganizationMember,
@@ -15,7 +15,7 @@ from coder.api.organizations import (
     PaginatedMembersResponse,
     UpdateOrganizationRequest,
 )
-from coder.api.users import MinimalUser, UpdateRoles
+from coder.api.people.users import MinimalUser, UpdateRoles
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import search

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec
 
 from quart import Blueprint, Response, request
 
-from coder.api.users import User
+from coder.api.people.users import User
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import Content
 from coder.coderd.http.server.errors import STATUS

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from quart import Blueprint, Response
 
-from coder.api.errors import Response as Envelope
-from coder.api.external_auth import GitSSHKey
-from coder.api.organizations import Organization
-from coder.api.users import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.login.external_auth import GitSSHKey
+from coder.api.people.organizations import Organization
+from coder.api.people.users import (
     CreateUserRequestWithOrgs,
     GetUsersResponse,
     UpdateRoles,

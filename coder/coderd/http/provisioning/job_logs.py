@@ -11,7 +11,7 @@ from uuid import UUID
 import trio
 from quart import Response, request, websocket
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import Query

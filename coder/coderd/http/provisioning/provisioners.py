@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from quart import Blueprint, Response, request
 
-from coder.api.provisioners import (
+from coder.api.provisioning.provisioners import (
     CreateProvisionerKeyRequest,
     CreateProvisionerKeyResponse,
     ParkProvisionerJobRequest,

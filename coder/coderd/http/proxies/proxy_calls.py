@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response, request
 
-from coder.api.proxies import (
+from coder.api.proxies.proxies import (
     CryptoKeysResponse,
     DeregisterWorkspaceProxyRequest,
     IssueSignedAppTokenResponse,

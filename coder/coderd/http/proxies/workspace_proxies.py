@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.errors import Response as Envelope
-from coder.api.proxies import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.base.struct import ApiStruct
+from coder.api.proxies.proxies import (
     CreateWorkspaceProxyRequest,
     PatchWorkspaceProxy,
     Region,
     UpdateWorkspaceProxyResponse,
     WorkspaceProxy,
 )
-from coder.api.struct import ApiStruct
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import message, read_body, reply

@@ -14,7 +14,7 @@ from quart import Response, has_websocket_context, request, websocket
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.http.server.auth import CsrfMismatch, context, count_public_request, credentials
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.hypercorn_fixes import Application, new_application

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coder.coderd.services.events.audit_snapshots import ReadSettings
+
 
 @dataclass(frozen=True, slots=True)
 class Audited:
     """What a route changes.
 
     `key` finds the object: `path:N` is the Nth path argument, `body:NAME` a field of the answer, `sent:NAME` one of the
-    request, `me` the caller. Settings have no key: their state is what GET of the same path says.
+    request, `me` the caller. Settings have no key: `settings` reads them.
     """
 
     kind: str
@@ -18,6 +20,8 @@ class Audited:
     key: str = "path:0"
     target: str = ""
     "Of settings, whose name is fixed."
+    settings: ReadSettings | None = None
+    "The service's function that says how they stand."
 
 
 LOGIN = Audited("api_key", "login", "")

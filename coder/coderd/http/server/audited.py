@@ -1,40 +1,32 @@
 """Audit entries around views: what was there before, what is there afterwards, how it was answered.
 
-Each changing route declares what it changes (`@route(…, audit=Audited(…))`). Sitting between door and service, the
-entry needs no help of the services: the object is read before and after, and the difference is the entry. A change
-that was refused leaves an entry without a difference; what the caller cannot even see (401, 404) leaves none.
+Each changing route declares what it changes (`@route(…, audit=Audited(…))`); here the request says which object
+that is. How it stands before and after is read by `services/events/audit_snapshots.py`, and the difference is the
+entry. A change that was refused leaves an entry without a difference; what the caller cannot even see (401, 404) leaves
+none.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import UUID
 
-from quart import Response, current_app, g, request
+from quart import Response, g, request
 
 from coder.base.ids import new_uuid
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import context, remote_ip
-from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.errors import envelope_of
+from coder.coderd.services.events import audit_snapshots as snapshots
 from coder.coderd.services.events import record_event
 from coder.coderd.services.events.audit import AuditEvent, Origin
+from coder.coderd.services.events.audit_snapshots import AuditSnapshot, Seen
 from coder.coderd.services.foundation.errors import Refusal
-from coder.coderd.store.events import audit as store
-from coder.coderd.store.events.audit import AuditSnapshot
-from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.tasks import tasks as task_store
 
 View = Callable[..., Awaitable[Any]]
-
-
-def shape_of(rule: str) -> str:
-    """`/api/v2/users/<user>/roles` becomes `/users/{}/roles`."""
-    return re.sub(r"<[^>]*>", "{}", rule).removeprefix("/api/v2")
 
 
 def origin() -> Origin:
@@ -113,10 +105,10 @@ async def _json(answer: Response | None) -> dict[str, Any]:
 
 async def _look(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot | None:
     """The object now. `answered` is None before the view has run."""
-    if not how.key:
-        return await _look_at_settings(how)
-    source, _, name = how.key.partition(":")
     arguments = [str(value) for value in (request.view_args or {}).values()]
+    if how.settings is not None:
+        return await snapshots.look_at_settings(context(), g.caller.subject, how.settings, arguments, how.target)
+    source, _, name = how.key.partition(":")
     if source == "me":
         return None
     if source == "body":
@@ -127,107 +119,13 @@ async def _look(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot 
         key = getattr(g.get("sent"), name, "")  # known once the view has read it
     else:
         key = arguments[int(name)] if int(name) < len(arguments) else ""
-    if how.kind not in store.TRACKED:
-        return _named(how, key, answered)
-    return await _snapshot(how.kind, key, arguments)
-
-
-def _named(how: Audited, key: Any, answered: dict[str, Any] | None) -> AuditSnapshot | None:
-    """An object whose columns are not tracked: the entry says which one it was, not what changed."""
-    if isinstance(key, dict):
-        key = key.get("id", "")
-    try:
-        return AuditSnapshot(UUID(str(key)), str((answered or {}).get("name", "")), None, "", "", {})
-    except ValueError:
-        return AuditSnapshot(g.caller.subject.user_id, "", None, "", "", {}) if how.kind == "convert_login" else None
-
-
-async def _snapshot(kind: str, key: Any, arguments: list[str]) -> AuditSnapshot | None:
-    db = context().db
-    organization_id = None
-    if kind in {"organization_member", "custom_role"} and arguments:
-        organization_id = await _organization_id(arguments[0])
-    if kind == "organization":
-        key = await _organization_id(str(key))
-    elif kind in {"user", "git_ssh_key", "organization_member"}:
-        key = await _user_id(str(key))
-    elif kind == "task":
-        key = await _task_id(arguments[0], str(key))
-    elif kind == "api_key":
-        key = str(key).partition("-")[0]  # a new key is answered with its secret
-    elif kind != "custom_role":
-        key = _uuid(str(key))
-    if not key:
-        return None
-    found = await db.read(store.take_snapshot, kind, key, organization_id)
-    if found is not None and kind in {"api_key", "git_ssh_key"}:
-        return _belonging_to(found)
-    return found
-
-
-def _belonging_to(found: AuditSnapshot) -> AuditSnapshot:
-    """Keys have no UUID: entries about them name their user."""
-    return AuditSnapshot(_uuid(found.state["user_id"]), found.target, None, "", "", found.state)
-
-
-async def _look_at_settings(how: Audited) -> AuditSnapshot | None:
-    path = shape_of(request.url_rule.rule if request.url_rule else "").removesuffix("/config").removesuffix("/mapping")
-    for rule in current_app.url_map.iter_rules():
-        if "GET" in (rule.methods or ()) and shape_of(rule.rule) == path:
-            said = route_of(current_app.view_functions[rule.endpoint])
-            if said is None:
-                continue
-            try:
-                answer = await said.view(**(request.view_args or {}))
-            except Refusal:  # an attempt of somebody who may not even look
-                return AuditSnapshot(_settings_id(how), how.target, None, "", "", {})
-            state = await _json(answer)
-            plain = {
-                key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()
-            }
-            return AuditSnapshot(_settings_id(how), how.target, None, "", "", plain)
-    return None
-
-
-def _settings_id(how: Audited) -> UUID | None:
-    return uuid5(NAMESPACE_URL, how.target) if how.target else None
+    name = str((answered or {}).get("name", ""))
+    return await snapshots.look(context(), g.caller.subject, Seen(how.kind, key, arguments, name))
 
 
 def _fallback_id(how: Audited) -> UUID:
     """What an entry names where no object was found: the caller, or settings."""
-    return cast("UUID", g.caller.subject.user_id) if how.key else _settings_id(how) or new_uuid()
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
-
-
-async def _user_id(reference: str) -> UUID | None:
-    if reference == "me":
-        return cast("UUID", g.caller.subject.user_id)
-    return _uuid(reference) or await context().db.read(store.find_user_id, reference)
-
-
-async def _task_id(owner: str, reference: str) -> UUID | None:
-    found, owner_id = _uuid(reference), await _user_id(owner)
-    if found is not None or owner_id is None:
-        return found
-    view = await context().db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
-    return view.task.id if view else None
-
-
-async def _organization_id(reference: str) -> UUID | None:
-    found = _uuid(reference)
-    if found is not None:
-        return found
-    db = context().db
-    if reference == "default":
-        return (await db.read(organization_store.get_default_organization)).id
-    row = await db.read(organization_store.get_organization_by_name, reference)
-    return row.id if row else None
+    return cast("UUID", g.caller.subject.user_id) if how.key else snapshots.settings_id(how.target) or new_uuid()
 
 
 # ---- logging in
@@ -240,7 +138,7 @@ def _around_login(view: View) -> View:
         status = envelope_of(failure)[0] if failure is not None else answer.status_code
         email = str(getattr(g.get("sent"), "email", ""))
         known = email and "\0" not in email
-        user_id = await context().db.read(store.find_user_id, email) if known else None
+        user_id = await snapshots.user_with_email(context(), email) if known else None
         if user_id is not None:
             who = origin()
             event = AuditEvent("api_key", "login", Origin(user_id, who.ip, who.user_agent, who.request_id), status)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import trio
 from msgspec import UNSET
 
-from coder.api import codec
-from coder.api.errors import Response as Envelope
-from coder.api.errors import ValidationError
+from coder.api.base import codec
+from coder.api.base.errors import Response as Envelope
+from coder.api.base.errors import ValidationError
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.errors import Invalid, Refusal
 

@@ -23,7 +23,7 @@ import msgspec
 import trio
 from quart import Response, g, request
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.api.field_rules import NEW
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, Share, check_json

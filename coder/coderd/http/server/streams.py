@@ -12,7 +12,7 @@ from typing import Any
 
 from quart import Response, request, websocket
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.http.server.auth import context, current_caller
 from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
 

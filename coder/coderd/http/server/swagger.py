@@ -12,7 +12,7 @@ from typing import Any
 import trio
 from quart import Blueprint, Response, current_app, request
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
 from coder.coderd.http.server.route import route

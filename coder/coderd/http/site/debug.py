@@ -14,9 +14,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from quart import Blueprint, Response, redirect, request, websocket
 
-from coder.api.deployment import DebugProfileOptions
-from coder.api.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
-from coder.api.oauth2 import OIDCClaimsResponse
+from coder.api.login.oauth2 import OIDCClaimsResponse
+from coder.api.site.deployment import DebugProfileOptions
+from coder.api.site.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
 from coder.base.config import masked_arguments
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
@@ -84,7 +84,7 @@ async def get_health() -> Response:
 @route(blueprint, "GET", "/health/settings", scope="debug_info:read", answers=HealthSettings)
 @_owners
 async def get_settings() -> Response:
-    return reply({"dismissed_healthchecks": await health.dismissed(context())})
+    return reply(await health.settings(context(), subject()))
 
 
 @route(
@@ -96,7 +96,7 @@ async def get_settings() -> Response:
     answers=DismissRequest,
     others={204: NOTHING},
     refuses=(500,),
-    audit=Audited("health_settings", "write", ""),
+    audit=Audited("health_settings", "write", "", settings=health.settings),
 )
 async def put_settings() -> Response:
     body = await read_body(DismissRequest)

@@ -8,8 +8,10 @@ import msgspec
 import trio
 from quart import Blueprint, Response, websocket
 
-from coder.api import codec
-from coder.api.deployment import (
+from coder.api.base import codec
+from coder.api.base.errors import Response as Envelope
+from coder.api.proxies.proxies import Replica
+from coder.api.site.deployment import (
     AppearanceConfig,
     AvailableExperiments,
     Entitlements,
@@ -17,8 +19,6 @@ from coder.api.deployment import (
     UpdateAppearanceConfig,
     UpdateCheckResponse,
 )
-from coder.api.errors import Response as Envelope
-from coder.api.proxies import Replica
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.auth import context, credentials, subject
 from coder.coderd.http.server.json import message, read_body, reply

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quart import request
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.http.server.auth import context, optional_caller
 from coder.coderd.http.site.root import build_info
 from coder.coderd.services.people import organizations, user_settings, users

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from quart import Blueprint, Response, request
 
-from coder.api.builds import BuildInfoResponse
-from coder.api.errors import Response as Envelope
+from coder.api.base.errors import Response as Envelope
+from coder.api.workspaces.builds import BuildInfoResponse
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import NOTHING, TEXT

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.site.page_values import fill_page

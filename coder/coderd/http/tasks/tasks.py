@@ -6,7 +6,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from coder.api.tasks import (
+from coder.api.tasks.tasks import (
     CreateTaskRequest,
     PauseTaskResponse,
     ResumeTaskResponse,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response, request
 
-from coder.api.deployment import UploadResponse
+from coder.api.site.deployment import UploadResponse
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import BYTES, OCTETS
 from coder.coderd.http.server.json import read_file, reply

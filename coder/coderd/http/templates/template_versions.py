@@ -10,19 +10,19 @@ import msgspec
 import trio
 from quart import Blueprint, Response, websocket
 
-from coder.api import codec
-from coder.api.builds import WorkspaceResource
-from coder.api.errors import Response as Envelope
-from coder.api.external_auth import TemplateVersionExternalAuth
-from coder.api.parameters import DynamicParametersRequest, Preset, TemplateVersionParameter
-from coder.api.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerJobLog
-from coder.api.template_versions import (
+from coder.api.base import codec
+from coder.api.base.errors import Response as Envelope
+from coder.api.login.external_auth import TemplateVersionExternalAuth
+from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerJobLog
+from coder.api.templates.parameters import DynamicParametersRequest, Preset, TemplateVersionParameter
+from coder.api.templates.template_versions import (
     CreateTemplateVersionDryRunRequest,
     CreateTemplateVersionRequest,
     PatchTemplateVersionRequest,
     TemplateVersion,
     TemplateVersionVariable,
 )
+from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject

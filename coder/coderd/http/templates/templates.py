@@ -7,16 +7,22 @@ from uuid import UUID
 
 from quart import Blueprint, Response
 
-from coder.api.deployment import ACLAvailable
-from coder.api.errors import Response as Envelope
-from coder.api.insights import DAUsResponse
-from coder.api.template_versions import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.events.insights import DAUsResponse
+from coder.api.site.deployment import ACLAvailable
+from coder.api.templates.template_versions import (
     ArchiveTemplateVersionsRequest,
     ArchiveTemplateVersionsResponse,
     TemplateVersion,
     UpdateActiveTemplateVersion,
 )
-from coder.api.templates import CreateTemplateRequest, Template, TemplateACL, TemplateExample, UpdateTemplateMeta
+from coder.api.templates.templates import (
+    CreateTemplateRequest,
+    Template,
+    TemplateACL,
+    TemplateExample,
+    UpdateTemplateMeta,
+)
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import NOTHING, search

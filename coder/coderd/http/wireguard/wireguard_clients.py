@@ -7,7 +7,7 @@ from datetime import timedelta
 from msgspec import UNSET
 from quart import Blueprint, Response
 
-from coder.api.wireguard_clients import (
+from coder.api.wireguard.wireguard_clients import (
     CreateWireguardClientRequest,
     CreateWireguardClientResponse,
     WireguardClient,

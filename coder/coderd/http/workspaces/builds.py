@@ -7,16 +7,16 @@ from uuid import UUID
 
 from quart import Blueprint, Response
 
-from coder.api.builds import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.templates.parameters import UserParameter, WorkspaceBuildParameter
+from coder.api.workspaces.builds import (
     CreateWorkspaceBuildRequest,
     UpdateWorkspaceBuildStateRequest,
     WorkspaceBuild,
     WorkspaceBuildTimings,
     WorkspaceResource,
 )
-from coder.api.errors import Response as Envelope
-from coder.api.parameters import UserParameter, WorkspaceBuildParameter
-from coder.api.provisioners import ProvisionerJobLog
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import TEXT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.workspace_inventory import WorkspaceInventory
+from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.parameters import InvalidatePresetsResponse
-from coder.api.workspaces import PrebuildsSettings
+from coder.api.templates.parameters import InvalidatePresetsResponse
+from coder.api.workspaces.workspaces import PrebuildsSettings
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.access.authorization import require
 from coder.coderd.services.workspaces import prebuilds
-from coder.domain.access.policy import Resource
 
 blueprint = Blueprint("prebuilds", __name__, url_prefix="/api/v2")
 
 
 @route(blueprint, "GET", "/prebuilds/settings", scope="deployment_config:read", answers=PrebuildsSettings)
 async def get_settings() -> Response:
-    require(subject(), "read", Resource("deployment_config"), hidden=False)
-    return reply(PrebuildsSettings(reconciliation_paused=await context().db.read(prebuilds.is_paused)))
+    return reply(await prebuilds.settings(context(), subject()))
 
 
 @route(
@@ -33,7 +30,7 @@ async def get_settings() -> Response:
     body=PrebuildsSettings,
     answers=PrebuildsSettings,
     others={304: NOTHING},
-    audit=Audited("prebuilds_settings", "write", ""),
+    audit=Audited("prebuilds_settings", "write", "", settings=prebuilds.settings),
 )
 async def put_settings() -> Response:
     body = await read_body(PrebuildsSettings)

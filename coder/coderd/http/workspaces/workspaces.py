@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from quart import Blueprint, Response
 
-from coder.api.agents import (
+from coder.api.agents.agents import (
     DeleteWorkspaceAgentPortShareRequest,
     UpsertWorkspaceAgentPortShareRequest,
     WorkspaceAgentPortShare,
     WorkspaceAgentPortShares,
 )
-from coder.api.builds import WorkspaceBuild, WorkspaceBuildTimings
-from coder.api.deployment import ExternalAgentCredentials, ResolveAutostartResponse
-from coder.api.errors import Response as Envelope
-from coder.api.struct import ApiStruct
-from coder.api.workspaces import (
+from coder.api.base.errors import Response as Envelope
+from coder.api.base.struct import ApiStruct
+from coder.api.site.deployment import ExternalAgentCredentials, ResolveAutostartResponse
+from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceBuildTimings
+from coder.api.workspaces.workspaces import (
     CreateWorkspaceRequest,
     PostWorkspaceUsageRequest,
     UpdateWorkspaceACL,

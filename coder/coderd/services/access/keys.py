@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from coder.api.keys import APIKey, APIKeyWithOwner
+from coder.api.access.keys import APIKey, APIKeyWithOwner
 from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from coder.api.enums import LoginType
+    from coder.api.base.enums import LoginType
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.people.users import UserRow
 

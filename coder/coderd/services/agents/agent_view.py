@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.agents import (
+from coder.api.agents.agents import (
     Healthcheck,
     WorkspaceAgent,
     WorkspaceAgentHealth,

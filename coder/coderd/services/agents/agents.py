@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from coder.api.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLogSource
+from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLogSource
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from coder.api.agent_health import AgentDisconnect, FlightRecord
+from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents import disconnects as store

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.builds import WorkspaceResource, WorkspaceResourceMetadata
+from coder.api.workspaces.builds import WorkspaceResource, WorkspaceResourceMetadata
 from coder.coderd.services.agents.agent_view import AgentParts, AgentViewContext, present_agent
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import resources as resource_store

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import trio
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.network.dialing import PTY_PORT, Dials, dial
 from coder.domain.foundation.numbers import decimal

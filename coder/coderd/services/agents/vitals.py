@@ -6,7 +6,7 @@ import math
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from coder.api.agent_health import AgentLight, AgentLights, AgentVitals, LightValue
+from coder.api.agents.agent_health import AgentLight, AgentLights, AgentVitals, LightValue
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agents import load_agent

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from coder.api.proxies import AppStat
+from coder.api.proxies.proxies import AppStat
 from coder.base.ids import new_uuid
 from coder.coderd.services.apps.app_tickets import Ticket
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import trio
 
-from coder.api.proxies import AppStat
+from coder.api.proxies.proxies import AppStat
 from coder.base.ids import new_uuid
 from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
 from coder.coderd.services.provisioning.deadlines import move_deadline

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.audit import ConnectionLog, ConnectionLogResponse, ConnectionLogSSHInfo, ConnectionLogWebInfo
-from coder.api.enums import ConnectionType
-from coder.api.organizations import MinimalOrganization
-from coder.api.users import User
+from coder.api.base.enums import ConnectionType
+from coder.api.events.audit import ConnectionLog, ConnectionLogResponse, ConnectionLogSSHInfo, ConnectionLogWebInfo
+from coder.api.people.organizations import MinimalOrganization
+from coder.api.people.users import User
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, Invalid

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import trio
 
-from coder.api.notifications import (
+from coder.api.events.notifications import (
     GetInboxNotificationResponse,
     InboxNotification,
     InboxNotificationAction,

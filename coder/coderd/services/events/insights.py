@@ -12,13 +12,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.deployment import (
-    ConnectionLatency,
-    DeploymentStats,
-    SessionCountDeploymentStats,
-    WorkspaceDeploymentStats,
-)
-from coder.api.insights import (
+from coder.api.events.insights import (
     DAUEntry,
     DAUsResponse,
     TemplateInsightsIntervalReport,
@@ -32,9 +26,15 @@ from coder.api.insights import (
     UserLatencyInsightsResponse,
     UserStatusChangeCount,
 )
-from coder.api.parameters import TemplateParameterUsage, TemplateParameterValue
-from coder.api.templates import TemplateAppUsage
-from coder.api.workspaces import WorkspaceConnectionLatencyMS
+from coder.api.site.deployment import (
+    ConnectionLatency,
+    DeploymentStats,
+    SessionCountDeploymentStats,
+    WorkspaceDeploymentStats,
+)
+from coder.api.templates.parameters import TemplateParameterUsage, TemplateParameterValue
+from coder.api.templates.templates import TemplateAppUsage
+from coder.api.workspaces.workspaces import WorkspaceConnectionLatencyMS
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Forbidden, NotFound
 from coder.coderd.store.events import insights as store

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from coder.api import codec
+from coder.api.base import codec
 from coder.base.errors import CoderError
 from coder.coderd.services.events import notifications, web_push
 from coder.coderd.services.events.metrics import Metrics

@@ -14,10 +14,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.notifications import (
+from coder.api.events.notifications import (
     CustomNotificationContent,
     NotificationMethodsResponse,
     NotificationPreference,
+    NotificationsSettings,
     NotificationTemplate,
 )
 from coder.base.ids import new_uuid
@@ -115,6 +116,11 @@ async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> li
 async def is_paused(tx: Tx) -> bool:
     stored = await site_store.get_config(tx, _SETTINGS)
     return bool(stored and json.loads(stored).get("notifier_paused"))
+
+
+async def settings(ctx: Context, _subject: Subject) -> NotificationsSettings:
+    """Whether messages are held back; no secret to anybody signed in."""
+    return NotificationsSettings(notifier_paused=await ctx.db.read(is_paused))
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:

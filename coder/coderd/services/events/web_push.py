@@ -19,8 +19,8 @@ from uuid import UUID
 
 import trio
 
-from coder.api import codec
-from coder.api.notifications import WebpushMessage, WebpushMessageAction, WebpushSubscription
+from coder.api.base import codec
+from coder.api.events.notifications import WebpushMessage, WebpushMessageAction, WebpushSubscription
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.external_auth import (
+from coder.api.login.external_auth import (
     ExternalAuth,
     ExternalAuthDevice,
     ExternalAuthLink,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from coder.api.external_auth import ExternalAuthDevice
+from coder.api.login.external_auth import ExternalAuthDevice
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.errors import BadGateway, Forbidden, Invalid, Unauthenticated
 from coder.coderd.services.foundation.outgoing import fetch

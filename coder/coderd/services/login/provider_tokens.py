@@ -11,7 +11,7 @@ from uuid import UUID
 import trio
 from msgspec import UNSET, UnsetType
 
-from coder.api.struct import ApiStruct
+from coder.api.base.struct import ApiStruct
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MissingLogins:
-    """What was found out before a build was placed."""
+    """What was found out before a build was queued."""
 
     version_id: UUID
     providers: tuple[str, ...] = ()

@@ -23,9 +23,10 @@ from coder.mesh.node import NodeConfig, open_node, pipe_pair
 from coder.mesh.relay import DerpDialer, DerpTransport
 from coder.net.policy import DialPolicy
 from coder.rpc.session import Session, open_session
-from coder.tailnet.addresses import random_address
+from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import AgentDialer
-from coder.tailnet.controller import Controller, keep_coordinated, open_controller, random_number
+from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         )
         async with (
             open_node(config) as node,
-            open_controller(node, "source", number=random_number(), direct=config.direct) as controller,
+            open_controller(node, "source", number=random_node_id(), direct=config.direct) as controller,
         ):
             dialer = ctx.agent_dialer = AgentDialer(node, controller)
             nursery.start_soon(dialer.drop_idle)

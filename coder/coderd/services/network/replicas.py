@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from coder.api.proxies import Replica
+from coder.api.proxies.proxies import Replica
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require

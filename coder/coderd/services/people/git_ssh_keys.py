@@ -12,7 +12,7 @@ from uuid import UUID
 
 import trio
 
-from coder.api.external_auth import GitSSHKey
+from coder.api.login.external_auth import GitSSHKey
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.errors import NotFound

@@ -12,10 +12,10 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api import codec
-from coder.api.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
-from coder.api.struct import ApiStruct
-from coder.api.workspaces import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
+from coder.api.base import codec
+from coder.api.base.struct import ApiStruct
+from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
+from coder.api.workspaces.workspaces import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields
 from coder.coderd.services.people.organizations import organization_resource

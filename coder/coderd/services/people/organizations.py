@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.organizations import (
+from coder.api.people.organizations import (
     CreateOrganizationRequest,
     Organization,
     OrganizationMember,
@@ -33,7 +33,7 @@ from coder.domain.access.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_R
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from coder.api.enums import LoginType, UserStatus
+    from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.users import UserRow

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.users import (
+from coder.api.people.users import (
     UpdateUserAppearanceSettingsRequest,
     UpdateUserPreferenceSettingsRequest,
     UserAppearanceSettings,

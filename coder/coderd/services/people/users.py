@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.users import MinimalUser, SlimRole, UpdateUserProfileRequest, User
+from coder.api.people.users import MinimalUser, SlimRole, UpdateUserProfileRequest, User
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
@@ -37,7 +37,7 @@ from coder.domain.foundation.zero import ZERO_TIME
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from coder.api.enums import LoginType, UserStatus
+    from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 

@@ -16,8 +16,8 @@ import h11
 import msgspec
 import trio
 
-from coder.api.provisioners import DaemonHost, DaemonSlots, ProvisionerDaemonHealth
-from coder.api.struct import ApiStruct
+from coder.api.base.struct import ApiStruct
+from coder.api.provisioning.provisioners import DaemonHost, DaemonSlots, ProvisionerDaemonHealth
 from coder.base.host import HostLoad, HostWatch
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.errors import BadGateway

@@ -13,8 +13,8 @@ from uuid import UUID
 
 import trio
 
-from coder.api.enums import LogLevel, LogSource
-from coder.api.provisioners import ProvisionerJobLog
+from coder.api.base.enums import LogLevel, LogSource
+from coder.api.provisioning.provisioners import ProvisionerJobLog
 from coder.coderd.services.provisioning.jobs import NEWS
 from coder.coderd.store.engine.database import RESYNC
 from coder.coderd.store.engine.pubsub import notify

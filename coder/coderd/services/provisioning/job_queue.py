@@ -1,4 +1,4 @@
-"""Who gets the next job: daemons wait here, new work wakes them. Jobs are put in by `job_posts.post_job`.
+"""Who gets the next job: daemons wait here, new work wakes them. Jobs are put in by `new_jobs.enqueue_job`.
 
 Daemons with the same organization, types and tags form one group. Who comes looks once; when there is nothing to do,
 only one of a group asks the database from then on and the others stand behind it. New work wakes the first of each
@@ -18,8 +18,8 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.provisioning.job_posts import POSTED
 from coder.coderd.services.provisioning.jobs import tell
+from coder.coderd.services.provisioning.new_jobs import POSTED
 from coder.coderd.store.engine.database import RESYNC
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow

@@ -18,7 +18,12 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.provisioners import ProvisionerDaemon, ProvisionerDaemonJob, ProvisionerKey, ProvisionerKeyDaemons
+from coder.api.provisioning.provisioners import (
+    ProvisionerDaemon,
+    ProvisionerDaemonJob,
+    ProvisionerKey,
+    ProvisionerKeyDaemons,
+)
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.access.authorization import require

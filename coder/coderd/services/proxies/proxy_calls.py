@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from coder.api.proxies import (
+from coder.api.proxies.proxies import (
     AppStat,
     CryptoKey,
     DeregisterWorkspaceProxyRequest,

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import trio
 
-from coder.api.health import ProxyHealthReport
-from coder.api.proxies import WorkspaceProxyStatus
+from coder.api.proxies.proxies import WorkspaceProxyStatus
+from coder.api.site.health import ProxyHealthReport
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.events.metrics import Metrics

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from coder.api.proxies import IssueTokenRequest, SignedAppRequest
+from coder.api.proxies.proxies import IssueTokenRequest, SignedAppRequest
 from coder.coderd.services.apps import app_pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from coder.api.health import ProxyHealthReport
-from coder.api.proxies import (
+from coder.api.proxies.proxies import (
     CreateWorkspaceProxyRequest,
     PatchWorkspaceProxy,
     Region,
@@ -17,6 +16,7 @@ from coder.api.proxies import (
     WorkspaceProxy,
     WorkspaceProxyStatus,
 )
+from coder.api.site.health import ProxyHealthReport
 from coder.base.ids import new_uuid
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authentication import hash_secret

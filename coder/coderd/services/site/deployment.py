@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coder.api import codec
-from coder.api.deployment import (
+from coder.api.base import codec
+from coder.api.site.deployment import (
     AppearanceConfig,
     BannerConfig,
     Entitlements,

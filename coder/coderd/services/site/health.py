@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 import trio
 from msgspec import UNSET
 
-from coder.api.enums import HealthCode, HealthSection, HealthSeverity
-from coder.api.health import (
+from coder.api.base.enums import HealthCode, HealthSection, HealthSeverity
+from coder.api.site.health import (
     AccessURLReport,
     DatabaseReport,
     HealthcheckReport,
     HealthMessage,
+    HealthSettings,
     ProvisionerDaemonsReport,
     ProvisionerDaemonsReportItem,
     WebsocketReport,
@@ -62,6 +63,12 @@ _BIG: HealthSeverity = "error"
 def require_health(subject: Subject, action: str = "read") -> None:
     """Health concerns those who run the deployment. Raises Forbidden."""
     require(subject, action, Resource("debug_info"), hidden=False)
+
+
+async def settings(ctx: Context, subject: Subject) -> HealthSettings:
+    """Which sections nobody wants to hear of. Raises Forbidden."""
+    require_health(subject)
+    return HealthSettings(dismissed_healthchecks=cast("list[HealthSection]", await dismissed(ctx)))
 
 
 async def dismissed(ctx: Context) -> list[str]:

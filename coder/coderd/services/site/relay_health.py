@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import trio
 from msgspec import UNSET
 
-from coder.api.enums import HealthSeverity
-from coder.api.health import (
+from coder.api.base.enums import HealthSeverity
+from coder.api.site.health import (
     DERPHealthReport,
     DERPNodeReport,
     DERPRegionReport,

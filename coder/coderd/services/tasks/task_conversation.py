@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 import trio
 
-from coder.api.tasks import TaskLogEntry, TaskLogsResponse
+from coder.api.tasks.tasks import TaskLogEntry, TaskLogsResponse
 from coder.coderd.services.agents import agent_http
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.foundation.errors import BadGateway, Conflict, Invalid, NotFound, Refusal, TooLarge

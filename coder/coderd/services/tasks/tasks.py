@@ -15,9 +15,9 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.agents import WorkspaceAgentHealth
-from coder.api.builds import WorkspaceBuild
-from coder.api.tasks import CreateTaskRequest, Task, TasksListResponse, TaskStateEntry
+from coder.api.agents.agents import WorkspaceAgentHealth
+from coder.api.tasks.tasks import CreateTaskRequest, Task, TasksListResponse, TaskStateEntry
+from coder.api.workspaces.builds import WorkspaceBuild
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
@@ -26,8 +26,8 @@ from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules
-from coder.coderd.services.workspaces.builds import QueuedBuild, given_id, place_next, present_new, rules_of
-from coder.coderd.services.workspaces.workspaces import CreateSpec, name_taken, place_workspace
+from coder.coderd.services.workspaces.builds import QueuedBuild, enqueue_next, given_id, present_new, rules_of
+from coder.coderd.services.workspaces.workspaces import CreateSpec, enqueue_first, name_taken
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.names import as_uuid
@@ -82,15 +82,15 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
         given={},
         preset_id=given_id(body.template_version_preset_id),
     )
-    order = BuildRequest(
+    request = BuildRequest(
         transition="start", initiator_id=subject.user_id, version_id=version_id, given={}, preset_id=spec.preset_id
     )
 
-    async def place(order: BuildRequest) -> TaskView:
-        return await ctx.db.run(_create, subject, row, spec, order, rules_of(ctx), ctx.clock.now())
+    async def enqueue(request: BuildRequest) -> TaskView:
+        return await ctx.db.run(_create, subject, row, spec, request, rules_of(ctx), ctx.clock.now())
 
     try:
-        view = await enqueue_with_values(ctx, order, BuildTarget(owner_id, None), place)
+        view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, None), enqueue)
     except IntegrityError as error:
         if not any(index in str(error) for index in _NAME_INDEXES):
             raise
@@ -139,9 +139,9 @@ def _new_row(owner_id: UUID, organization_id: UUID, body: CreateTaskRequest, now
 
 
 async def _create(
-    tx: Tx, subject: Subject, row: TaskRow, spec: CreateSpec, order: BuildRequest, rules: BuildRules, now: datetime
+    tx: Tx, subject: Subject, row: TaskRow, spec: CreateSpec, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> TaskView:
-    _, workspace = await place_workspace(tx, subject, spec, order, None, rules, now)
+    _, workspace = await enqueue_first(tx, subject, spec, request, None, rules, now)
     await store.insert_task(tx, replace(row, workspace_id=workspace.workspace.id))
     return await _read(tx, row.id)
 
@@ -298,8 +298,8 @@ async def pause(ctx: Context, subject: Subject, owner_id: UUID, reference: str) 
     status = workspace.latest.status
     if status == "stopped":
         raise Conflict("Task workspace is already stopped.", f'Workspace status is "{status}".')
-    order = BuildRequest(transition="stop", initiator_id=subject.user_id, reason="task_manual_pause")
-    return await _build(ctx, subject, workspace, order)
+    request = BuildRequest(transition="stop", initiator_id=subject.user_id, reason="task_manual_pause")
+    return await _build(ctx, subject, workspace, request)
 
 
 async def resume(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> WorkspaceBuild:
@@ -308,8 +308,8 @@ async def resume(ctx: Context, subject: Subject, owner_id: UUID, reference: str)
     status = workspace.latest.status
     if workspace.latest.build.transition == "start" and status in {"running", "pending", "starting"}:
         raise Conflict(f"Task workspace is already {status}.", f'Workspace status is "{status}".')
-    order = BuildRequest(transition="start", initiator_id=subject.user_id, reason="task_resume")
-    return await _build(ctx, subject, workspace, order)
+    request = BuildRequest(transition="start", initiator_id=subject.user_id, reason="task_resume")
+    return await _build(ctx, subject, workspace, request)
 
 
 async def _workspace(ctx: Context, subject: Subject, view: TaskView, action: str) -> WorkspaceView:
@@ -324,14 +324,14 @@ async def _workspace(ctx: Context, subject: Subject, view: TaskView, action: str
     return workspace
 
 
-async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, order: BuildRequest) -> WorkspaceBuild:
+async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, request: BuildRequest) -> WorkspaceBuild:
     row = workspace.workspace
 
-    async def place(order: BuildRequest) -> QueuedBuild:
-        return await ctx.db.run(place_next, subject, row.id, order, rules_of(ctx), ctx.clock.now())
+    async def enqueue(request: BuildRequest) -> QueuedBuild:
+        return await ctx.db.run(enqueue_next, subject, row.id, request, rules_of(ctx), ctx.clock.now())
 
-    placed = await enqueue_with_values(ctx, order, BuildTarget(row.owner_id, row.template_id, row.id), place)
-    return present_new(ctx, placed)
+    queued = await enqueue_with_values(ctx, request, BuildTarget(row.owner_id, row.template_id, row.id), enqueue)
+    return present_new(ctx, queued)
 
 
 async def delete_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
@@ -349,5 +349,5 @@ async def _delete(tx: Tx, subject: Subject, task: TaskRow, rules: BuildRules, no
     row = await workspace_store.get_workspace(tx, task.workspace_id) if task.workspace_id else None
     if row is None or row.deleted:
         return
-    order = BuildRequest(transition="delete", initiator_id=subject.user_id)
-    await place_next(tx, subject, row.id, order, rules, now)
+    request = BuildRequest(transition="delete", initiator_id=subject.user_id)
+    await enqueue_next(tx, subject, row.id, request, rules, now)

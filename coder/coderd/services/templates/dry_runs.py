@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.builds import WorkspaceResource
-from coder.api.provisioners import MatchedProvisioners, ProvisionerJob
-from coder.api.template_versions import CreateTemplateVersionDryRunRequest
+from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerJob
+from coder.api.templates.template_versions import CreateTemplateVersionDryRunRequest
+from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, NotFound, Precondition
-from coder.coderd.services.provisioning.job_posts import NewJob, post_job
 from coder.coderd.services.provisioning.jobs import (
     cancel_job,
     load_places,
     match_provisioners,
     present_job,
 )
+from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.templates.loaded_versions import load_version
 from coder.coderd.services.templates.template_versions import show_resources
 from coder.coderd.store.provisioning import jobs as job_store
@@ -63,7 +63,7 @@ async def start_dry_run(
         # The import settled the tags; a dry run goes where the import went.
         tags=loaded.job.tags,
     )
-    job = await ctx.db.run(post_job, new, ctx.clock.now())
+    job = await ctx.db.run(enqueue_job, new, ctx.clock.now())
     return present_job(job)
 
 

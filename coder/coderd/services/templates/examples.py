@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from coder.api.templates import TemplateExample
+from coder.api.templates.templates import TemplateExample
 from coder.coderd.services.access.authorization import require
 from coder.domain.access.policy import Resource
 

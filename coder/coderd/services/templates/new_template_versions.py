@@ -12,15 +12,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.provisioners import MatchedProvisioners
-from coder.api.template_versions import CreateTemplateVersionRequest, TemplateVersion
+from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.foundation.sandbox import Documents, TooMuchWorkError
-from coder.coderd.services.provisioning.job_posts import NewJob, post_job
 from coder.coderd.services.provisioning.jobs import match_provisioners
+from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.provisioning.provisioners import check_tags
 from coder.coderd.services.templates.dynamic_parameters import read_owner, refusal_of, render_in_sandbox
 from coder.coderd.services.templates.examples import find_example
@@ -156,7 +156,7 @@ async def _create(tx: Tx, spec: _Wish, now: datetime, strict: bool) -> tuple[Ver
         },
         tags=spec.tags,
     )
-    job = await post_job(tx, new, now)
+    job = await enqueue_job(tx, new, now)
     if spec.failure:
         await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now, error=spec.failure)
         job = await job_store.get_job(tx, job.id) or job

@@ -9,11 +9,11 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from coder.api.deployment import ACLAvailable
-from coder.api.groups import Group
-from coder.api.struct import ApiStruct
-from coder.api.templates import TemplateACL, TemplateGroup, TemplateUser
-from coder.api.users import ReducedUser
+from coder.api.base.struct import ApiStruct
+from coder.api.people.groups import Group
+from coder.api.people.users import ReducedUser
+from coder.api.site.deployment import ACLAvailable
+from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
 from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.templates import CreateTemplateRequest, UpdateTemplateMeta
+from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
 from coder.coderd.services.events import notifications
 from coder.coderd.services.events.notifications import Notification, NotificationSite
 from coder.coderd.services.foundation.errors import InvalidFields

@@ -7,10 +7,15 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.parameters import Preset, PresetParameter, TemplateVersionParameter, TemplateVersionParameterOption
-from coder.api.provisioners import MatchedProvisioners
-from coder.api.template_versions import TemplateVersion, TemplateVersionVariable
-from coder.api.users import MinimalUser
+from coder.api.people.users import MinimalUser
+from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.templates.parameters import (
+    Preset,
+    PresetParameter,
+    TemplateVersionParameter,
+    TemplateVersionParameterOption,
+)
+from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
 from coder.coderd.services.provisioning.jobs import present_job
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates.template_versions import ParameterRow, PresetRow, VariableRow, VersionView

@@ -12,14 +12,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.builds import WorkspaceResource
-from coder.api.external_auth import TemplateVersionExternalAuth
-from coder.api.parameters import Preset, TemplateVersionParameter
-from coder.api.template_versions import (
+from coder.api.login.external_auth import TemplateVersionExternalAuth
+from coder.api.templates.parameters import Preset, TemplateVersionParameter
+from coder.api.templates.template_versions import (
     PatchTemplateVersionRequest,
     TemplateVersion,
     TemplateVersionVariable,
 )
+from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext

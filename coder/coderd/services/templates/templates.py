@@ -13,8 +13,8 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.insights import DAUsResponse
-from coder.api.templates import (
+from coder.api.events.insights import DAUsResponse
+from coder.api.templates.templates import (
     CreateTemplateRequest,
     Template,
     TemplateAutostartRequirement,

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import trio
 
-from coder.api.wireguard_clients import WireguardClient, WireguardServer, WireguardTarget
+from coder.api.wireguard.wireguard_clients import WireguardClient, WireguardServer, WireguardTarget
 from coder.base.ids import new_uuid
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authorization import require

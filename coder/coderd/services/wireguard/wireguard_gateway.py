@@ -43,9 +43,9 @@ from coder.mesh.errors import MeshError
 from coder.mesh.gateway import CLIENT_MTU, ClientStatus, GatewayClient, WireguardGateway, open_gateway
 from coder.mesh.keys import PrivateKey, PublicKey
 from coder.mesh.node import Node, NodeConfig, open_node
-from coder.tailnet.addresses import random_address
+from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import IDLE_CHECK, IDLE_TIMEOUT
-from coder.tailnet.controller import Controller, open_controller, random_number
+from coder.tailnet.controller import Controller, open_controller
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -267,7 +267,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         )
         async with (
             open_node(config) as node,
-            open_controller(node, "source", number=random_number(), direct=config.direct) as controller,
+            open_controller(node, "source", number=random_node_id(), direct=config.direct) as controller,
         ):
             part = WireguardService(ctx, node, controller, "")
             try:

@@ -107,16 +107,16 @@ async def _build(
     site: notifications.NotificationSite,
     prepare: Prepare,
 ) -> None:
-    order = BuildRequest(
+    request = BuildRequest(
         transition=str(step.transition),
         initiator_id=workspace.owner_id,
         version_id=await _version(tx, workspace, template, step),
         reason=await _reason(tx, workspace, step),
     )
-    order = prepare(order, BuildTarget(workspace.owner_id, template.id, workspace.id))
-    await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
-    if order.version_id is not None:
-        version = await version_store.get_version(tx, order.version_id)
+    request = prepare(request, BuildTarget(workspace.owner_id, template.id, workspace.id))
+    await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
+    if request.version_id is not None:
+        version = await version_store.get_version(tx, request.version_id)
         labels = {
             "name": workspace.name,
             "template_version_name": version.name if version else "",

@@ -1,4 +1,4 @@
-"""Parameter values and tags of a start build, rendered from the template's files before the build is placed.
+"""Parameter values and tags of a start build, rendered from the template's files before the build is queued.
 
 Rendering takes time and must not happen inside a transaction, so it is done first; the placing transaction
 (`build_requests.py`) checks that what was rendered from is still true, and otherwise everything is done again. Versions
@@ -51,27 +51,27 @@ class BuildTarget:
 
 
 async def enqueue_with_values(
-    ctx: Context, order: BuildRequest, target: BuildTarget, place: Callable[[BuildRequest], Awaitable[T]]
+    ctx: Context, request: BuildRequest, target: BuildTarget, enqueue: Callable[[BuildRequest], Awaitable[T]]
 ) -> T:
-    """Calls `place` with the order's values filled in; again when a neighbour's build came between."""
+    """Calls `enqueue` with the request's values filled in; again when a neighbour's build came between."""
     for _ in range(_ATTEMPTS):
         try:
-            return await place(await _prepare(ctx, order, target))
+            return await enqueue(await _prepare(ctx, request, target))
         except StaleValuesError:
             continue
-    return await place(order)
+    return await enqueue(request)
 
 
 class NoValuesYetError(Exception):
     """A transaction found that it starts a workspace nobody asked it to: values must be rendered before."""
 
-    def __init__(self, order: BuildRequest, target: BuildTarget) -> None:
+    def __init__(self, request: BuildRequest, target: BuildTarget) -> None:
         super().__init__("values must be rendered first")
-        self.order, self.target = order, target
+        self.request, self.target = request, target
 
 
 async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) -> T:
-    """For what happens by itself: calls `act` with a function that completes an order or undoes the transaction.
+    """For what happens by itself: calls `act` with a function that completes a request or undoes the transaction.
 
     Whether there is something to start shows inside the transaction only; rendering happens outside, and then `act`
     runs again. Values that went stale between are rendered once more, and at last left to what the import recorded.
@@ -79,18 +79,18 @@ async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) 
     known: BuildRequest | None = None
     attempts = 0
 
-    def prepare(order: BuildRequest, target: BuildTarget) -> BuildRequest:
-        if order.transition != "start" or attempts > _ATTEMPTS:
-            return order
+    def prepare(request: BuildRequest, target: BuildTarget) -> BuildRequest:
+        if request.transition != "start" or attempts > _ATTEMPTS:
+            return request
         if known is None:
-            raise NoValuesYetError(order, target)
-        return replace(order, prepared=known.prepared, logins=known.logins)
+            raise NoValuesYetError(request, target)
+        return replace(request, prepared=known.prepared, logins=known.logins)
 
     while True:
         try:
             return await act(prepare)
         except NoValuesYetError as wanted:
-            known = await _prepare(ctx, wanted.order, wanted.target)
+            known = await _prepare(ctx, wanted.request, wanted.target)
         except StaleValuesError:
             known = None
         attempts += 1
@@ -106,40 +106,40 @@ class _ViewContext:
     owner: dict[str, Any]
 
 
-async def _prepare(ctx: Context, order: BuildRequest, target: BuildTarget) -> BuildRequest:
-    if order.transition != "start":
-        return order
-    built, view_context = await ctx.db.read(_read_scene, order, target)
+async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> BuildRequest:
+    if request.transition != "start":
+        return request
+    built, view_context = await ctx.db.read(_read_scene, request, target)
     if built is not None:
-        order = replace(order, logins=await missing_logins(ctx, target.owner_id, built))
+        request = replace(request, logins=await missing_logins(ctx, target.owner_id, built))
     if view_context is None:
-        return order
+        return request
     version = await load_version_files(ctx, view_context.version, view_context.job)
     files = version.files
     if files is None:
-        return order
-    request = RenderRequest({}, view_context.owner, version.variables)
+        return request
+    rendering = RenderRequest({}, view_context.owner, version.variables)
     given = Given(
-        order.given, view_context.previous, view_context.preset, first_build=view_context.last_build_id is None
+        request.given, view_context.previous, view_context.preset, first_build=view_context.last_build_id is None
     )
     try:
         values, tags, refusal = await render_in_sandbox(
-            ctx, "build", request, files, target.owner_id, given=asdict(given)
+            ctx, "build", rendering, files, target.owner_id, given=asdict(given)
         )
     except TooMuchWorkError as error:
         raise Invalid(error.message, error.hint) from error
     return replace(
-        order,
+        request,
         prepared=PreparedBuild(view_context.version.id, view_context.last_build_id, values, tags, refusal_of(refusal)),
     )
 
 
 async def _read_scene(
-    tx: Tx, order: BuildRequest, target: BuildTarget
+    tx: Tx, request: BuildRequest, target: BuildTarget
 ) -> tuple[VersionRow | None, _ViewContext | None]:
     """The version to build, and what to render: None when there is nothing; what is wrong is said when placing."""
     last = await build_store.get_latest_build(tx, target.workspace_id) if target.workspace_id else None
-    version_id = order.version_id or (last.template_version_id if last else None)
+    version_id = request.version_id or (last.template_version_id if last else None)
     if version_id is None and target.template_id is not None:
         template = await template_store.get_template(tx, target.template_id)
         version_id = template.active_version_id if template else None
@@ -153,7 +153,7 @@ async def _read_scene(
         return version, None
     if job is None or job.status != "succeeded":
         return version, None
-    preset = await version_store.get_preset(tx, order.preset_id) if order.preset_id else None
+    preset = await version_store.get_preset(tx, request.preset_id) if request.preset_id else None
     return version, _ViewContext(
         version,
         job,

@@ -2,7 +2,7 @@
 
 Whoever changes a workspace comes through here: people (`builds.py`, `workspaces.py` for the first build, tasks) and the
 server itself (`autobuilds.py`, `prebuilds.py`, `orphaning.py`). The order of the checks and their words are upstream's.
-The job is put into the queue by `post_job` (coder/coderd/services/provisioning/job_posts.py).
+The job is put into the queue by `enqueue_job` (coder/coderd/services/provisioning/new_jobs.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Conflict, Failed, Forbidden, Invalid
 from coder.coderd.services.login.required_logins import MissingLogins
-from coder.coderd.services.provisioning.job_posts import NewJob, post_job
+from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -100,7 +100,7 @@ async def enqueue_build(
     subject: Subject,
     workspace: WorkspaceRow,
     template: TemplateRow,
-    order: BuildRequest,
+    request: BuildRequest,
     rules: BuildRules,
     now: datetime,
 ) -> BuildRow:
@@ -111,22 +111,22 @@ async def enqueue_build(
     last = await build_store.get_latest_build(tx, workspace.id)
     if last is not None:
         await _check_idle(tx, last)
-    version, version_job = await _version(tx, template, order, last)
-    _check_privileges(subject, template, version, order, rules)
-    _check_logins(version, order)
-    parameters = await _parameters(tx, template, version, order, last)
+    version, version_job = await _version(tx, template, request, last)
+    _check_privileges(subject, template, version, request, rules)
+    _check_logins(version, request)
+    parameters = await _parameters(tx, template, version, request, last)
     build_id = new_uuid()
-    job = await post_job(
+    job = await enqueue_job(
         tx,
         NewJob(
             organization_id=workspace.organization_id,
-            initiator_id=order.initiator_id,
+            initiator_id=request.initiator_id,
             provisioner=template.provisioner,
             file_id=version_job.file_id,
             type="workspace_build",
             input={"workspace_build_id": str(build_id)},
-            tags=await _tags(tx, workspace, template, version_job, parameters, order, last),
-            priority=order.priority,
+            tags=await _tags(tx, workspace, template, version_job, parameters, request, last),
+            priority=request.priority,
         ),
         now,
     )
@@ -137,20 +137,20 @@ async def enqueue_build(
         workspace_id=workspace.id,
         template_version_id=version.id,
         build_number=last.build_number + 1 if last else 1,
-        transition=order.transition,
-        initiator_id=order.initiator_id,
+        transition=request.transition,
+        initiator_id=request.initiator_id,
         job_id=job.id,
-        reason=order.reason,
-        log_level=order.log_level,
+        reason=request.reason,
+        log_level=request.log_level,
         deadline=None,
         max_deadline=None,
         daily_cost=0,
-        template_version_preset_id=order.preset_id,
+        template_version_preset_id=request.preset_id,
         has_ai_task=None,
         has_external_agent=None,
     )
-    await build_store.insert_build(tx, build, state=await _state(tx, order, last), parameters=parameters)
-    if order.transition == "start" and workspace.dormant_at is not None:
+    await build_store.insert_build(tx, build, state=await _state(tx, request, last), parameters=parameters)
+    if request.transition == "start" and workspace.dormant_at is not None:
         await workspace_store.update_workspace(tx, workspace.id, dormant_at=None, deleting_at=None, last_used_at=now)
     await notify_change(tx, "state", owner_id=workspace.owner_id, workspace_id=workspace.id)
     return build
@@ -163,9 +163,9 @@ async def _check_idle(tx: Tx, last: BuildRow) -> None:
 
 
 async def _version(
-    tx: Tx, template: TemplateRow, order: BuildRequest, last: BuildRow | None
+    tx: Tx, template: TemplateRow, request: BuildRequest, last: BuildRow | None
 ) -> tuple[VersionRow, JobRow]:
-    wanted = order.version_id or (last.template_version_id if last else template.active_version_id)
+    wanted = request.version_id or (last.template_version_id if last else template.active_version_id)
     version = await version_store.get_version(tx, wanted)
     if version is None or version.organization_id != template.organization_id:
         raise Invalid(f'Template version "{wanted}" does not exist.', "template version not found")
@@ -201,23 +201,23 @@ def _check_import(version: VersionRow, job: JobRow) -> None:
 
 
 def _check_privileges(
-    subject: Subject, template: TemplateRow, version: VersionRow, order: BuildRequest, rules: BuildRules
+    subject: Subject, template: TemplateRow, version: VersionRow, request: BuildRequest, rules: BuildRules
 ) -> None:
     manages = may(subject, "update", template_resource(template))
-    if (order.state is not None or order.orphan) and not manages:
+    if (request.state is not None or request.orphan) and not manages:
         raise Forbidden(_TEMPLATE_MANAGERS, _TEMPLATE_MANAGERS)
-    if order.log_level and not manages:
+    if request.log_level and not manages:
         raise Invalid(_DEBUG_ADMINS, _DEBUG_ADMINS)
-    if order.log_level and not rules.terraform_debug_mode:
+    if request.log_level and not rules.terraform_debug_mode:
         raise Invalid(_DEBUG_OFF, _DEBUG_OFF)
     stale = version.id != template.active_version_id
-    if template.require_active_version and stale and order.transition == "start" and not manages:
+    if template.require_active_version and stale and request.transition == "start" and not manages:
         said = "Template version must be the active version: this template requires it."
         raise Forbidden(said, said)
 
 
-def _check_logins(version: VersionRow, order: BuildRequest) -> None:
-    logins = order.logins
+def _check_logins(version: VersionRow, request: BuildRequest) -> None:
+    logins = request.logins
     if logins is None:
         return
     if logins.version_id != version.id:
@@ -227,10 +227,10 @@ def _check_logins(version: VersionRow, order: BuildRequest) -> None:
 
 
 async def _parameters(
-    tx: Tx, template: TemplateRow, version: VersionRow, order: BuildRequest, last: BuildRow | None
+    tx: Tx, template: TemplateRow, version: VersionRow, request: BuildRequest, last: BuildRow | None
 ) -> dict[str, str]:
-    preset = await _preset(tx, version, order.preset_id)
-    prepared = order.prepared
+    preset = await _preset(tx, version, request.preset_id)
+    prepared = request.prepared
     if prepared is not None:
         if (prepared.version_id, prepared.last_build_id) != (version.id, last.id if last else None):
             raise StaleValuesError
@@ -243,10 +243,10 @@ async def _parameters(
     same_form = last is not None and last.template_version_id == version.id and not template.use_classic_parameter_flow
     ephemeral = {definition.name for definition in definitions if definition.ephemeral}
     carried = {name: value for name, value in previous.items() if name not in ephemeral} if same_form else {}
-    if order.transition != "start":
+    if request.transition != "start":
         return carried | keep_parameters(definitions, previous)
     found = resolve_parameters(
-        definitions, previous=previous, given=order.given, preset=preset, first_build=last is None
+        definitions, previous=previous, given=request.given, preset=preset, first_build=last is None
     )
     if found.refusals:
         raise Invalid(
@@ -265,11 +265,11 @@ async def _preset(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[s
     return {item["name"]: item["value"] for item in preset.parameters}
 
 
-async def _state(tx: Tx, order: BuildRequest, last: BuildRow | None) -> bytes | None:
-    if order.orphan:
+async def _state(tx: Tx, request: BuildRequest, last: BuildRow | None) -> bytes | None:
+    if request.orphan:
         return None
-    if order.state is not None:
-        return order.state
+    if request.state is not None:
+        return request.state
     return await build_store.get_state(tx, last.id) if last else None
 
 
@@ -279,13 +279,13 @@ async def _tags(
     template: TemplateRow,
     version_job: JobRow,
     parameters: Mapping[str, str],
-    order: BuildRequest,
+    request: BuildRequest,
     last: BuildRow | None,
 ) -> dict[str, str]:
     """The import's tags, then the template's own workspace tags with parameter values filled in."""
     owner = str(workspace.owner_id)
-    if order.prepared is not None:
-        return normalize_tags(owner, version_job.tags, order.prepared.tags)
+    if request.prepared is not None:
+        return normalize_tags(owner, version_job.tags, request.prepared.tags)
     version_id = version_job.version_id
     own: dict[str, str] = {}
     for key, expression in (await version_store.list_workspace_tags(tx, version_id) if version_id else {}).items():

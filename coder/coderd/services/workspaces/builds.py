@@ -12,15 +12,15 @@ from uuid import UUID
 
 from msgspec import UnsetType
 
-from coder.api.agents import AgentConnectionTiming, AgentScriptTiming
-from coder.api.builds import (
+from coder.api.agents.agents import AgentConnectionTiming, AgentScriptTiming
+from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerTiming
+from coder.api.templates.parameters import WorkspaceBuildParameter
+from coder.api.workspaces.builds import (
     CreateWorkspaceBuildRequest,
     WorkspaceBuild,
     WorkspaceBuildTimings,
     WorkspaceResource,
 )
-from coder.api.parameters import WorkspaceBuildParameter
-from coder.api.provisioners import MatchedProvisioners, ProvisionerTiming
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
@@ -67,25 +67,25 @@ async def create_build(
 
     Raises InvalidFields, NotFound, Forbidden, Conflict (one is active), Invalid.
     """
-    order = read_order(subject, body)
+    request = read_request(subject, body)
     view = await load_workspace(ctx, subject, workspace_id)
-    _require_transition(subject, view.workspace, order)
+    _require_transition(subject, view.workspace, request)
     if view.workspace.deleted:
         raise Invalid(f'Workspace "{view.workspace.name}" was deleted.', "A deleted workspace cannot be built.")
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
-    async def place(order: BuildRequest) -> QueuedBuild:
-        return await ctx.db.run(place_next, subject, workspace_id, order, rules_of(ctx), ctx.clock.now())
+    async def enqueue(request: BuildRequest) -> QueuedBuild:
+        return await ctx.db.run(enqueue_next, subject, workspace_id, request, rules_of(ctx), ctx.clock.now())
 
-    placed = await enqueue_with_values(ctx, order, target, place)
-    before, after = view.latest.build.template_version_id, placed.view.build.template_version_id
-    if order.transition == "start" and before != after:
-        await update_notifications.workspace_updated(ctx, placed.view.build.job_id)
-    return present_new(ctx, placed)
+    queued = await enqueue_with_values(ctx, request, target, enqueue)
+    before, after = view.latest.build.template_version_id, queued.view.build.template_version_id
+    if request.transition == "start" and before != after:
+        await update_notifications.workspace_updated(ctx, queued.view.build.job_id)
+    return present_new(ctx, queued)
 
 
-def read_order(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRequest:
-    """The request as an order. Raises InvalidFields, Invalid."""
+def read_request(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRequest:
+    """The body as a build request. Raises InvalidFields, Invalid."""
     state = decode_state(body.state)
     if body.orphan is True:
         if body.transition != "delete":
@@ -131,37 +131,37 @@ def decode_state(text: str | UnsetType) -> bytes:
         raise Invalid("Request body must be valid JSON.", "illegal base64 data in state") from error
 
 
-def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, order: BuildRequest) -> None:
+def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
     # Starting wakes a dormant workspace: it is judged as the workspace it will be.
-    dormant = False if order.transition == "start" else None
-    require(subject, _ACTIONS[order.transition], workspace_resource(row, dormant=dormant))
+    dormant = False if request.transition == "start" else None
+    require(subject, _ACTIONS[request.transition], workspace_resource(row, dormant=dormant))
 
 
-async def place_next(
-    tx: Tx, subject: Subject, workspace_id: UUID, order: BuildRequest, rules: BuildRules, now: datetime
+async def enqueue_next(
+    tx: Tx, subject: Subject, workspace_id: UUID, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> QueuedBuild:
     """Another build of a workspace, inside a transaction. Refusals as of `enqueue_build`."""
     workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
     template = await template_store.get_template(tx, workspace.template_id) if workspace else None
     if workspace is None or template is None:
         raise NotFound
-    build = await enqueue_build(tx, subject, workspace, template, order, rules, now)
+    build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
     return await read_placed(tx, build.id, rules, now)
 
 
 async def read_placed(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
-    """The build just placed, with the daemons that could take it."""
+    """The build just queued, with the daemons that could take it."""
     view = await build_store.get_view(tx, build_id)
     if view is None:
         raise NotFound
     return QueuedBuild(view, await job_service.match_provisioners(tx, view.job, now, strict=rules.strict_tags))
 
 
-def present_new(ctx: Context, placed: QueuedBuild) -> WorkspaceBuild:
+def present_new(ctx: Context, queued: QueuedBuild) -> WorkspaceBuild:
     """As the answer to its creation looks: the version has no name yet, provisioners were counted."""
-    answer = present_build(ctx, placed.view, LoadedPage(LoadedResources({}, {}, {}), {}))
+    answer = present_build(ctx, queued.view, LoadedPage(LoadedResources({}, {}, {}), {}))
     answer.template_version_name = ""
-    answer.matched_provisioners = placed.matched
+    answer.matched_provisioners = queued.matched
     return answer
 
 

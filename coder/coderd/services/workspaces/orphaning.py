@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.workspace_inventory import RemainingResource, WorkspaceInventory
+from coder.api.workspaces.workspace_inventory import RemainingResource, WorkspaceInventory
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Gone, NotFound
@@ -67,8 +67,8 @@ async def _abandon(tx: Tx, user_id: UUID, workspace_id: UUID, now: datetime) -> 
     if last is not None:
         await _end_last(tx, last, now)
     found = await _inventory(tx, workspace_id)
-    order = BuildRequest(transition="delete", initiator_id=user_id, orphan=True)
-    build = await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
+    request = BuildRequest(transition="delete", initiator_id=user_id, orphan=True)
+    build = await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     job = await job_store.get_job(tx, build.job_id, lock=True)
     if job is None:
         raise NotFound

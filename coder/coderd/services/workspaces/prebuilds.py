@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.parameters import InvalidatedPreset
+from coder.api.templates.parameters import InvalidatedPreset
+from coder.api.workspaces.workspaces import PrebuildsSettings
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.events import prebuild_notifications
@@ -54,6 +55,12 @@ class Reconciled:
 async def is_paused(tx: Tx) -> bool:
     stored = await site.get_config(tx, _SETTINGS)
     return bool(stored and json.loads(stored).get("reconciliation_paused"))
+
+
+async def settings(ctx: Context, subject: Subject) -> PrebuildsSettings:
+    """Whether prebuilds rest. Raises Forbidden."""
+    require(subject, "read", Resource("deployment_config"), hidden=False)
+    return PrebuildsSettings(reconciliation_paused=await ctx.db.read(is_paused))
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
@@ -160,15 +167,15 @@ async def _create(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> None
         latest_build_id=None,
     )
     await workspace_store.insert_workspace(tx, workspace)
-    order = BuildRequest(
+    request = BuildRequest(
         transition="start",
         initiator_id=PREBUILDS_USER_ID,
         version_id=one.version_id,
         preset_id=one.preset_id,
         priority=_PRIORITY,
     )
-    order = prepare(order, BuildTarget(PREBUILDS_USER_ID, one.template_id))
-    await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
+    request = prepare(request, BuildTarget(PREBUILDS_USER_ID, one.template_id))
+    await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
 
 
 async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> int:
@@ -178,9 +185,9 @@ async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> int:
     template = await template_store.get_template(tx, workspace.template_id)
     if template is None:
         return 0
-    order = BuildRequest(transition="delete", initiator_id=PREBUILDS_USER_ID, priority=_PRIORITY)
+    request = BuildRequest(transition="delete", initiator_id=PREBUILDS_USER_ID, priority=_PRIORITY)
     try:
-        await enqueue_build(tx, SYSTEM, workspace, template, order, BuildRules(), now)
+        await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     except Refusal:  # a build of it is under way: the next turn looks again
         return 0
     return 1

@@ -17,14 +17,14 @@ from uuid import UUID
 import msgspec
 import trio
 
-from coder.api import codec
-from coder.api.agents import (
+from coder.api.agents.agents import (
     WorkspaceAgentLog,
     WorkspaceAgentMetadata,
     WorkspaceAgentMetadataDescription,
     WorkspaceAgentMetadataResult,
 )
-from coder.api.workspaces import Workspace
+from coder.api.base import codec
+from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import agent_resource, workspace_resource
 from coder.coderd.services.agents.agents import load_agent, present_logs

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.builds import WorkspaceBuild
-from coder.api.provisioners import MatchedProvisioners
-from coder.api.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
+from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext, health_of, present_status
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
 from coder.coderd.services.network.coordinator import Coordinator

@@ -7,7 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.workspaces import CreateWorkspaceRequest, UpdateWorkspaceRequest, Workspace, WorkspacesResponse
+from coder.api.workspaces.workspaces import (
+    CreateWorkspaceRequest,
+    UpdateWorkspaceRequest,
+    Workspace,
+    WorkspacesResponse,
+)
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import (
@@ -93,7 +98,7 @@ async def create_workspace(
     NotFound, Conflict (name taken).
     """
     spec = _read_wish(owner_id, body)
-    order = BuildRequest(
+    request = BuildRequest(
         transition="start",
         initiator_id=subject.user_id,
         version_id=spec.version_id,
@@ -101,17 +106,17 @@ async def create_workspace(
         preset_id=spec.preset_id,
     )
 
-    async def place(order: BuildRequest) -> tuple[QueuedBuild, WorkspaceView]:
-        return await ctx.db.run(place_workspace, subject, spec, order, organization_id, rules_of(ctx), ctx.clock.now())
+    async def enqueue(request: BuildRequest) -> tuple[QueuedBuild, WorkspaceView]:
+        return await ctx.db.run(enqueue_first, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now())
 
     try:
-        placed, view = await enqueue_with_values(ctx, order, BuildTarget(owner_id, spec.template_id), place)
+        queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
     except IntegrityError as error:
         if _NAME_INDEX not in str(error):
             raise
         raise name_taken(spec.name) from error
     answer = present_workspace(ctx, view, LoadedPage(LoadedResources({}, {}, {}), {}))
-    answer.latest_build = present_new(ctx, placed)
+    answer.latest_build = present_new(ctx, queued)
     return answer
 
 
@@ -146,11 +151,11 @@ def name_taken(name: str) -> Conflict:
     return Conflict(f'Workspace "{name}" already exists.', validations=[("name", _TAKEN)])
 
 
-async def place_workspace(
+async def enqueue_first(
     tx: Tx,
     subject: Subject,
     spec: CreateSpec,
-    order: BuildRequest,
+    request: BuildRequest,
     organization_id: UUID | None,
     rules: BuildRules,
     now: datetime,
@@ -161,11 +166,11 @@ async def place_workspace(
     if await workspace_store.get_view_by_name(tx, spec.owner_id, spec.name) is not None:
         raise name_taken(spec.name)
     workspace = _new_row(spec, template, now)
-    claimed = await prebuilds.claim(tx, workspace, order.preset_id)
+    claimed = await prebuilds.claim(tx, workspace, request.preset_id)
     if claimed is None:
         await workspace_store.insert_workspace(tx, workspace)
     workspace = claimed or workspace
-    build = await enqueue_build(tx, subject, workspace, template, order, rules, now)
+    build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
     view = await workspace_store.get_view(tx, workspace.id)
     if view is None:
         raise NotFound

@@ -132,6 +132,9 @@ class PrivateKey:
     def generate(cls, random: Random) -> PrivateKey:
         """A fresh key from 32 random bytes, clamped as RFC 7748 section 5 has it."""
         raw = bytearray(random(KEY_SIZE))
+        # RFC 7748 section 5: a multiple of the cofactor, so that a point of low order cannot make us tell bits of the
+        # key, and the highest bit set, so that each multiplication takes as many steps. libsodium does so again; the
+        # stored key is to look the same everywhere.
         raw[0] &= 248
         raw[31] = raw[31] & 127 | 64
         return cls(bytes(raw))

@@ -26,11 +26,15 @@ class Keepalive:
 
     def on_cut(self, silence: float, lived: float) -> None:
         """The connection ended without a word, after `silence` without traffic and `lived` altogether."""
+        # What was learnt may be about a network we have left; one step back at a time, as a wrong one costs a
+        # connection.
         if lived > PROOF:
             self.interval = min(FIRST, self.interval * 2)
+        # A cut in the middle of a conversation says nothing about silences, and breaks the row of two that would.
         if silence < LEAST:
             self._last_cut = 0.0
             return
         last, self._last_cut = self._last_cut, silence
+        # Half of the shorter: whatever counts the silence may have begun counting a packet later than we did.
         if last and max(last, silence) <= ALIKE * min(last, silence):
             self.interval = max(LEAST / 2, min(self.interval, min(last, silence) / 2))

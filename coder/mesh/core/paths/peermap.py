@@ -24,6 +24,7 @@ class PeerMap(Generic[Peer]):
     def __init__(self) -> None:
         self.by_address: dict[Address, Peer] = {}
         """Read directly by the hot path."""
+        # A dictionary of nothing because it keeps the order: the oldest address is the first to go.
         self._owned: dict[int, dict[Address, None]] = {}
 
     def learn(self, address: Address, peer: Peer) -> None:
@@ -32,10 +33,13 @@ class PeerMap(Generic[Peer]):
         if owner is peer:
             return
         if owner is not None:
+            # Whoever proved the address last has it: behind one router an address passes from one peer to another
+            # when a mapping ends.
             self._owned[id(owner)].pop(address, None)
         self.by_address[address] = peer
         owned = self._owned.setdefault(id(peer), {})
         owned[address] = None
+        # Only a peer with a valid disco key gets this far, so it can only push out its own.
         if len(owned) > MAX_ADDRESSES:
             oldest = next(iter(owned))
             del owned[oldest]

@@ -1,6 +1,7 @@
 """One peer's paths over time: when to ping which candidate, what answers mean, when to ask the peer to call.
 
-Lives here: the disco pinger of one peer, driving its candidates and its selector. Sealing messages and knowing other
+Lives here: the disco pinger of one peer, driving its candidates and its selector. Which pings are under way is
+outstanding_pings.py. Sealing messages and knowing other
 peers is the endpoint's business; this module says what should be sent, as values.
 Obeys docs/protocol/disco.md, "Hearing" and "Speaking"; departures are marked "Ours". What a path carries is searched as
 in RFC 8899 (mtu.py): pings are its probes.
@@ -10,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from coder.mesh.core.paths.candidates import PROBE_INTERVAL, Address, Candidate, Candidates, Source, usable
 from coder.mesh.core.paths.mtu import FLOOR, STANDARD, MtuSearch
+from coder.mesh.core.paths.outstanding_pings import OutstandingPings, Purpose, SendPing, SentPing
 from coder.mesh.core.paths.selector import Measured, PathState, Selector
 
 HEARTBEAT = 3.0
@@ -22,7 +23,6 @@ SESSION_ACTIVE = 45.0
 """A peer we sent to this lately is kept warm."""
 UPGRADE_INTERVAL = 60.0
 """How often to look for something better while the path in use is slow."""
-PING_TIMEOUT = 5.0
 GOOD_ENOUGH = 0.005
 """A path this fast (seconds) is not worth improving."""
 PATIENCE = (0.6, 2.0)
@@ -30,34 +30,11 @@ PATIENCE = (0.6, 2.0)
 heartbeat every 3 s a dead path is noticed after at most 4.2 s."""
 ECHO_INTERVAL = 1.0
 """Ours: seconds between two pings that answer pings of one candidate."""
-MAX_OUTSTANDING = 256
-"""Ours: bounds the memory of pings in flight; more candidates than this are never pinged within one timeout."""
-
 NARROW_AFTER = 0.6
 """Ours: seconds the standard ping has before every candidate gets a small one: a narrow path is better than the relay,
 and worse than any path of full width that answers first."""
 _PROBE_PATIENCE = (0.1, 2.0)
 """Ours: bounds of the wait for a size probe's answer."""
-
-TX_SIZE = 12
-
-
-class Purpose(NamedTuple):
-    """Why a ping was sent."""
-
-    heartbeat: bool = False
-    token: int = 0
-    """Not 0: a person or program waits for this answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class SendPing:
-    """Send a disco ping; to a UDP address, or by relay when it is None."""
-
-    to: Address | None
-    tx: bytes
-    size: int = STANDARD
-    """Bytes of the datagram."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +55,6 @@ class PingAnswered:
     """None: it came by relay."""
 
 
-@dataclass(slots=True)
-class _Outstanding:
-    to: Address | None
-    at: float
-    purpose: Purpose
-    size: int
-
-
 class PeerPaths:
     """Everything about how packets reach one peer."""
 
@@ -96,7 +65,6 @@ class PeerPaths:
         "_narrow_answered",
         "_narrow_at",
         "_outstanding",
-        "_random",
         "_search_at",
         "_suspect",
         "_suspect_at",
@@ -115,10 +83,9 @@ class PeerPaths:
         self.last_send: float | None = None
         self.relay_latency: float | None = None
         """Round trip of the last pong by relay, seconds."""
-        self._random = random
         self._full_ping_at: float | None = None
         self._heartbeat_at: float | None = None
-        self._outstanding: dict[bytes, _Outstanding] = {}
+        self._outstanding = OutstandingPings(random)
         self._suspect: Address | None = None
         self._suspect_at = 0.0
         self._suspect_size = STANDARD
@@ -194,7 +161,7 @@ class PeerPaths:
 
     def on_pong(self, tx: bytes, source: Address | None, now: float, size: int = 0) -> PingAnswered | bool:
         """A pong of `size` bytes (0: as the ping): False when nobody asked, PingAnswered when somebody waits for it."""
-        sent = self._outstanding.pop(tx, None)
+        sent = self._outstanding.take(tx)
         if sent is None or (sent.to is None) != (source is None):
             return False
         latency = now - sent.at
@@ -206,7 +173,7 @@ class PeerPaths:
             return PingAnswered(sent.purpose.token, latency, sent.to)
         return True
 
-    def _answered(self, sent: _Outstanding, latency: float, now: float, *, mirrored: bool) -> None:
+    def _answered(self, sent: SentPing, latency: float, now: float, *, mirrored: bool) -> None:
         address = sent.to
         candidate = self.candidates.by_address.get(address) if address is not None else None
         if candidate is None or address is None:
@@ -240,7 +207,7 @@ class PeerPaths:
 
     def on_ping_refused(self, tx: bytes, now: float) -> None:
         """The operating system refused to send this ping: too large, or no way there."""
-        sent = self._outstanding.pop(tx, None)
+        sent = self._outstanding.take(tx)
         if sent is None or sent.to is None:
             return
         candidate = self.candidates.by_address.get(sent.to)
@@ -281,7 +248,7 @@ class PeerPaths:
     # -- time -------------------------------------------------------------------------------------------------------
     def on_timer(self, now: float) -> list[Action]:
         """Do what is due."""
-        self._forget_lost_pings(now)
+        self._outstanding.forget_lost(now)
         actions: list[Action] = []
         if self._suspect is not None and now >= self._suspect_at:
             actions += self._chase(self._suspect, now)
@@ -305,9 +272,8 @@ class PeerPaths:
             self._suspect_at if self._suspect else None,
             self._narrow_at,
             self._search_at,
+            self._outstanding.next_loss(),
         ]
-        if self._outstanding:
-            times.append(next(iter(self._outstanding.values())).at + PING_TIMEOUT)
         return min((at for at in times if at is not None), default=None)
 
     def _heartbeat(self, now: float) -> list[Action]:
@@ -403,20 +369,9 @@ class PeerPaths:
         candidate: Candidate | None = None,
         size: int = STANDARD,
     ) -> SendPing:
-        tx = self._random(TX_SIZE)
-        if len(self._outstanding) >= MAX_OUTSTANDING:
-            del self._outstanding[next(iter(self._outstanding))]
-        self._outstanding[tx] = _Outstanding(to, now, purpose, size)
         if candidate is not None:
             candidate.last_ping = now
-        return SendPing(to, tx, size)
-
-    def _forget_lost_pings(self, now: float) -> None:
-        while self._outstanding:
-            tx, sent = next(iter(self._outstanding.items()))
-            if now < sent.at + PING_TIMEOUT:  # the very sum next_wake announced, or rounding would spin
-                return
-            del self._outstanding[tx]
+        return self._outstanding.begin(to, now, purpose, size)
 
     def _replace(self, source: Source, addresses: Iterable[Address], now: float) -> list[Action]:
         before = set(self.candidates.by_address)

@@ -24,6 +24,7 @@ class RelayRoutes:
 
     def forget(self, key: bytes, region: int | None = None) -> None:
         """The peer left the region (PeerGone), or altogether (None)."""
+        # A late notice from the region the peer has left must not undo what was learnt since.
         if region is None or self._regions.get(key) == region:
             self._regions.pop(key, None)
 
@@ -34,4 +35,6 @@ class RelayRoutes:
 
     def region(self, key: bytes, home: int) -> int:
         """Where to send: the learnt region, else the peer's home (0 when it has none)."""
+        # Where it was heard last comes first: a peer that moves tells the coordinator of its new home later than its
+        # packets tell us.
         return self._regions.get(key, home)

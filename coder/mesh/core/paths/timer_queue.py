@@ -36,6 +36,8 @@ class TimerQueue(Generic[Key]):
         self._at[key] = at
         self._count += 1  # keeps the heap from comparing keys
         heappush(self._heap, (at, self._count, key))
+        # Stale entries of peers that move their deadline with every packet would pile up until they come due: at four
+        # for each living one sorting anew costs less than keeping them.
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._at):
             self._rebuild()
 
@@ -44,6 +46,7 @@ class TimerQueue(Generic[Key]):
         heap, current = self._heap, self._at
         while heap:
             at, _, key = heap[0]
+            # Equal, not nearly equal: both are what `set` was given.
             if current.get(key) == at:
                 return at
             heappop(heap)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 _MAX_QUEUED = 1024
 """Ours: datagrams; a slow reader loses the newest, as with kernels."""
+# Both bounds, as 1024 datagrams may be 64 MB: whoever sends to a port nobody reads is not to choose how much memory
+# that takes.
 _MAX_BYTES = 1 << 20
 
 

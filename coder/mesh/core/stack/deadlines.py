@@ -32,6 +32,8 @@ class DeadlineHeap:
         timers = socket.timers
         at = timers.earliest
         scheduled = timers.scheduled
+        # A connection only ever adds earlier entries, so its own are a stack: the last is the next to surface, and
+        # popping one pops the other.
         if at < (scheduled[-1] if scheduled else NEVER):
             scheduled.append(at)
             self._count += 1
@@ -54,6 +56,8 @@ class DeadlineHeap:
 
     def purge(self, living: int) -> None:
         """A connection was closed, `living` are left: a keepalive three days away must not keep dead ones in memory."""
+        # As with peers (paths/timer_queue.py): sorted anew when most of it is dead, which keeps the cost per closed
+        # connection constant.
         if len(self._heap) > 64 + 4 * living:
             self._heap = [entry for entry in self._heap if entry[2].state is not TcpState.CLOSED]
             heapify(self._heap)

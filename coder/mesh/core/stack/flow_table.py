@@ -26,6 +26,7 @@ SHORT_LIFE = 300.0
 
 _FRAGMENT, _FRAGMENT_SIZE = 44, 8
 _ECHO_REQUEST, _ECHO_REPLY = 128, 129
+# RFC 4443 section 2.1: the highest bit of an ICMPv6 type tells errors from everything else.
 _ERRORS_BELOW = 128
 _SYN, _ACK = 0x02, 0x10
 _TRANSPORT = {ip.PROTOCOL_TCP: 14, ip.PROTOCOL_UDP: 4, ip.PROTOCOL_ICMP6: 8}
@@ -56,6 +57,8 @@ class FlowTable:
             return
         key = _key(packet, protocol, at, outward=True)
         self._flows[key] = now + (TCP_LIFE if protocol == ip.PROTOCOL_TCP else SHORT_LIFE)
+        # Packets that come in do not renew a flow: RFC 4787 (REQ-6) makes the outbound direction refresh, as anybody
+        # outside could keep a hole open otherwise.
         self._flows.move_to_end(key)
         if len(self._flows) > MAX_FLOWS:
             self._flows.popitem(last=False)
@@ -85,6 +88,8 @@ class FlowTable:
         """The quote is cut off somewhere behind its ports; it has to be of a packet from `inside`."""
         if len(quoted) < ip.HEADER_SIZE or quoted[0] >> 4 != 6 or quoted[8:24] != inside:
             return False
+        # The quote may end anywhere behind the IPv6 header; four bytes are the ports, and with the addresses all a
+        # flow is known by.
         protocol, at, _ = _transport(quoted, needed=4)
         return bool(at) and self._knows(_key(quoted, protocol, at, outward=True), now)
 
@@ -107,6 +112,7 @@ def _transport(packet: bytes, needed: int = 0) -> tuple[int, int, tuple[bytes, b
     if protocol == _FRAGMENT:
         if len(packet) < at + _FRAGMENT_SIZE:
             return 0, 0, None
+        # A later fragment has no ports: it passes if the first one did, by the identification both carry.
         if packet[at + 2] or packet[at + 3] & 0xF8:
             return 0, 0, _datagram(packet)
         protocol, at = packet[at], at + _FRAGMENT_SIZE

@@ -13,11 +13,14 @@ from coder.mesh.core.wire import ip
 
 PROTOCOL = 44
 _HEADER = Struct("!BxHI")
+# The offset is in units of eight bytes in the upper 13 bits: masked, not shifted, it is the offset in bytes.
 _OFFSET, _MORE = 0xFFF8, 1
 _SIZE = 8
+# RFC 8200 section 4.5: abandoned 60 seconds after the first fragment came.
 _LIFETIME = 60.0
 _MAX_PACKETS = 64
 """Ours: packets being put together at a time; the oldest gives way. With 64 KB each at most 4 MB."""
+# RFC 8200 section 4.5: an offset and length that would make a larger payload are an error, not a jumbogram.
 _MAX_PACKET = 65_535
 
 

@@ -31,6 +31,7 @@ class Layout:
         stride = size + OVERHEAD
         self.stride = stride
         "Bytes from one slot to the next."
+        # At least one: a relayed packet may be half a buffer (`RELAY_PACKET` in peers/path_actions.py).
         slots = max(1, min(MAX_SLOTS, MAX_BYTES // stride))
         self.slots = slots
         self.plain = [view[i * stride + HEADER : i * stride + HEADER + size] for i in range(slots)]
@@ -48,6 +49,8 @@ class TxBuf:
 
     def __init__(self, mtu: int = 1280) -> None:
         self.mtu = mtu
+        # One buffer for the life of a node: what is sent is copied by the kernel within the call, so the next batch
+        # may overwrite it.
         self.buf = bytearray(65_536)
         self.view = memoryview(self.buf)
         self._layouts: dict[int, Layout] = {}
@@ -76,6 +79,7 @@ class Batch(NamedTuple):
     "Padded plaintext bytes of the last packet, at most `size`; its slot begins at `(packets - 1) * stride`."
 
 
+# Padding hides exact lengths. Beyond the MTU it would make a packet that the path does not carry.
 def padded(size: int, mtu: int) -> int:
     """`size` rounded up to a multiple of 16, but not beyond the MTU (WireGuard paper, 5.4.6)."""
     up = (size + 15) & ~15

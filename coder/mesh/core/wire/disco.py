@@ -16,6 +16,8 @@ from coder.mesh.core.crypto.keys import KEY_SIZE, PublicKey
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.wire.address import UdpAddress, endpoint_of_bytes
 
+# "TS" and U+1F4AC. No WireGuard message and no STUN one begins so (their first byte is 1 to 4, or below 0x40 with a
+# cookie), hence one socket serves all three.
 MAGIC = b"TS\xf0\x9f\x92\xac"
 TX_ID_SIZE = 12
 PADDED_PAYLOAD = 1230

@@ -64,11 +64,14 @@ def parse_untrusted(payload: bytes) -> Message:
     """From an IPv6 payload; WireError when shorter than a header."""
     if len(payload) < HEADER_SIZE:
         raise WireError("short_message")
+    # The checksum is not verified: nothing arrives here that the tunnel has not authenticated
+    # (docs/decisions/tcp.md).
     kind, code, _, parameter = _HEADER.unpack_from(payload)
     return Message(kind, code, parameter, payload[HEADER_SIZE:])
 
 
 def port_unreachable(packet: bytes, source: bytes, destination: bytes) -> bytes:
     """The error for a datagram nobody listens for, quoting as much of it as fits the minimum MTU (RFC 4443, 3.1)."""
+    # RFC 4443 section 2.4 (c): as much as possible without exceeding 1280 bytes in all.
     quoted = packet[: ip.MIN_MTU - ip.HEADER_SIZE - HEADER_SIZE]
     return Message(UNREACHABLE, CODE_PORT_UNREACHABLE, 0, quoted).encode(source, destination)

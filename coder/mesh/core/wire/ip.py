@@ -19,11 +19,16 @@ ADDRESS_SIZE = 16
 PROTOCOL_TCP = 6
 PROTOCOL_UDP = 17
 PROTOCOL_ICMP6 = 58
+# 99 stands for "any private encryption scheme" in the registry of protocol numbers; the tunnel is one.
 PROTOCOL_TSMP = 99
+# What the IANA recommends as the default, and what every system sends.
 HOP_LIMIT = 64
+# RFC 8200 section 5: every link carries this much, so an error that quotes no more than fits it always arrives.
 MIN_MTU = 1280
 
 _HEADER = Struct("!IHBB16s16s")
+# Version 6, traffic class and flow label zero: RFC 6437 section 2 leaves the label to the sender, and nobody between
+# two ends of a tunnel balances by it.
 _VERSION_6 = 0x60000000
 
 
@@ -57,6 +62,8 @@ def parse_untrusted(data: bytes) -> Packet:
     word, size, protocol, _, source, destination = _HEADER.unpack_from(data)
     if word >> 28 != 6:
         raise WireError("not_ipv6")
+    # WireGuard pads plaintexts to 16 bytes (section 5.4.6 of its paper), so longer is normal; the length field says
+    # where the packet ends.
     if HEADER_SIZE + size > len(data):
         raise WireError("truncated_packet")
     return Packet(protocol, source, destination, bytes(data[HEADER_SIZE : HEADER_SIZE + size]), word >> 20 & 3)
@@ -79,5 +86,7 @@ def checksum(protocol: int, source: bytes, destination: bytes, payload: bytes) -
 
     Never 0: sum and complement of zero are equal in one's complement, and UDP reserves 0 for "none".
     """
+    # RFC 8200 section 8.1: addresses, upper-layer length, three zero bytes and the protocol; the last two are small
+    # enough to be added as they are.
     pseudo = ones_sum(source) + ones_sum(destination) + len(payload) + protocol
     return 0xFFFF - (pseudo + ones_sum(payload)) % 0xFFFF

@@ -15,6 +15,8 @@ from struct import Struct
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import icmp, ip
 
+# Without options. Those that arrive are skipped by the header length: RFC 1122 section 3.2.1.8 has a host ignore what
+# it does not understand.
 HEADER_SIZE = 20
 PROTOCOL_ICMP = 1
 MAPPED = bytes(10) + b"\xff\xff"
@@ -48,6 +50,7 @@ def to_ipv6_untrusted(data: bytes) -> bytes:
 
     A fragment gets IPv6's fragment header.
     """
+    # The header checksum is not looked at: the tunnel has authenticated every byte (docs/decisions/tcp.md).
     protocol, source, destination, payload, identification, place = _parse(data)
     if protocol == PROTOCOL_ICMP:
         protocol = ip.PROTOCOL_ICMP6
@@ -57,6 +60,7 @@ def to_ipv6_untrusted(data: bytes) -> bytes:
         more = 1 if place & _MORE_FRAGMENTS else 0
         payload = _FRAGMENT.pack(protocol, (place & _OFFSET) << 3 | more, identification) + payload
         protocol = _PROTOCOL_FRAGMENT
+    # An IPv4 length counts the header, one of IPv6 does not: with the fragment header a full one no longer fits.
     if len(payload) > 0xFFFF:
         raise WireError("long_packet")
     return ip.header(protocol, MAPPED + source, MAPPED + destination, len(payload)) + payload
@@ -67,6 +71,7 @@ def from_ipv6(packet: bytes) -> bytes:
     protocol, payload = packet[6], packet[ip.HEADER_SIZE :]
     if protocol == ip.PROTOCOL_ICMP6:
         protocol, payload = PROTOCOL_ICMP, _icmp_to_4(payload)
+    # RFC 6864 section 4: with "do not fragment" set the identification means nothing, and may be zero.
     return _header(protocol, packet[20:24], packet[36:40], len(payload), _DONT_FRAGMENT, 0) + payload
 
 
@@ -74,6 +79,7 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
     """An IPv4 packet without options, or its fragments when it is larger than the MTU."""
     if len(packet) <= mtu:
         return [packet]
+    # RFC 791: offsets count in units of eight bytes.
     room = (mtu - HEADER_SIZE) & ~7
     body = packet[HEADER_SIZE:]
     out = []
@@ -111,9 +117,12 @@ def _icmp_to_6(payload: bytes) -> bytes:
     if kind in (_ECHO, _ECHO_REPLY):
         kind = icmp.ECHO_REQUEST if kind == _ECHO else icmp.ECHO_REPLY
         return icmp.Message(kind, 0, parameter, body).body_bytes()
+    # RFC 7915 section 4.2: the MTU grows by as much as the packet will when it is translated.
     if kind == _UNREACHABLE and code == _CODE_TOO_BIG:
         return icmp.Message(icmp.TOO_BIG, 0, (parameter & 0xFFFF) + GROWTH, _quote_to_6(body)).body_bytes()
     if kind == _UNREACHABLE:
+        # The stack only tells "nobody listens" from everything else, so the other codes of RFC 7915 are not kept
+        # apart.
         code = icmp.CODE_PORT_UNREACHABLE if code == _CODE_PORT else 0
         return icmp.Message(icmp.UNREACHABLE, code, 0, _quote_to_6(body)).body_bytes()
     if kind == _TIME_EXCEEDED:

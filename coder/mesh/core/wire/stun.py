@@ -16,6 +16,7 @@ from coder.mesh.core.wire.address import UdpAddress, endpoint_of_bytes
 
 TX_ID_SIZE = 12
 _COOKIE = b"\x21\x12\xa4\x42"
+# RFC 5389 section 6: type, length without this header, cookie, transaction.
 _HEADER = Struct("!HH4s12s")
 _ATTRIBUTE = Struct("!HH")
 _REQUEST = 0x0001
@@ -26,9 +27,11 @@ _XOR_MAPPED = 0x0020
 _XOR_MAPPED_OLD = 0x8020  # used by servers written to drafts of RFC 5389
 _SOFTWARE = 0x8022
 _FINGERPRINT = 0x8028
+# "STUN" in ASCII: RFC 5389 section 15.5 wants the CRC to differ from that of a protocol which carries one of its own.
 _FINGERPRINT_XOR = 0x5354554E
 _FINGERPRINT_SIZE = 8
 _SOFTWARE_VALUE = b"tailnode"  # genuine servers of this family answer nobody else
+# RFC 5389 section 15.1: 1 is IPv4, 2 IPv6.
 _FAMILY_SIZES = {1: 4, 2: 16}
 
 
@@ -60,6 +63,8 @@ class BindingResponse:
         mask = (_COOKIE + self.tx_id)[: len(packed)]
         masked = bytes(a ^ b for a, b in zip(packed, mask, strict=True))
         family = 1 if len(packed) == 4 else 2
+        # RFC 5389 section 15.2: the port with the upper half of the cookie, the address with cookie and transaction.
+        # Routers that rewrite addresses they see in payloads do not recognise it so.
         port = self.source.port ^ 0x2112
         value = bytes((0, family)) + port.to_bytes(2, "big") + masked
         attribute = _ATTRIBUTE.pack(_XOR_MAPPED, len(value)) + value
@@ -86,6 +91,7 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
         last = kind
     if not software:
         raise WireError("foreign_software")
+    # RFC 5389 section 15.5: it has to be the last attribute, as it covers all before it.
     if last != _FINGERPRINT:
         raise WireError("no_fingerprint")
     covered = datagram[: _HEADER.size + length - _FINGERPRINT_SIZE]
@@ -108,6 +114,7 @@ def answer_anybody_untrusted(datagram: bytes, source: UdpAddress) -> bytes:
     if len(body) != length:
         raise WireError("bad_attributes")
     for kind, _, value in _attributes(body):
+        # RFC 3489 let clients ask for an answer from another address or port, which RFC 5389 dropped.
         if kind == _CHANGE_REQUEST and any(value):
             raise WireError("cannot_change_address", "there is no second address to answer from")
     answer = _address_attribute(_MAPPED, source, bytes(16))
@@ -162,6 +169,7 @@ def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
         if len(value) != size:
             raise WireError("bad_attributes")
         found.append((kind, at, value))
+        # RFC 5389 section 15: padded to four bytes; the length field does not count the padding.
         at += _ATTRIBUTE.size + size + (-size & 3)
     return found
 

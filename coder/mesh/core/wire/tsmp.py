@@ -13,6 +13,7 @@ from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import ip
 
 TOKEN_SIZE = 8
+# A letter and eight bytes of token.
 MIN_SIZE = 9
 _PING = ord("p")
 _PONG = ord("o")
@@ -57,6 +58,7 @@ Message = TsmpPing | TsmpPong | Reject
 
 def parse_untrusted(payload: bytes) -> Message:
     """From an IPv6 payload; WireError for unknown kinds and short messages."""
+    # The shortest message is a rejection, seven bytes; pings have nine.
     if len(payload) < 7:
         raise WireError("short_message")
     kind = payload[0]
@@ -69,5 +71,6 @@ def parse_untrusted(payload: bytes) -> Message:
     if kind == _PING:
         return TsmpPing(token)
     if kind == _PONG:
+        # A pong may end behind its token: the slice is empty then, which counts as port 0.
         return TsmpPong(token, int.from_bytes(payload[MIN_SIZE : MIN_SIZE + 2], "big"))
     raise WireError("unknown_type")

@@ -24,6 +24,8 @@ class Datagram(NamedTuple):
     "Destination port."
     payload: bytes
 
+    # Two nodes of our own kind may leave the checksum out (docs/decisions/tcp.md), which RFC 8200 section 8.1 forbids
+    # on a network; inside an authenticated tunnel it proves nothing.
     def encode(self, source: bytes, destination: bytes, with_checksum: bool = True) -> bytes:
         """The whole IPv6 packet."""
         size = HEADER_SIZE + len(self.payload)
@@ -38,6 +40,7 @@ def parse_untrusted(payload: bytes) -> Datagram:
     if len(payload) < HEADER_SIZE:
         raise WireError("short_datagram")
     source_port, port, size, _ = _HEADER.unpack_from(payload)
+    # Shorter than the payload is accepted, as everywhere: RFC 768 leaves what lies behind the length to nobody.
     if not HEADER_SIZE <= size <= len(payload):
         raise WireError("bad_udp_length")
     return Datagram(source_port, port, payload[HEADER_SIZE:size])

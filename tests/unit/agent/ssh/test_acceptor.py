@@ -9,9 +9,9 @@ import trio
 import trio_asyncio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
-from coder.agent import environment
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
+from coder.agent.workspace import environment
 
 
 def _state() -> AgentState:

@@ -11,10 +11,10 @@ import pytest
 import trio
 import trio_asyncio
 
-from coder.agent.environment import find_identity
 from coder.agent.ssh.negotiation import encryption_untrusted
 from coder.agent.ssh.server import ENCRYPTION, SshService
 from coder.agent.state import AgentState
+from coder.agent.workspace.environment import find_identity
 
 OPTIONS = ["-v", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-F", "none"]
 

@@ -13,9 +13,9 @@ import trio
 import trio_asyncio
 from trio_asyncio import aio_as_trio
 
-from coder.agent.environment import find_identity
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
+from coder.agent.workspace.environment import find_identity
 from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -18,7 +16,8 @@ import pytest
 
 from coder.cli.command_server.served import NEVER_SERVED
 from coder.cli.main import ALIASES, COMMANDS
-from tests.kit.command_server import PATIENCE, ROOT, Launcher
+from tests.kit.command_server import ROOT, Launcher
+from tests.kit.terminal import Terminal
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
 WAYS = ("cold", "warm")
@@ -79,7 +78,7 @@ def _ignore_hangups() -> None:
 def test_directory_umask_signals_arguments_and_environment(
     launcher: Launcher, tmp_path: Path, prepare: Callable[[], None] | None
 ) -> None:
-    words = ["place", "a b", "--", b"\xff\xfe", "ü"]
+    words: list[str | bytes] = ["place", "a b", "--", b"\xff\xfe", "ü"]
     env = {
         "TZ": "Asia/Tokyo",
         "ODD": "line\nline",
@@ -103,7 +102,7 @@ def test_directory_umask_signals_arguments_and_environment(
 def test_signals_are_forwarded(launcher: Launcher, number: signal.Signals) -> None:
     codes = []
     for way in WAYS:
-        argv = [launcher.path, "probe", "wait"]
+        argv: list[Path | str] = [launcher.path, "probe", "wait"]
         with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE, preexec_fn=_listen_again) as it:  # noqa: PLW1509
             assert it.stdout is not None
             assert it.stdout.readline() == b"waiting\n"
@@ -122,7 +121,7 @@ def _listen_again() -> None:
 def test_a_reader_that_leaves_early(launcher: Launcher) -> None:
     codes = []
     for way in WAYS:
-        argv = [launcher.path, "probe", "flood"]
+        argv: list[Path | str] = [launcher.path, "probe", "flood"]
         with subprocess.Popen(argv, env=launcher.env(way), stdout=subprocess.PIPE) as it:
             assert it.stdout is not None
             it.stdout.read(100)
@@ -155,41 +154,18 @@ def test_files_beyond_the_standard_ones(launcher: Launcher) -> None:
 # ---- terminals
 
 
-class Terminal:
-    """A shell with job control behind a pseudoterminal."""
+class Shell(Terminal):
+    """A shell with job control."""
 
     def __init__(self, env: dict[str, str]) -> None:
-        self.master, slave = pty.openpty()
-        # The probe tells by its session how it runs; the shell has one of its own. No fork of this process: a test
-        # runner has threads, and a lock that one of them holds would be held in the child for ever.
-        shell = "PROBE_SID=$$ exec bash --norc -i"
-        self._shell = subprocess.Popen(
-            ["setsid", "--ctty", "sh", "-c", shell], env={**env, "PS1": "$ "}, stdin=slave, stdout=slave, stderr=slave
-        )
-        os.close(slave)
-        self.seen = b""
+        # The probe tells by its session how it runs; the shell has one of its own.
+        super().__init__(["sh", "-c", "PROBE_SID=$$ exec bash --norc -i"], {**env, "PS1": "$ "})
         self.expect(rb"\$ ")  # what is typed before may be lost
-
-    def type(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    def expect(self, pattern: bytes) -> bytes:
-        while not (found := re.search(pattern, self.seen)):
-            readable, _, _ = select.select([self.master], [], [], PATIENCE)
-            assert readable, f"the terminal says nothing more; {pattern!r} is not in {self.seen!r}"
-            self.seen += os.read(self.master, 4096)
-        self.seen = self.seen[found.end() :]
-        return found.group()
-
-    def close(self) -> None:
-        os.close(self.master)
-        self._shell.kill()
-        self._shell.wait()
 
 
 @pytest.fixture(params=WAYS)
-def terminal(request: pytest.FixtureRequest, launcher: Launcher) -> Iterator[Terminal]:
-    made = Terminal({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+def terminal(request: pytest.FixtureRequest, launcher: Launcher) -> Iterator[Shell]:
+    made = Shell({**launcher.env(request.param), "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
     try:
         yield made
     finally:
@@ -197,14 +173,14 @@ def terminal(request: pytest.FixtureRequest, launcher: Launcher) -> Iterator[Ter
     assert set(launcher.ways()) == {request.param}
 
 
-def test_ctrl_c(terminal: Terminal) -> None:
+def test_ctrl_c(terminal: Shell) -> None:
     terminal.type("coder-first probe wait; echo code=$?\n")
     terminal.expect(rb"waiting\r\n")
     terminal.type("\x03")
     terminal.expect(rb"code=130\r\n")
 
 
-def test_ctrl_z_and_fg(terminal: Terminal) -> None:
+def test_ctrl_z_and_fg(terminal: Shell) -> None:
     terminal.type("coder-first probe line; echo code=$?\n")
     terminal.expect(rb"ready\r\n")
     terminal.type("\x1a")
@@ -217,7 +193,7 @@ def test_ctrl_z_and_fg(terminal: Terminal) -> None:
     terminal.expect(rb"got hello\r\n")
 
 
-def test_the_size_of_the_window(terminal: Terminal) -> None:
+def test_the_size_of_the_window(terminal: Shell) -> None:
     import fcntl
     import struct
     import termios
@@ -231,7 +207,7 @@ def test_the_size_of_the_window(terminal: Terminal) -> None:
 
 
 def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
-    made = Terminal({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
+    made = Shell({**launcher.warm, "PATH": f"{launcher.folder}:{os.environ['PATH']}"})
     made.type("coder-first probe exit 0 & wait; echo do''ne\n")
     made.expect(rb"done\r\n")
     made.close()
@@ -242,7 +218,7 @@ def test_one_in_the_background_runs_cold(launcher: Launcher) -> None:
 
 
 def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -> None:
-    argv = [launcher.path, "probe", "line"]
+    argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None and it.stdin is not None
         assert it.stdout.readline() == b"ready\n"
@@ -259,7 +235,7 @@ def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -
 
 
 def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -> None:
-    argv = [launcher.path, "probe", "wait"]
+    argv: list[Path | str] = [launcher.path, "probe", "wait"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE) as it:
         assert it.stdout is not None
         it.stdout.readline()
@@ -270,7 +246,7 @@ def test_a_launcher_that_is_killed_takes_its_command_along(launcher: Launcher) -
 
 def test_another_version_has_another_server(launcher: Launcher) -> None:
     """An upgrade while a command runs: it goes on, the new program does not meet the old server."""
-    argv = [launcher.path, "probe", "line"]
+    argv: list[Path | str] = [launcher.path, "probe", "line"]
     with subprocess.Popen(argv, env=launcher.warm, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as it:
         assert it.stdout is not None
         it.stdout.readline()
@@ -292,11 +268,12 @@ def test_another_identity_is_never_served(launcher: Launcher, change: str, tmp_p
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
 
-    more: dict[str, Any] = {
+    changes: dict[str, dict[str, Any]] = {
         "configuration": {"env": {"CODER_CONFIG_DIR": str(tmp_path)}},
         "locale": {"env": {"LC_ALL": "C"}},
         "limits": {"preexec_fn": limit},
-    }[change]
+    }
+    more = changes[change]
     more.setdefault("env", {})["XDG_RUNTIME_DIR"] = str(launcher.runtime)
     before = set(launcher.sockets())
     _run(launcher, "warm", "exit", "0", **more)

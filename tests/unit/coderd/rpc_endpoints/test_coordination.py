@@ -25,7 +25,8 @@ from coder.net.errors import HttpError
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
-from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN, RESUME_HEADER
+from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN
+from coder.tailnet.resume_tokens import RESUME_HEADER
 from tests.kit.agents import AgentWorld, dial_link, eventually, workspace_world
 from tests.kit.coderd import World
 from tests.kit.overlay import exchange, running_agent

@@ -3,9 +3,9 @@
 import random
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.endpoint import RELAY_PACKET
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.selector import PathState
+from coder.mesh.core.peers.path_actions import RELAY_PACKET
 from tests.kit.endpoints import REGION, World, acquainted, state
 
 

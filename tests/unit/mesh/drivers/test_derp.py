@@ -10,10 +10,11 @@ import trio.testing
 from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
-from coder.mesh.core.wire import derp
+from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.drivers.derp_client import RelayPool
 from coder.mesh.drivers.derp_mesh import Dial, keep_meshed
-from coder.mesh.drivers.derp_server import QUEUE_PACKETS, DerpServer
+from coder.mesh.drivers.derp_queue import QUEUE_PACKETS
+from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.pipe import PipeStream, pipe_pair
 from coder.mesh.drivers.transport import DerpTransport
 from tests.kit.hostile import join
@@ -99,16 +100,16 @@ async def test_the_recorded_conversation(autojump_clock: trio.testing.MockClock)
         assert server.counters.forwarded_in == 1
         for who in ("A", "B", "M"):
             expected = [bytes.fromhex(f["hex"]) for f in frames if f["who"] == who and f["dir"] == "s2c"]
-            got = [derp.frame(*frame) for frame in derp.FrameReader().feed_untrusted(received[who])]
+            got = [derp.frame(*frame) for frame in derp_reader.FrameReader().feed_untrusted(received[who])]
             # Frames of one millisecond came from different tasks: their order is chance.
             assert sorted(got) == sorted(expected)
         nursery.cancel_scope.cancel()
 
 
-async def log_in(stream: PipeStream, key: PrivateKey, server: DerpServer) -> derp.FrameReader:
+async def log_in(stream: PipeStream, key: PrivateKey, server: DerpServer) -> derp_reader.FrameReader:
     box = SharedBox(key, server.public_key)
-    await stream.send_all(derp.seal_client_info(box, key.public, bytes(24), derp.ClientInfo()).encode())
-    reader = derp.FrameReader()
+    await stream.send_all(derp_info.seal_client_info(box, key.public, bytes(24), derp_info.ClientInfo()).encode())
+    reader = derp_reader.FrameReader()
     kinds: list[int] = []
     while len(kinds) < 2:
         kinds += [kind for kind, _ in reader.feed_untrusted(await stream.receive_some())]
@@ -116,7 +117,7 @@ async def log_in(stream: PipeStream, key: PrivateKey, server: DerpServer) -> der
     return reader
 
 
-async def client(server: DerpServer, nursery: trio.Nursery, number: int) -> tuple[PipeStream, derp.FrameReader]:
+async def client(server: DerpServer, nursery: trio.Nursery, number: int) -> tuple[PipeStream, derp_reader.FrameReader]:
     ours, theirs = pipe_pair(capacity=1000)
     nursery.start_soon(server.serve_connection, theirs)
     return ours, await log_in(ours, private(number), server)
@@ -147,8 +148,10 @@ async def test_whoever_has_been_welcomed_can_be_written_to(autojump_clock: trio.
         nursery.start_soon(pester)
         await trio.sleep(0.5)
         box = SharedBox(private(2), server.public_key)
-        await ours.send_all(derp.seal_client_info(box, private(2).public, bytes(24), derp.ClientInfo()).encode())
-        reader, kinds = derp.FrameReader(), []
+        await ours.send_all(
+            derp_info.seal_client_info(box, private(2).public, bytes(24), derp_info.ClientInfo()).encode()
+        )
+        reader, kinds = derp_reader.FrameReader(), []
         while derp.SERVER_INFO not in kinds:
             kinds += [kind for kind, _ in reader.feed_untrusted(await ours.receive_some())]
         assert server.is_connected(private(2).public)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from coder.api.errors import Response as Envelope
+from coder.api.base.errors import Response as Envelope
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.declarations import JSON, Content, Route, Search
 from coder.coderd.http.server.openapi.operations import Links, Operation, operations_of, refusals_of

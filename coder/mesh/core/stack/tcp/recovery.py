@@ -1,40 +1,40 @@
 """What acknowledgements mean for sending: progress, loss, growth, and the timers that watch over what is under way.
 
-Lives here: processing of ACK and SACK, entering and leaving recovery, timeouts.
-Does not live here: the scoreboard (scoreboard.py), how much reordering is borne (reordering.py), probes of the tail
+Lives here: processing of acknowledgements, entering and leaving recovery, timeouts.
+Does not live here: what counts as lost (loss_detection.py), the scoreboard (scoreboard.py), probes of the tail
 (tail_probe.py), taking a reduction back (undo.py), the window's size (congestion.py), building packets (segments.py).
-Obeys: RFC 8985 (RACK-TLP), RFC 6675 (pipe), RFC 6582 (partial acknowledgements without SACK), RFC 6298 (timer),
-RFC 2883 (duplicate SACK).
+Obeys: RFC 8985 (RACK-TLP), RFC 6675 (pipe), RFC 6298 (timer).
 
-A lost segment's way: `_find_losses` marks it (`on_timeout` marks all), `_emit_lost` of tcp_output.py sends it again,
-`_advance` sees it acknowledged. A lost SYN goes another way: tcp_timer.py, then `resend_syn` of handshake.py.
+A lost segment's way: `LossDetector.find` marks it (`on_timeout` marks all), `_emit_lost` of tcp_output.py sends it
+again, `_advance` sees it acknowledged. A lost SYN goes another way: tcp_timer.py, then `resend_syn` of handshake.py.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
-from coder.mesh.core.stack.settings import DUPLICATE_THRESHOLD
 from coder.mesh.core.stack.tcp.agreement import Agreement
 from coder.mesh.core.stack.tcp.burst import BurstLimit
 from coder.mesh.core.stack.tcp.congestion import Cubic
-from coder.mesh.core.stack.tcp.reordering import ReorderingWindow
+from coder.mesh.core.stack.tcp.loss_detection import Blocks, LossDetector
 from coder.mesh.core.stack.tcp.rtt import RoundTrip
 from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
 from coder.mesh.core.stack.tcp.segments import SegmentBuilder
 from coder.mesh.core.stack.tcp.sender import Sender
-from coder.mesh.core.stack.tcp.sequence import HALF, MASK
 from coder.mesh.core.stack.tcp.tail_probe import TailProbe
 from coder.mesh.core.stack.tcp.timers import NEVER, Timers
 from coder.mesh.core.stack.tcp.undo import SpuriousLoss
 
-Blocks = tuple[tuple[int, int], ...]
-
 
 class Phase(Enum):
-    """Where loss recovery stands."""
+    """Where loss recovery stands. `Recovery.recovery_point` is how far the repair of what was found reaches.
+
+    OPEN becomes RECOVERY by an acknowledgement, either becomes LOSS by the retransmission timer; both go back to OPEN
+    when the recovery point is acknowledged, or when the loss proves to have been none.
+    """
 
     OPEN = "open"
+    """Nothing is being repaired."""
     RECOVERY = "recovery"
     """A loss was found by acknowledgements; ends when everything outstanding then is acknowledged."""
     LOSS = "loss"
@@ -45,8 +45,8 @@ class Recovery:
     """One connection's reliability: what is believed to be in the network, and what is done when it is not."""
 
     __slots__ = (
-        "_agreed", "_builder", "_burst", "_extra", "_reordering", "_sender", "_timers", "_undo", "cubic", "dup_acks",
-        "last_sent", "limited", "phase", "probe", "recovery_point", "retransmitted", "rtt", "scoreboard", "timeouts",
+        "_agreed", "_builder", "_burst", "_detector", "_extra", "_sender", "_timers", "_undo", "cubic", "last_sent",
+        "limited", "phase", "probe", "recovery_point", "retransmitted", "rtt", "scoreboard", "timeouts",
     )  # fmt: skip
 
     def __init__(
@@ -69,14 +69,13 @@ class Recovery:
         self.phase = Phase.OPEN
         self.recovery_point = sender.iss
         "RFC 6582 calls it recover, RFC 6675 RecoveryPoint: SND.NXT when the loss was found."
-        self.dup_acks = 0
         self._extra = 0
         "Bytes that may be sent whatever the congestion window says: probes, the first retransmission."
         self.limited = False
         "Whether the congestion window was what stopped us: only then may it grow (RFC 9438 section 5.8)."
         self._undo = SpuriousLoss()
         self.probe = TailProbe(sender, self.scoreboard, rtt)
-        self._reordering = ReorderingWindow(self.scoreboard, rtt)
+        self._detector = LossDetector(sender, timers, rtt, agreed, self.scoreboard, self.probe)
         self.last_sent = 0.0
         self.timeouts = 0
         self.retransmitted = 0
@@ -120,7 +119,7 @@ class Recovery:
         sender = self._sender
         board = self.scoreboard
         # Without SACK each duplicate acknowledgement tells of one segment that arrived (RFC 5681 3.2 step 4).
-        credit = 0 if self._agreed.sack else self.dup_acks * self.cubic.mss
+        credit = 0 if self._agreed.sack else self._detector.dup_acks * self.cubic.mss
         pipe = sender.snd_nxt - sender.snd_una - board.sacked - board.lost - credit
         return pipe if pipe > 0 else 0
 
@@ -207,7 +206,7 @@ class Recovery:
     def is_orderly(self) -> bool:
         """Whether acknowledgements need no closer look: nothing lost, swapped or probed."""
         board = self.scoreboard
-        return not (board.retransmissions or board.sacked or self.dup_acks) and self.probe.end < 0
+        return not (board.retransmissions or board.sacked or self._detector.dup_acks) and self.probe.end < 0
 
     def on_full_ack(self, now: float) -> bool:
         """`on_ack` when everything sent is acknowledged, went out at once and arrived; False when that is not so.
@@ -228,7 +227,8 @@ class Recovery:
         if not delivered:
             return False
         sender.acknowledged(ack)
-        self.dup_acks = 0
+        if self._detector.dup_acks:
+            self._detector.forget_duplicates()
         self.rtt.progressed()
         self.rtt.sample(sample, now)
         cubic = self.cubic
@@ -251,19 +251,21 @@ class Recovery:
         # Before anything is taken off: RFC 5681 section 3.2 cuts the window by the flight at the time of the loss.
         in_flight = sender.in_flight
         if blocks:
-            self._take_blocks(ack, blocks, echoed, now)
+            self._detector.take_blocks(ack, blocks, echoed, now)
         progress = ack - sender.snd_una
         if progress:
             self._advance(ack, echoed, now)
         elif duplicate and not self._agreed.sack and in_flight:
-            self.dup_acks += 1
+            self._detector.duplicate()
         if self.probe.end >= 0:
             self._judge_probe(ack, tsecr, progress == 0 and not blocks)
         if progress and tsecr >= 0 and self._undo.undo(tsecr, self.cubic):
             self._was_spurious()
         # After the scoreboard has all of this segment: RACK compares times, and needs the newest one delivered (RFC
         # 8985 section 6.2, steps 2 to 5 in their order).
-        newly_lost = self._find_losses(now, progress > 0)
+        newly_lost = self._detector.find(
+            now, self.cubic.mss, self.recovery_point, is_open=self.phase is Phase.OPEN, progress=progress > 0
+        )
         if newly_lost and self.phase is Phase.OPEN:
             self._enter_recovery(in_flight)
         delivered = board.delivered - delivered
@@ -276,29 +278,6 @@ class Recovery:
         if progress or delivered:
             self._restart(now)
 
-    def _take_blocks(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
-        una = self._sender.snd_una
-        for index, (left32, right32) in enumerate(blocks):
-            left = una + ((left32 - una + HALF) & MASK) - HALF
-            right = left + ((right32 - left32) & MASK)
-            # Nearest to SND.UNA: half the space lies before it, half behind, and blocks may lie on either side.
-            if right > self._sender.snd_nxt or right <= left:
-                continue  # never sent: a broken peer
-            # RFC 2883 section 4: the first block reports a duplicate when it lies below the acknowledgement, or inside
-            # the second block.
-            if left < ack or (index == 0 and len(blocks) > 1 and _inside(blocks[0], blocks[1])):
-                if index == 0 and (right <= ack or len(blocks) > 1):
-                    self._duplicate_arrived()
-                    continue
-                if right <= ack:
-                    continue
-            self.scoreboard.sack(max(left, una), right, now, echoed, self.rtt.minimum)
-
-    def _duplicate_arrived(self) -> None:
-        """A D-SACK: something was sent twice for nothing."""
-        self._reordering.duplicate(self._sender.snd_una, self._sender.snd_nxt)
-        self.probe.was_duplicate()
-
     def _advance(self, ack: int, echoed: float, now: float) -> None:
         board = self.scoreboard
         sample = board.acknowledge(ack, now, echoed, self.rtt.minimum)
@@ -308,40 +287,17 @@ class Recovery:
             self.rtt.sample(sample, now)
             self.cubic.round_trip(sample, ack, self._sender.snd_nxt)
         if not board.sacked and not board.lost and (self.phase is Phase.OPEN or ack >= self.recovery_point):
-            board.in_order()
-            self._timers.set_reordering(NEVER)
+            self._detector.all_in_order()
         if self.phase is Phase.OPEN:
-            self.dup_acks = 0
+            self._detector.forget_duplicates()
 
     # Losses
-
-    def _find_losses(self, now: float, progress: bool) -> int:
-        board = self.scoreboard
-        if self._agreed.sack:
-            if not (board.sacked or board.retransmissions):
-                return 0
-            news, wait = board.detect(now, self._allowed_reordering())
-            self._timers.set_reordering(now + wait if wait > 0 else NEVER)
-            return news
-        una = self._sender.snd_una
-        if self.phase is Phase.OPEN:
-            if self.dup_acks < DUPLICATE_THRESHOLD:
-                return 0
-        elif progress and una < self.recovery_point:
-            self.dup_acks = 0  # a partial acknowledgement: the next hole begins here (RFC 6582 3.2 step 3)
-        else:
-            return 0
-        return board.lose(una, min(una + self.cubic.mss, self._sender.snd_nxt))
-
-    def _allowed_reordering(self) -> float:
-        return self._reordering.size(self.phase is Phase.OPEN, self.cubic.mss)
 
     def on_reorder_timer(self, now: float) -> None:
         """Segments given time for reordering have used it up."""
         in_flight = self._sender.in_flight
-        news, wait = self.scoreboard.detect(now, self._allowed_reordering())
-        self._timers.set_reordering(now + wait if wait > 0 else NEVER)
-        if news and self.phase is Phase.OPEN:
+        is_open = self.phase is Phase.OPEN
+        if self._detector.look_again(now, self.cubic.mss, is_open=is_open) and is_open:
             self._enter_recovery(in_flight)
 
     def _enter_recovery(self, in_flight: int) -> None:
@@ -356,17 +312,16 @@ class Recovery:
 
     def _leave_recovery(self) -> None:
         self.phase = Phase.OPEN
-        self.dup_acks = 0
+        self._detector.forget_duplicates()
         self._undo.end()
         board = self.scoreboard
         if not board.sacked and not board.lost:
-            board.in_order()
-            self._timers.set_reordering(NEVER)
+            self._detector.all_in_order()
 
     def _was_spurious(self) -> None:
         """The original had arrived: what was believed lost is still under way."""
         self.phase = Phase.OPEN
-        self.dup_acks = 0
+        self._detector.forget_duplicates()
         self.scoreboard.forgive()
 
     def on_too_big(self, now: float) -> None:
@@ -401,8 +356,10 @@ class Recovery:
             self.cubic.shrink_to(1)
         self.phase = Phase.LOSS
         self.recovery_point = self._sender.snd_nxt
-        self.dup_acks = 0
-        self.scoreboard.expire(now, self._allowed_reordering() if self._agreed.sack else -NEVER)
+        self._detector.forget_duplicates()
+        self.scoreboard.expire(
+            now, self._detector.patience(self.cubic.mss, is_open=False) if self._agreed.sack else -NEVER
+        )
         self.probe.cancel()
         self.rtt.back_off()
         self._allow_segment()
@@ -448,7 +405,3 @@ class Recovery:
     def stop(self) -> None:
         """The connection is closed."""
         self.scoreboard.clear()
-
-
-def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
-    return (inner[0] - outer[0]) & MASK < HALF and (outer[1] - inner[1]) & MASK < HALF

@@ -28,6 +28,8 @@ class ReorderingWindow:
 
     def duplicate(self, una: int, nxt: int) -> None:
         """A D-SACK: allow for more, one step a round trip. `una`, `nxt`: SND.UNA and SND.NXT."""
+        # RFC 8985 section 6.2, step 4: one step a round trip however many duplicates are reported, since all of a
+        # flight tell of the same swap.
         if una >= self._steps_until:
             self._steps = min(self._steps + 1, _MAX_STEPS)
             self._steps_until = nxt

@@ -126,6 +126,8 @@ class Scoreboard:
                     if end < self.furthest:
                         self.reordered = True
                 self._rack(run, end, now, echoed, shortest)
+            # A partly acknowledged run goes on with its old time: RFC 8985 keeps one per segment, here the rest was
+            # sent at the same moment.
             if run.end > una:
                 run.start = una
                 break
@@ -143,11 +145,14 @@ class Scoreboard:
         if run.time > self.rack_time or (run.time == self.rack_time and end > self.rack_end):
             self.rack_time = run.time
             self.rack_end = end
+        # RFC 8985 section 6.2, step 2: RACK.rtt is that of the newest delivery taken, also where RACK.xmit_ts stays.
         self.rack_rtt = rtt
 
     def sack(self, left: int, right: int, now: float, echoed: float, shortest: float) -> int:
         """[left, right) arrived out of order; returns how many bytes that is news for."""
         runs = self.runs
+        # Blocks come with every acknowledgement while there is a hole: only the first run concerned is searched for,
+        # or a long flight would be walked thousands of times.
         index = bisect_right(runs, left, key=_end_of)
         news = 0
         while index < len(runs):
@@ -172,6 +177,8 @@ class Scoreboard:
                 self.reordered = True
             self.furthest = max(self.furthest, run.end)
             self._rack(run, run.end, now, echoed, shortest)
+            # RFC 2018 section 8: a SACK is a hint that may be taken back, so the bytes stay in the send queue until
+            # the cumulative acknowledgement.
             run.sacked = True
             index = self._join(index) + 1
         self.sacked += news
@@ -181,6 +188,7 @@ class Scoreboard:
     def split(self, index: int, at: int) -> None:
         """Cut the run in two at a sequence number inside it."""
         run = self.runs[index]
+        # Both halves keep the moment of sending, so RACK sees no difference.
         rest = Run(at, run.end, run.time)
         rest.retransmitted, rest.sacked, rest.lost = run.retransmitted, run.sacked, run.lost
         run.end = at

@@ -37,14 +37,19 @@ class TailProbe:
         """When to send one, if the path is orderly and the peer reports with SACK; NEVER where that is no use."""
         smoothed = self._rtt.smoothed
         board = self._board
+        # RFC 8985 section 7.2: only without SACKed data and outside of recovery. Ours: not before there is a round
+        # trip to count in; until then the RFC says one second, which is what the retransmission timer has as well.
         if self.end >= 0 or board.sacked or board.lost or smoothed == 0.0:
             return NEVER
+        # RFC 8985 section 7.2: PTO is two smoothed round trips. One would often fire before an acknowledgement that
+        # is merely on its way.
         delay = 2 * smoothed
         if self._sender.snd_nxt - self._sender.snd_una <= mss:
             delay += _LONE_SEGMENT_DELAY
         if delay < _MIN_DELAY:
             delay = _MIN_DELAY
         at = now + delay
+        # RFC 8985 section 7.2: never later than the retransmission timer, which then does the work alone.
         return at if at < rto_at else NEVER
 
     def begin(self, mss: int) -> bool:
@@ -54,6 +59,7 @@ class TailProbe:
         """
         sender = self._sender
         room = sender.snd_una + sender.snd_wnd - sender.snd_nxt
+        # RFC 8985 section 7.3: new data first.
         self.is_new = sender.queue.end > sender.snd_nxt and room >= min(mss, sender.unsent)
         if not self.is_new:
             self._board.lose(max(sender.snd_una, sender.snd_nxt - mss), sender.snd_nxt)
@@ -82,6 +88,8 @@ class TailProbe:
             return False
         if tsecr >= 0:
             self.end = -1
+            # The echo is not older than the probe: it answers the probe and not the original, which therefore was
+            # lost.
             return (tsecr - sent_at) & MASK < HALF
         if ack == self.end and not bare:
             return False  # without timestamps only what comes next tells: a duplicate, if both copies arrived

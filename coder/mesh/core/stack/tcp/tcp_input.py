@@ -13,7 +13,7 @@ from struct import Struct
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.tcp import handshake
 from coder.mesh.core.stack.tcp.connection import TcpSocket
-from coder.mesh.core.stack.tcp.recovery import Blocks
+from coder.mesh.core.stack.tcp.loss_detection import Blocks
 from coder.mesh.core.stack.tcp.sequence import HALF, MASK, nearest
 from coder.mesh.core.stack.tcp.states import RECEIVING, SYNCHRONIZED, TcpEvent, TcpState
 from coder.mesh.core.wire import ip, tcp

@@ -26,6 +26,8 @@ def on_timer(c: TcpSocket, now: float) -> None:
     if timers.reorder_at <= now:
         c.recovery.on_reorder_timer(now)
     if timers.rto_at <= now:
+        # Everything was acknowledged between the deadline and now: with nothing outstanding the timer stops (RFC 6298
+        # section 5, rule 5.2).
         if not c.sender.in_flight:
             timers.watch(NEVER, timers.probe_at)
         elif not c.recovery.on_timeout(now, c.receiver.last_heard):
@@ -37,6 +39,8 @@ def on_timer(c: TcpSocket, now: float) -> None:
     if timers.keepalive_at <= now:
         _probe_life(c, now)
     if timers.time_wait_at <= now and c.state is not TcpState.CLOSED:
+        # FIN-WAIT-2 has no timer in RFC 9293. Kernels end it after a minute when the application has closed, as the
+        # peer may never send its FIN.
         if c.state in (TcpState.TIME_WAIT, TcpState.FIN_WAIT_2):
             c.take(TcpEvent.TIME_WAIT_OVER)
         timers.linger(NEVER)
@@ -45,6 +49,8 @@ def on_timer(c: TcpSocket, now: float) -> None:
 def _probe_window(c: TcpSocket, now: float) -> None:
     """The peer's window is closed, and it is time to ask whether it still is."""
     rtt, timers = c.recovery.rtt, c.timers
+    # RFC 9293 section 3.8.6.1 forbids to give up while the peer answers probes, however long its window stays closed;
+    # only its silence counts.
     heard = -1.0 if c.sender.snd_wnd else c.receiver.last_heard
     if rtt.is_in_vain(rtt.persist_delay(timers.persist_count), now, heard):
         c.die(StackError("timeout"))
@@ -67,6 +73,7 @@ def _probe_life(c: TcpSocket, now: float) -> None:
             timers.start_keepalive(heard + idle)
             return
     elif timers.keepalive_probes >= probes:
+        # RFC 9293 section 3.8.4 leaves the end to us; the reset frees a peer that was only unable to answer.
         c.send_reset()
         c.die(StackError("timeout"))
         return
@@ -78,6 +85,8 @@ def _probe_life(c: TcpSocket, now: float) -> None:
 def on_path_change(c: TcpSocket, now: float) -> None:
     """Packets take another way from now on: what a dead path swallowed is sent again at once."""
     timers, recovery = c.timers, c.recovery
+    # The minimum of a faster path would make the reordering window (RFC 8985 section 6.2, step 4) and the burst limit
+    # too small for a slower one.
     recovery.rtt.forget_minimum()
     if timers.syn_at > now and c.state in (TcpState.SYN_SENT, TcpState.SYN_RECEIVED):
         timers.send_syn(now)

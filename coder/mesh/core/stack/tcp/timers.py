@@ -84,6 +84,8 @@ class Timers:
         """Data is under way (or, with NEVER, no more)."""
         self.rto_at = rto_at
         self.probe_at = probe_at
+        # Written out, like every comparison on the way of a packet: `min` of two costs four times as much in plain
+        # Python.
         at = rto_at if rto_at < probe_at else probe_at
         if at < self.earliest:
             self.earliest = at

@@ -7,21 +7,15 @@ from typing import Any
 
 import msgspec
 
-from coder.api import (
-    builds,
-    deployment,
-    external_auth,
-    groups,
-    oauth2,
-    organizations,
-    proxies,
-    tasks,
-    users,
-    workspaces,
-)
-from coder.api import template_versions as versions
-from coder.api import templates as template_shapes
 from coder.api.field_rules import NEW, TABLE
+from coder.api.login import external_auth, oauth2
+from coder.api.people import groups, organizations, users
+from coder.api.proxies import proxies
+from coder.api.site import deployment
+from coder.api.tasks import tasks
+from coder.api.templates import template_versions as versions
+from coder.api.templates import templates as template_shapes
+from coder.api.workspaces import builds, workspaces
 from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check
 from tests.kit.workspaces import new_workspace, workspace_world

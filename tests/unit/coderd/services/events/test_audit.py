@@ -75,6 +75,35 @@ async def test_people_and_their_secrets() -> None:
         assert (gone["is_deleted"] and gone["diff"]["username"] == {"old": "maria", "new": "", "secret": False}) or gone
 
 
+async def test_settings_are_compared_as_their_service_has_them() -> None:
+    async with running_coderd(first_user=True) as world:
+        _, member = await world.member()
+        groups = "/api/v2/organizations/default/settings/idpsync/groups"
+        health = "/api/v2/debug/health/settings"
+        assert (await world.put(health, {"dismissed_healthchecks": ["DERP"]})).status_code == 200
+        assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 200
+        assert (await world.put("/api/v2/prebuilds/settings", {"reconciliation_paused": True})).status_code == 200
+        assert (await world.patch(groups, {"field": "teams", "mapping": {}})).status_code == 200
+        assert (await world.patch(f"{groups}/config", {"field": "units"})).status_code == 200
+        organization = "/api/v2/settings/idpsync/organization"
+        assert (await world.patch(organization, {"field": "orgs", "assign_default": True})).status_code == 200
+        refused = await world.put(health, {"dismissed_healthchecks": []}, token=member)
+        assert refused.status_code == 403
+        log = await entries(world, "action:write")
+        diffs = {
+            entry["resource_type"]: {key: (one.get("old"), one.get("new")) for key, one in entry["diff"].items()}
+            for entry in reversed(log)
+            if entry["resource_type"] != "user"
+        }
+        assert diffs == {
+            "health_settings": {"dismissed_healthchecks": (None, ["DERP"])},
+            "notifications_settings": {"notifier_paused": (False, True)},
+            "prebuilds_settings": {"reconciliation_paused": (False, True)},
+            "idp_sync_settings_group": {"field": ("teams", "units")},
+            "idp_sync_settings_organization": {"field": ("", "orgs"), "assign_default": (True, False)},
+        }
+
+
 async def test_workspaces_templates_and_builds() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, ttl_ms=3_600_000)

@@ -16,10 +16,10 @@ from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.services.provisioning.job_posts import NewJob, post_job
 from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
 from coder.coderd.services.provisioning.job_work import Worker, end_lost_jobs
 from coder.coderd.services.provisioning.jobs import as_wanted
+from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
@@ -42,7 +42,7 @@ async def post(world: World, file_id: str, *, priority: int = 0, at: datetime = 
         tags=normalize_tags("", fields.get("tags")),
         priority=priority,
     )
-    return await world.ctx.db.run(post_job, new, at)
+    return await world.ctx.db.run(enqueue_job, new, at)
 
 
 async def test_the_dispatcher_agrees_with_the_rules() -> None:

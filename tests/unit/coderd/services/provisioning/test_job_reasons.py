@@ -256,7 +256,7 @@ async def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str
 async def test_keys_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     async with running_coderd(first_user=True) as world:
         assert await coder(world, tmp_path, "provisioner", "keys", "list") == 0
-        assert capsys.readouterr().out == "No provisioner keys found\n"
+        assert capsys.readouterr().err == "No provisioner keys found\n"
         assert await coder(world, tmp_path, "provisioner", "keys", "create", "K1", "--tag", "gpu=yes") == 0
         said = capsys.readouterr().out.splitlines()
         assert said[0].startswith("Successfully created provisioner key k1!")

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from coder.api import codec
-from coder.api.workspaces import Workspace
+from coder.api.base import codec
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import user_subject
 from coder.coderd.services.events.change_feed import Watch, WorkspaceChanges

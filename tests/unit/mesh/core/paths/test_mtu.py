@@ -8,7 +8,8 @@ import pytest
 
 from coder.mesh.core.paths import mtu
 from coder.mesh.core.paths.mtu import ETHERNET, FLOOR, JUMBO, RAISE_AFTER, STANDARD, MtuEvent, MtuSearch, MtuState
-from coder.mesh.core.paths.probing import PeerPaths, SendPing
+from coder.mesh.core.paths.outstanding_pings import SendPing
+from coder.mesh.core.paths.probing import PeerPaths
 from coder.mesh.core.paths.selector import Measured, PathState, Selector, is_better
 from tests.kit.endpoints import Machine, World, acquainted, state
 

@@ -4,13 +4,8 @@ import itertools
 from collections.abc import Callable
 
 from coder.mesh.core.paths.candidates import Address, Source
-from coder.mesh.core.paths.probing import (
-    Action,
-    PeerPaths,
-    PingAnswered,
-    SendCallMeMaybe,
-    SendPing,
-)
+from coder.mesh.core.paths.outstanding_pings import SendPing
+from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendCallMeMaybe
 
 A = ("203.0.113.9", 4000)
 B = ("192.168.7.7", 5000)

@@ -130,9 +130,9 @@ def test_a_whole_node_remembers_no_stranger() -> None:
         lambda: noise(random, 96, 4),
         lambda: random.randbytes(random.randrange(1, 200)),
     ]
-    parts: list[Any] = [endpoint.device, endpoint.peers, endpoint.routes, endpoint._by_address, endpoint._by_disco,
-                        endpoint._timer_queue, endpoint._inbound, endpoint._waiting_calls,
-                        endpoint._paused]  # fmt: skip
+    parts: list[Any] = [endpoint.device, endpoint.peers, endpoint.routes, endpoint._by_address,
+                        endpoint._disco._by_disco, endpoint._actions.timer_queue, endpoint._inbound,
+                        endpoint._actions._waiting_calls, endpoint._relay._paused]  # fmt: skip
     before = weight(parts)
     sent = two.sent_udp + two.sent_relay
     for number in range(1400):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.wire import derp, disco, stun, wireguard
+from coder.mesh.core.wire import derp, derp_info, derp_reader, disco, stun, wireguard
 from coder.mesh.core.wire.address import UdpAddress, endpoint, endpoint_of_bytes, parse_endpoint_untrusted
 
 KEY = PrivateKey(bytes(range(32)))
@@ -22,7 +22,7 @@ endpoints = st.builds(
     endpoint_of_bytes, st.one_of(st.binary(min_size=4, max_size=4), st.binary(min_size=16, max_size=16)), ports
 )
 tx_ids = st.binary(min_size=12, max_size=12)
-kinds = st.one_of(st.sampled_from(sorted(derp._PARSERS)), st.integers(0, 255))
+kinds = st.one_of(st.sampled_from(sorted(derp_reader._PARSERS)), st.integers(0, 255))
 
 
 @given(st.binary(max_size=200))
@@ -85,7 +85,7 @@ def test_stun_messages_survive_the_journey(tx_id: bytes, source: UdpAddress) -> 
 @given(kinds, st.binary(max_size=120))
 def test_derp_parser_survives_anything(kind: int, body: bytes) -> None:
     try:
-        value = derp.parse_untrusted(kind, body)
+        value = derp_reader.parse_untrusted(kind, body)
     except WireError:
         return
     value.encode()
@@ -93,11 +93,11 @@ def test_derp_parser_survives_anything(kind: int, body: bytes) -> None:
 
 @given(st.binary(max_size=300), st.integers(1, 20))
 def test_derp_reader_survives_anything(data: bytes, chunk: int) -> None:
-    reader = derp.FrameReader()
+    reader = derp_reader.FrameReader()
     try:
         for at in range(0, len(data), chunk):
             for kind, body in reader.feed_untrusted(data[at : at + chunk]):
-                derp.parse_untrusted(kind, body)
+                derp_reader.parse_untrusted(kind, body)
     except WireError:
         pass
 
@@ -107,7 +107,7 @@ def test_derp_infos_survive_anything(text: bytes, key: PublicKey) -> None:
     sealed = derp.SealedClientInfo(key, NONCE, BOX.seal(NONCE, text))
     for box in (sealed, derp.SealedClientInfo(key, NONCE, text)):
         try:
-            derp.open_client_info_untrusted(BOX, box)
+            derp_info.open_client_info_untrusted(BOX, box)
         except WireError:
             pass
 
@@ -117,7 +117,7 @@ def test_derp_infos_survive_anything(text: bytes, key: PublicKey) -> None:
 )
 def test_a_mesh_key_is_printable_ascii(text: bytes) -> None:
     with pytest.raises(WireError):
-        derp.open_client_info_untrusted(
+        derp_info.open_client_info_untrusted(
             BOX, derp.SealedClientInfo(PublicKey(bytes(range(32))), NONCE, BOX.seal(NONCE, text))
         )
 
@@ -125,7 +125,7 @@ def test_a_mesh_key_is_printable_ascii(text: bytes) -> None:
 @pytest.mark.parametrize("text", [b"[]", b"{", b'{"version":"2"}', b'{"version":true}', b"\xff", b"[" * 100_000])
 def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
     with pytest.raises(WireError):
-        derp.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, text)))
+        derp_info.open_server_info_untrusted(BOX, derp.SealedServerInfo(NONCE, BOX.seal(NONCE, text)))
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_infos_of_the_wrong_shape_are_refused(text: bytes) -> None:
 )
 def test_a_frame_that_is_too_long_is_refused_before_it_arrives(kind: int, size: int) -> None:
     with pytest.raises(WireError):
-        derp.FrameReader().feed_untrusted(derp.HEADER.pack(kind, size))
+        derp_reader.FrameReader().feed_untrusted(derp.HEADER.pack(kind, size))
 
 
 def test_the_longest_packet_passes() -> None:
     frame = derp.encode_send_packet(KEY.public, bytes(65_536))
-    [(kind, body)] = derp.FrameReader().feed_untrusted(frame)
-    assert derp.parse_untrusted(kind, body).encode() == frame
+    [(kind, body)] = derp_reader.FrameReader().feed_untrusted(frame)
+    assert derp_reader.parse_untrusted(kind, body).encode() == frame
 
 
 def test_many_packets_in_one_buffer_are_the_same_frames() -> None:

@@ -1,0 +1,263 @@
+"""The agent's HTTP API inside the overlay (port 4): who it is, which ports listen, files in reach, diagnostics.
+
+Small on purpose: one request a connection turn, h11, JSON answers. Source: docs/protocol/agent-services.md#http.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import h11
+import trio
+
+from coder.agent.network import diagnostics
+from coder.agent.network.ports import listening_ports
+from coder.agent.state import AgentState
+
+TIMEOUT = 20.0
+MAX_BODY = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    body: bytes
+
+    def first(self, name: str) -> str:
+        return (self.query.get(name) or [""])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    status: int
+    body: bytes
+    kind: str = "application/json; charset=utf-8"
+
+
+Handler = Callable[[AgentState, HttpRequest], Awaitable[HttpReply]]
+Routes = dict[tuple[str, str], Handler]
+
+
+def _json(status: int, value: Any) -> HttpReply:
+    return HttpReply(status, json.dumps(value).encode() + b"\n")
+
+
+def _message(status: int, message: str, detail: str = "") -> HttpReply:
+    return _json(status, {"message": message, **({"detail": detail} if detail else {})})
+
+
+class HttpApi:
+    """Serves one overlay connection after the other."""
+
+    def __init__(self, state: AgentState, routes: Routes | None = None) -> None:
+        self._state, self._routes = state, ROUTES if routes is None else routes
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Requests of one connection until it closes or idles. Never raises for what the peer did."""
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 << 10)
+        async with stream:
+            try:
+                while True:
+                    with trio.fail_after(TIMEOUT):
+                        request = await _read_request(connection, stream)
+                    if request is None:
+                        return
+                    reply = await self._answer(request)
+                    with trio.fail_after(TIMEOUT):
+                        await _write_reply(connection, stream, reply)
+                    if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
+                        return
+                    connection.start_next_cycle()
+            except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
+                return
+
+    async def _answer(self, request: HttpRequest) -> HttpReply:
+        handler = self._routes.get((request.method, request.path))
+        if self._routes is not ROUTES and handler is None:
+            return _message(404, "Route not found.")
+        if handler is None and request.path.startswith("/api/v0/containers/devcontainers/"):
+            return HttpReply(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        if handler is None and request.path.startswith("/api/v0/containers"):
+            handler = _containers
+        if handler is None:
+            return _message(404, "Route not found.")
+        try:
+            with trio.fail_after(TIMEOUT):
+                return await handler(self._state, request)
+        except (ValueError, TypeError, AttributeError) as error:
+            # Numbers, paths and JSON come as the caller wrote them.
+            return _message(400, "The request cannot be read.", str(error))
+        except OSError as error:
+            status = {FileNotFoundError: 404, PermissionError: 403}.get(type(error), 500)
+            return _message(status, error.strerror or "I/O error")
+
+
+async def _hello(_state: AgentState, _request: HttpRequest) -> HttpReply:
+    return _message(200, "Hello from the agent!")
+
+
+async def _listening_ports(state: AgentState, _request: HttpRequest) -> HttpReply:
+    ports = await trio.to_thread.run_sync(listening_ports, state.debug_ports)
+    return _json(200, {"ports": [asdict(port) for port in ports]})
+
+
+async def _containers(_state: AgentState, _request: HttpRequest) -> HttpReply:
+    return _message(
+        403,
+        "Dev Container feature not enabled.",
+        "To enable this feature, set CODER_AGENT_DEVCONTAINERS_ENABLE=true in your template.",
+    )
+
+
+async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
+    wanted = json.loads(request.body or b"{}")
+    parts = wanted.get("path") or []
+    base = state.identity.home if wanted.get("relativity") == "home" else Path("/")
+    given = request.first("path")
+    directory = Path(given) if given else base.joinpath(*parts)
+    entries = await trio.to_thread.run_sync(_entries, directory, abandon_on_cancel=True)
+    return _json(
+        200,
+        {
+            "absolute_path": list(directory.parts[1:]),
+            "absolute_path_string": str(directory),
+            "contents": entries,
+        },
+    )
+
+
+def _entries(directory: Path) -> list[dict[str, Any]]:
+    return [
+        {"name": item.name, "absolute_path_string": str(item), "is_dir": item.is_dir()}
+        for item in sorted(directory.iterdir(), key=lambda item: item.name)
+    ]
+
+
+async def _read_file(_state: AgentState, request: HttpRequest) -> HttpReply:
+    path = Path(request.first("path"))
+    if not path.is_absolute() or path.is_dir():
+        return _message(400, f'file path must be absolute and a file: "{path}"')
+    if _waits(path):
+        return _message(400, f'not a regular file: "{path}"')
+    offset, limit = int(request.first("offset") or 0), int(request.first("limit") or 0)
+    if offset < 0 or limit < 0:
+        return _message(400, "offset and limit must not be negative")
+    body = await trio.to_thread.run_sync(_read, path, offset, min(limit or MAX_BODY, MAX_BODY), abandon_on_cancel=True)
+    return HttpReply(200, body, "application/octet-stream")
+
+
+def _waits(path: Path) -> bool:
+    """Is it a pipe, socket or device? Opening or reading those may take for ever."""
+    return path.exists() and not path.is_file()
+
+
+def _read(path: Path, offset: int, limit: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(limit)
+
+
+async def _write_file(_state: AgentState, request: HttpRequest) -> HttpReply:
+    path = Path(request.first("path"))
+    if not path.is_absolute():
+        return _message(400, f'file path must be absolute: "{path}"')
+    if _waits(path):
+        return _message(400, f'not a regular file: "{path}"')
+    await trio.to_thread.run_sync(_write, path, request.body)
+    return _message(200, f"Successfully wrote to {path}")
+
+
+def _write(path: Path, body: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
+
+
+async def _manifest(state: AgentState, _request: HttpRequest) -> HttpReply:
+    from google.protobuf.json_format import MessageToDict
+
+    if state.manifest is None:
+        return _message(404, "no manifest yet")
+    shown = MessageToDict(state.manifest, preserving_proto_field_name=True)
+    shown["environment_variables"] = dict.fromkeys(state.manifest.environment_variables, "***REDACTED***")
+    shown.pop("secrets", None)
+    return _json(200, shown)
+
+
+async def _netcheck(state: AgentState, _request: HttpRequest) -> HttpReply:
+    status = state.overlay()
+    return _OVERLAY_AWAY if status is None else _json(200, diagnostics.netcheck_report(status))
+
+
+async def _network(state: AgentState, _request: HttpRequest) -> HttpReply:
+    status = state.overlay()
+    if status is None:
+        return _OVERLAY_AWAY
+    return HttpReply(200, diagnostics.network_page(status).encode(), "text/html; charset=utf-8")
+
+
+async def _metrics(state: AgentState, _request: HttpRequest) -> HttpReply:
+    return HttpReply(200, diagnostics.metrics_text(state).encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _logs(state: AgentState, request: HttpRequest) -> HttpReply:
+    after = int(request.first("after") or 0)
+    if after < 0:
+        return _message(400, "after must not be negative")
+    if state.log_file is None:
+        return _message(404, "The agent's log is not in a file.", "Start it with --log-human FILE to read it here.")
+    body = await trio.to_thread.run_sync(diagnostics.log_end, state.log_file, after, abandon_on_cancel=True)
+    return HttpReply(200, body, "text/plain; charset=utf-8")
+
+
+_OVERLAY_AWAY = _message(503, "The agent is not in the network yet.", "It joins with its first manifest.")
+ROUTES: Routes = {
+    ("GET", "/"): _hello,
+    ("GET", "/api/v0/listening-ports"): _listening_ports,
+    ("POST", "/api/v0/list-directory"): _list_directory,
+    ("GET", "/api/v0/read-file"): _read_file,
+    ("POST", "/api/v0/write-file"): _write_file,
+    ("GET", "/api/v0/netcheck"): _netcheck,
+    ("GET", "/debug/logs"): _logs,
+    ("GET", "/debug/magicsock"): _network,
+    ("GET", "/debug/manifest"): _manifest,
+    ("GET", "/debug/prometheus"): _metrics,
+}
+DEBUG_ROUTES = tuple((key, handler) for key, handler in ROUTES.items() if key[1].startswith("/debug/"))
+"""Of a listener that anybody on the machine reaches: no files."""
+METRICS_ROUTES = ((("GET", "/"), _metrics), (("GET", "/metrics"), _metrics))
+
+
+async def _read_request(connection: h11.Connection, stream: trio.abc.Stream) -> HttpRequest | None:
+    head: h11.Request | None = None
+    body = bytearray()
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(bytes(await stream.receive_some(65536)))
+        elif isinstance(event, h11.Request):
+            head = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > MAX_BODY:
+                raise h11.RemoteProtocolError("body too large", 413)
+        elif isinstance(event, h11.EndOfMessage) and head is not None:
+            parts = urlsplit(head.target.decode("latin-1"))
+            path = parts.path if parts.path == "/" else parts.path.rstrip("/")
+            return HttpRequest(head.method.decode(), path, parse_qs(parts.query), bytes(body))
+        else:
+            return None
+
+
+async def _write_reply(connection: h11.Connection, stream: trio.abc.Stream, reply: HttpReply) -> None:
+    headers = [("Content-Type", reply.kind), ("Content-Length", str(len(reply.body)))]
+    out = connection.send(h11.Response(status_code=reply.status, headers=headers)) or b""
+    out += connection.send(h11.Data(data=reply.body)) or b""
+    out += connection.send(h11.EndOfMessage()) or b""
+    await stream.send_all(out)

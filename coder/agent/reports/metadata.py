@@ -1,0 +1,117 @@
+"""Agent metadata: small commands run at intervals, their output reported in batches.
+
+Source: docs/protocol/agents.md#limits (ticks of one second, 10 KiB of output, one call in flight).
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import trio
+
+from coder.agent.state import AgentState
+from coder.agent.workspace import environment
+from coder.agent.workspace.scripts import kill_group
+from coder.rpc.proto import agent_pb2
+
+TICK = 1.0
+OUTPUT_LIMIT = 10 << 10
+DEFAULT_TIMEOUT = 3.0
+
+Description = agent_pb2.WorkspaceAgentMetadata.Description
+Send = Callable[[agent_pb2.BatchUpdateMetadataRequest], Awaitable[object]]
+
+
+def quirk_seconds(duration: object) -> float:
+    """Interval and timeout travel as a Duration whose *nanoseconds* count seconds."""
+    seconds, nanos = getattr(duration, "seconds", 0), getattr(duration, "nanos", 0)
+    return float(seconds) * 1e9 + float(nanos)
+
+
+class MetadataCollector:
+    """Collects by the manifest current at each tick."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._results: dict[str, agent_pb2.WorkspaceAgentMetadata.Result] = {}
+        self._due: dict[str, float] = {}
+        self._running: set[str] = set()
+
+    async def loop(self, send: Send) -> None:
+        """Collects and reports until cancelled; a failing `send` ends it."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                if self._state.manifest is not None:
+                    for description in self._state.manifest.metadata:
+                        self._start_if_due(nursery, description)
+                if self._results:
+                    await self._flush(send)
+                await trio.sleep(TICK)
+
+    async def _flush(self, send: Send) -> None:
+        results, self._results = self._results, {}
+        request = agent_pb2.BatchUpdateMetadataRequest()
+        for key, result in results.items():
+            request.metadata.append(agent_pb2.Metadata(key=key, result=result))
+        try:
+            await send(request)
+        except BaseException:
+            self._results = results | self._results
+            raise
+
+    def _start_if_due(self, nursery: trio.Nursery, description: Description) -> None:
+        now, key = trio.current_time(), description.key
+        if key in self._running or now < self._due.get(key, 0):
+            return
+        interval = quirk_seconds(description.interval)
+        self._due[key] = now + interval if interval else float("inf")
+        self._running.add(key)
+        nursery.start_soon(self._collect, description, interval)
+
+    async def _collect(self, description: Description, interval: float) -> None:
+        timeout = quirk_seconds(description.timeout) or interval or DEFAULT_TIMEOUT
+        result = agent_pb2.WorkspaceAgentMetadata.Result()
+        try:
+            result.value, result.error = await self._run(description.script, timeout)
+        except OSError as error:
+            result.error = f"run cmd: {error}"
+        finally:
+            self._running.discard(description.key)
+        result.collected_at.FromDatetime(datetime.now(UTC))
+        self._results[description.key] = result
+
+    async def _run(self, script: str, timeout: float) -> tuple[str, str]:
+        process = await trio.lowlevel.open_process(
+            environment.command_line(self._state.identity, script),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment.command_environment(self._state),
+            cwd=self._state.workdir(),
+            start_new_session=True,
+        )
+        output = bytearray()
+        size = 0
+        try:
+            with trio.move_on_after(timeout) as scope:
+                if process.stdout is not None:
+                    async for chunk in process.stdout:
+                        size += len(chunk)
+                        output += chunk[: OUTPUT_LIMIT - len(output)]
+                await process.wait()
+        finally:
+            if process.returncode is None:
+                kill_group(process.pid, signal.SIGKILL)
+                with trio.CancelScope(shield=True):
+                    await process.wait()
+        error = ""
+        if scope.cancelled_caught:
+            error = "run cmd: timed out"
+        elif process.returncode:
+            error = f"run cmd: exit status {process.returncode}"
+        elif size > OUTPUT_LIMIT:
+            error = f"output truncated from {size} to {OUTPUT_LIMIT} bytes"
+        return output.decode("utf-8", "replace"), error

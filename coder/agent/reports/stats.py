@@ -1,0 +1,59 @@
+"""Statistics of the agent's overlay traffic and sessions, reported at the server's rhythm.
+
+Source: docs/protocol/agents.md#calls (UpdateStats): the first call is empty and only asks for the interval.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.agent.state import AgentState
+from coder.rpc.proto import agent_pb2
+from coder.rpc.session import Session
+
+if TYPE_CHECKING:
+    from coder.agent.network.overlay import AgentNetwork
+
+METHOD = "/coder.agent.v2.Agent/UpdateStats"
+UNKNOWN_LATENCY = -0.001
+MINIMUM_INTERVAL = 1.0
+
+
+class Statistics:
+    """One reporter per connection; counters are differences, so a failed report is caught up by the next."""
+
+    def __init__(self, state: AgentState, network: AgentNetwork) -> None:
+        self._state, self._network = state, network
+
+    async def loop(self, session: Session) -> None:
+        answer = await session.call(METHOD, agent_pb2.UpdateStatsRequest(), agent_pb2.UpdateStatsResponse)
+        while True:
+            await trio.sleep(max(MINIMUM_INTERVAL, answer.report_interval.ToTimedelta().total_seconds()))
+            request = agent_pb2.UpdateStatsRequest(stats=await self._collect())
+            answer = await session.call(METHOD, request, agent_pb2.UpdateStatsResponse)
+            self._network.traffic.reported()
+
+    async def _collect(self) -> agent_pb2.Stats:
+        sessions, traffic = self._state.sessions, self._network.traffic
+        self._network.refresh_traffic()
+        rx_packets, rx_bytes, tx_packets, tx_bytes = traffic.since_report()
+        connections = self._network.connection_count()
+        latencies = await self._network.latencies() if connections else []
+        stats = agent_pb2.Stats(
+            connection_count=connections,
+            connection_median_latency_ms=statistics.median(latencies) * 1000 if latencies else UNKNOWN_LATENCY,
+            rx_packets=rx_packets,
+            rx_bytes=rx_bytes,
+            tx_packets=tx_packets,
+            tx_bytes=tx_bytes,
+            session_count_vscode=sessions["vscode"],
+            session_count_jetbrains=sessions["jetbrains"],
+            session_count_reconnecting_pty=sessions["reconnecting_pty"],
+            session_count_ssh=sessions["ssh"],
+        )
+        if connections:
+            stats.connections_by_proto["TCP"] = connections
+        return stats

@@ -1,0 +1,128 @@
+"""Readings of this machine for the server, together with what the flight recorder has to tell.
+
+`POST /api/v2/workspaceagents/me/vitals`: a route of our own; a server that does not know it is not asked again. Nothing
+here ends a connection.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h11
+import trio
+
+from coder.agent.reports.flight_recorder import FlightRecorder
+from coder.base.errors import CoderError
+from coder.base.host import container_memory, disk_usage
+from coder.base.log import get_logger
+from coder.domain.agents.flight_events import FlightEvent
+from coder.net.errors import HttpError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+if TYPE_CHECKING:
+    from coder.agent.network.overlay import AgentNetwork
+
+log = get_logger("agent")
+
+PATH = "/api/v2/workspaceagents/me/vitals"
+INTERVAL = 30.0
+IN_USE = 180.0
+"""Ours: seconds since its last handshake within which a peer counts as using us; WireGuard's own sessions last that."""
+_TIMEOUT = 20.0
+_UNKNOWN = frozenset({404, 405})
+
+
+async def report_loop(policy: DialPolicy, recorder: FlightRecorder, network: AgentNetwork, home: Path) -> None:
+    """Runs as long as a connection; ends when the server knows nothing of readings."""
+    while True:
+        events = recorder.waiting()
+        reading = await trio.to_thread.run_sync(read_host, home)
+        body = report(reading | network.peers_in_use(IN_USE), events, datetime.now(UTC))
+        status = await _send(policy, body)
+        if status in _UNKNOWN:
+            return
+        if status is not None and (status < 300 or status == 400):
+            recorder.told(events)
+        await trio.sleep(INTERVAL)
+
+
+async def _send(policy: DialPolicy, body: dict[str, Any]) -> int | None:
+    try:
+        async with HttpClient(policy) as client:
+            return (await client.request("POST", PATH, json=body, timeout=_TIMEOUT)).status
+    except HttpError as error:
+        log.debug("the server refused readings", error=error)
+        return error.status
+    except (CoderError, OSError, trio.BrokenResourceError, h11.RemoteProtocolError) as error:
+        log.debug("the server took no readings", error=error)
+        return None
+
+
+def report(reading: dict[str, Any], events: list[FlightEvent], now: datetime) -> dict[str, Any]:
+    """The body of a report."""
+    told = [{"at": _time(event.at), "kind": event.kind, "data": event.data} for event in events]
+    return {"sent_at": now.isoformat(), "events": told, **reading}
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):  # whatever was in the file
+        return datetime.fromtimestamp(0, UTC).isoformat()
+
+
+def read_host(home: Path) -> dict[str, Any]:
+    """What this machine can tell; what it cannot is None."""
+    disk_used, disk_total = disk_usage(home)
+    memory_used, memory_total = container_memory()
+    return {
+        "disk_used": disk_used,
+        "disk_total": disk_total,
+        "memory_used": memory_used,
+        "memory_total": memory_total,
+        "memory_pressure": pressure(_text("/proc/pressure/memory")),
+        "load": _load(),
+        "cores": os.cpu_count(),
+        "uptime_s": uptime(_text("/proc/uptime")),
+    }
+
+
+def pressure(text: str) -> float | None:
+    """`avg10` of the line `some` (Documentation/accounting/psi.rst)."""
+    for line in text.splitlines():
+        if line.startswith("some "):
+            for field in line.split()[1:]:
+                name, _, value = field.partition("=")
+                if name == "avg10":
+                    return _number(value)
+    return None
+
+
+def uptime(text: str) -> float | None:
+    """Seconds since the machine started."""
+    return _number(text.split(maxsplit=1)[0]) if text.split() else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _load() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return None
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,100 @@
+"""The environment and command line of everything the agent starts for a user.
+
+Order of precedence, later wins: built-ins < the process's and the session's environment < the manifest's (with
+`$VAR` expanded) < secrets < the agent's own overrides. Source: docs/protocol/agents.md#environment.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from coder.agent.state import AgentState, Identity
+from coder.base.child_env import child_env
+
+_VARIABLE = re.compile(r"\$(?:\{([^}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+SESSION_VARIABLES = ("CODER_SSH_SESSION_TYPE", "CODER_CONTAINER", "CODER_CONTAINER_USER")
+"Messages from the client to us; they never reach the command."
+
+
+def find_identity() -> Identity:
+    """The user we run as, by passwd; the environment fills in where a container has no passwd entry."""
+    try:
+        entry = pwd.getpwuid(os.getuid())
+    except KeyError:
+        home = os.environ.get("HOME", "/")
+        return Identity(os.environ.get("USER", str(os.getuid())), Path(home), os.environ.get("SHELL", "/bin/sh"))
+    shell = entry.pw_shell if entry.pw_shell and Path(entry.pw_shell).exists() else "/bin/sh"
+    if Path(shell).name in {"nologin", "false"}:
+        shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+    return Identity(entry.pw_name, Path(os.environ.get("HOME") or entry.pw_dir), shell)
+
+
+def expand(text: str, env: Mapping[str, str]) -> str:
+    """`$NAME` and `${NAME}` replaced; unknown names become empty, as a shell does."""
+    return _VARIABLE.sub(lambda match: env.get(match[1] if match[1] is not None else match[2], ""), text)
+
+
+def expand_directory(text: str, identity: Identity, env: Mapping[str, str]) -> Path:
+    """The manifest's directory as an absolute path; empty means home."""
+    if not text:
+        return identity.home
+    if text == "~" or text.startswith("~/"):
+        text = str(identity.home) + text[1:]
+    path = Path(expand(text, {**env, "HOME": str(identity.home)}))
+    return path if path.is_absolute() else identity.home / path
+
+
+def command_environment(state: AgentState, session: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The whole environment for one command."""
+    identity, manifest = state.identity, state.manifest
+    env = {"CODER": "true", "GIT_SSH_COMMAND": f"{state.executable} gitssh --"}
+    env["CS_DISABLE_GETTING_STARTED_OVERRIDE"] = "true"
+    env |= {"HOME": str(identity.home), "USER": identity.name, "LOGNAME": identity.name, "SHELL": identity.shell}
+    if manifest is not None:
+        env |= {
+            "CODER_WORKSPACE_NAME": manifest.workspace_name,
+            "CODER_WORKSPACE_AGENT_NAME": manifest.agent_name,
+            "CODER_WORKSPACE_OWNER_NAME": manifest.owner_username,
+        }
+        if manifest.vs_code_port_proxy_uri:
+            env["VSCODE_PROXY_URI"] = manifest.vs_code_port_proxy_uri
+    own = child_env()
+    for name in ("CODER_AGENT_TOKEN", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN"):
+        own.pop(name, None)
+    env |= own
+    env |= {name: value for name, value in (session or {}).items() if name not in SESSION_VARIABLES}
+    if manifest is not None:
+        for name, value in manifest.environment_variables.items():
+            env[name] = expand(value, env)
+        for secret in manifest.secrets:
+            if secret.env_name:
+                env[secret.env_name] = secret.value.decode("utf-8", "replace")
+    env |= {"CODER_AGENT_URL": state.url, "CODER_AGENT_TOKEN": state.token}
+    if state.socket_path is not None:
+        env["CODER_AGENT_SOCKET_PATH"] = str(state.socket_path)
+    env["GIT_ASKPASS"] = state.executable
+    if state.script_bin is not None:
+        env["PATH"] = f"{state.script_bin}{os.pathsep}{env.get('PATH', os.defpath)}"
+    return env
+
+
+def passed_inside(state: AgentState) -> list[str]:
+    """Names of the variables that a command in a container of the workspace has as well: what the template sets."""
+    names = ["CODER", "CODER_WORKSPACE_NAME", "CODER_WORKSPACE_AGENT_NAME", "CODER_WORKSPACE_OWNER_NAME"]
+    return names + (sorted(state.manifest.environment_variables) if state.manifest is not None else [])
+
+
+def command_line(identity: Identity, command: str | None) -> list[str]:
+    """argv for a session: the login shell, the shell with `-c`, or a `#!` line's interpreter."""
+    if not command:
+        return [identity.shell, "-l"]
+    if command.startswith("#!"):
+        first, _, body = command[2:].partition("\n")
+        interpreter = first.split()
+        if interpreter:
+            return [*interpreter, "-c", body]
+    return [identity.shell, "-c", command]

@@ -1,0 +1,223 @@
+"""Start, stop and cron scripts: concurrent, output streamed, result reported, no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+
+from coder.agent.state import AgentState
+from coder.agent.workspace import environment
+from coder.agent.workspace.cron import next_run
+from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.script_log import ScriptLog
+from coder.base.log import get_logger
+from coder.rpc.proto import agent_pb2
+
+log = get_logger("agent.scripts")
+
+Script = agent_pb2.WorkspaceAgentScript
+Stage = agent_pb2.Timing.Stage
+Status = agent_pb2.Timing.Status
+PIPE_GRACE = 10.0
+"Seconds for pipes to close after a script has ended; then PIPES_LEFT_OPEN (docs/protocol/agents.md#limits)."
+UNKNOWN_EXIT = 255
+MAX_REST = 1 << 20
+"Bytes of a line without an end; then it is a line."
+_CHUNK = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptOutcome:
+    """How a set of scripts ended."""
+
+    failed: bool = False
+    timed_out: bool = False
+
+
+Report = Callable[[agent_pb2.Timing], Awaitable[None]]
+
+
+class ScriptRunner:
+    """Runs the manifest's scripts."""
+
+    def __init__(self, state: AgentState, queue: LogQueue, report: Report, log_dir: Path, data_dir: Path) -> None:
+        self._state, self._queue, self._report = state, queue, report
+        self._log_dir = log_dir
+        self._data_dir = data_dir / "coder-script-data"
+        state.script_bin = self._data_dir / "bin"
+
+    def prepare(self) -> None:
+        """Creates the scripts' data and bin directories, where this machine lets us."""
+        try:
+            (self._data_dir / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._log_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            log.warn("scripts have no directory for their files", path=self._data_dir, error=error)
+
+    async def run_all(self, scripts: list[Script], stage: agent_pb2.Timing.Stage.ValueType) -> ScriptOutcome:
+        """All scripts at once; returns when every one has ended."""
+        results: list[agent_pb2.Timing.Status.ValueType] = []
+
+        async def one(script: Script) -> None:
+            results.append(await self.run(script, stage))
+
+        async with trio.open_nursery() as nursery:
+            for script in scripts:
+                nursery.start_soon(one, script)
+        timed_out = Status.TIMED_OUT in results
+        return ScriptOutcome(
+            failed=any(result not in {Status.OK, Status.TIMED_OUT} for result in results), timed_out=timed_out
+        )
+
+    async def run_cron(self, scripts: list[Script]) -> None:
+        """Runs cron scripts at their times until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for script in scripts:
+                if script.cron:
+                    nursery.start_soon(self._cron, script)
+
+    async def _cron(self, script: Script) -> None:
+        while True:
+            now = datetime.now().astimezone()
+            at = next_run(script.cron, now)
+            if at is None:
+                log.warn("cron expression can never run", cron=script.cron)
+                return
+            await trio.sleep(max(0.0, (at - now).total_seconds()))
+            await self.run(script, Stage.CRON)
+
+    async def run(self, script: Script, stage: agent_pb2.Timing.Stage.ValueType) -> agent_pb2.Timing.Status.ValueType:
+        """One script to its end. Failures are results, never exceptions."""
+        started = datetime.now(UTC)
+        try:
+            code, status = await self._execute(script)
+        except OSError as error:
+            self._queue.add(script.log_source_id, f"script could not be started: {error}", agent_pb2.Log.ERROR)
+            code, status = UNKNOWN_EXIT, Status.EXIT_FAILURE
+        if status == Status.TIMED_OUT:
+            self._queue.add(script.log_source_id, "script timed out", agent_pb2.Log.ERROR)
+        elif code:
+            self._queue.add(script.log_source_id, f"script exited with code {code}", agent_pb2.Log.ERROR)
+        timing = agent_pb2.Timing(script_id=script.id, exit_code=code, stage=stage, status=status)
+        timing.start.FromDatetime(started)
+        timing.end.FromDatetime(datetime.now(UTC))
+        await self._report(timing)
+        return status
+
+    async def _execute(self, script: Script) -> tuple[int, agent_pb2.Timing.Status.ValueType]:
+        env = environment.command_environment(self._state)
+        env |= {"CODER_SCRIPT_DATA_DIR": str(self._data_dir), "CODER_SCRIPT_BIN_DIR": str(self._data_dir / "bin")}
+        argv = environment.command_line(self._state.identity, script.script or "true")
+        timeout = script.timeout.ToTimedelta().total_seconds() or float("inf")
+        with ScriptLog(self._log_path(script)) as out:
+            process = await trio.lowlevel.open_process(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=env,
+                cwd=self._state.workdir(),
+                start_new_session=True,
+            )
+            return await self._attend(script, process, out, timeout)
+
+    async def _attend(
+        self, script: Script, process: trio.Process, out: ScriptLog, timeout: float
+    ) -> tuple[int, agent_pb2.Timing.Status.ValueType]:
+        status: agent_pb2.Timing.Status.ValueType = Status.OK
+        async with trio.open_nursery() as nursery:
+            pipes = trio.Event()
+            nursery.start_soon(self._copy_both, script, process, out, pipes)
+            try:
+                with trio.move_on_after(timeout) as scope:
+                    await process.wait()
+                if scope.cancelled_caught:
+                    status = Status.TIMED_OUT
+                    kill_group(process.pid, signal.SIGTERM)
+                    with trio.move_on_after(PIPE_GRACE):
+                        await process.wait()
+                with trio.move_on_after(PIPE_GRACE) as grace:
+                    await pipes.wait()
+                if grace.cancelled_caught and status == Status.OK:
+                    status = Status.PIPES_LEFT_OPEN
+            finally:
+                if process.returncode is None:
+                    kill_group(process.pid, signal.SIGKILL)
+                nursery.cancel_scope.cancel()
+        code = process.returncode if process.returncode is not None and process.returncode >= 0 else UNKNOWN_EXIT
+        if code and status in {Status.OK, Status.PIPES_LEFT_OPEN}:
+            status = Status.EXIT_FAILURE
+        return code, status
+
+    async def _copy_both(self, script: Script, process: trio.Process, out: ScriptLog, done: trio.Event) -> None:
+        """Two pipes have no common order: of what came between two looks, standard output goes first."""
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - asked for
+        plain = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.INFO, out)
+        errors = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.ERROR, out)
+        stdout = cast("Any", process.stdout).fileno()
+
+        async def copy_errors(pipe: trio.abc.ReceiveStream) -> None:
+            async for chunk in pipe:
+                plain.take_waiting(stdout)
+                errors.take(chunk)
+            plain.take_waiting(stdout)
+            errors.finish()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(copy_errors, process.stderr)
+            async for chunk in process.stdout:
+                plain.take(chunk)
+            plain.finish()
+        done.set()
+
+    def _log_path(self, script: Script) -> Path:
+        name = script.log_path or f"coder-script-{uuid.UUID(bytes=script.log_source_id)}.log"
+        if script.log_path.startswith(("/", "~", "$")):
+            return environment.expand_directory(name, self._state.identity, dict(os.environ))
+        return self._log_dir / name
+
+
+class _Pipe:
+    """Cuts what comes through one pipe into lines of the log."""
+
+    def __init__(self, queue: LogQueue, source: bytes, level: agent_pb2.Log.Level.ValueType, out: ScriptLog) -> None:
+        self._queue, self._source, self._level, self._out = queue, source, level, out
+        self._rest = b""
+
+    def take(self, chunk: bytes | bytearray) -> None:
+        self._out.write(chunk)
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        if len(rest) > MAX_REST:
+            lines, rest = [*lines, rest], b""
+        self._rest = rest
+        for line in lines:
+            self._queue.add(self._source, line.decode("utf-8", "replace").rstrip("\r"), self._level)
+
+    def take_waiting(self, pipe: int) -> None:
+        """What can be read of the file descriptor now; its end is left to its own reader."""
+        try:
+            chunk = os.read(pipe, _CHUNK)
+        except OSError:
+            return  # nothing yet, or closed
+        self.take(chunk)
+
+    def finish(self) -> None:
+        if self._rest:
+            self._queue.add(self._source, self._rest.decode("utf-8", "replace"), self._level)
+            self._rest = b""
+
+
+def kill_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # already gone

@@ -1,0 +1,74 @@
+"""JSON shapes of keys: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from coder.api.access.scopes import APIKeyScope
+from coder.api.base.enums import LoginType, RBACResource
+from coder.api.base.struct import ApiStruct
+
+
+class APIAllowListTarget(ApiStruct):
+    type: RBACResource
+    id: str
+
+
+class APIKey(ApiStruct):
+    id: str
+    user_id: UUID
+    last_used: datetime
+    expires_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    login_type: LoginType
+    scope: str
+    scopes: list[str]
+    token_name: str
+    lifetime_seconds: int
+    allow_list: list[str]
+
+
+class APIKeyWithOwner(ApiStruct):
+    allow_list: list[str]
+    created_at: datetime
+    expires_at: datetime
+    id: str
+    last_used: datetime
+    lifetime_seconds: int
+    login_type: LoginType
+    scope: str
+    scopes: list[str]
+    token_name: str
+    updated_at: datetime
+    user_id: UUID
+    username: str
+
+
+class CreateTokenRequest(ApiStruct):
+    lifetime: int
+    token_name: str
+    allow_list: list[str] | UnsetType = UNSET
+    "Entries `type:id`; this is how upstream reads and writes its targets."
+    scope: str | UnsetType = UNSET
+    scopes: list[str] | UnsetType = UNSET
+
+
+class ExternalAPIKeyScopes(ApiStruct):
+    external: list[APIKeyScope]
+
+
+class GenerateAPIKeyResponse(ApiStruct):
+    key: str
+
+
+class TokenConfig(ApiStruct):
+    max_token_lifetime: int
+
+
+class TokensFilter(ApiStruct):
+    include_all: bool
+    include_expired: bool

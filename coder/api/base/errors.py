@@ -1,0 +1,18 @@
+"""JSON shapes of errors: what server and client both speak."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from coder.api.base.struct import ApiStruct
+
+
+class ValidationError(ApiStruct):
+    field: str
+    detail: str
+
+
+class Response(ApiStruct):
+    message: str
+    detail: str | UnsetType = UNSET
+    validations: list[ValidationError] | UnsetType = UNSET

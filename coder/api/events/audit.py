@@ -1,0 +1,110 @@
+"""JSON shapes of audit: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from coder.api.base.enums import AuditAction, BuildReason, ConnectionType, ResourceType
+from coder.api.base.struct import ApiStruct
+from coder.api.people.organizations import MinimalOrganization
+from coder.api.people.users import User
+
+AuditDiff = Any
+
+
+class AuditDiffField(ApiStruct):
+    secret: bool
+    new: Any | UnsetType = UNSET
+    old: Any | UnsetType = UNSET
+
+
+class AuditLog(ApiStruct):
+    id: UUID
+    request_id: UUID
+    time: datetime
+    ip: str
+    user_agent: str
+    resource_type: ResourceType
+    resource_id: UUID
+    resource_target: str
+    resource_icon: str
+    action: AuditAction
+    diff: AuditDiff
+    status_code: int
+    additional_fields: Any
+    description: str
+    resource_link: str
+    is_deleted: bool
+    organization_id: UUID
+    user: User | None
+    organization: MinimalOrganization | UnsetType = UNSET
+
+
+class AuditLogResponse(ApiStruct):
+    audit_logs: list[AuditLog]
+    count: int
+    count_cap: int
+
+
+class AuditLogsRequest(ApiStruct):
+    after_id: str | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    offset: int | UnsetType = UNSET
+    q: str | UnsetType = UNSET
+
+
+class ConnectionLogSSHInfo(ApiStruct):
+    connection_id: UUID
+    disconnect_reason: str | UnsetType = UNSET
+    disconnect_time: datetime | UnsetType = UNSET
+    exit_code: int | UnsetType = UNSET
+
+
+class ConnectionLogWebInfo(ApiStruct):
+    user_agent: str
+    user: User | None
+    slug_or_port: str
+    status_code: int
+
+
+class ConnectionLog(ApiStruct):
+    id: UUID
+    connect_time: datetime
+    organization: MinimalOrganization
+    workspace_owner_id: UUID
+    workspace_owner_username: str
+    workspace_id: UUID
+    workspace_name: str
+    agent_name: str
+    type: ConnectionType
+    ip: str | UnsetType = UNSET
+    ssh_info: ConnectionLogSSHInfo | UnsetType = UNSET
+    web_info: ConnectionLogWebInfo | UnsetType = UNSET
+
+
+class ConnectionLogResponse(ApiStruct):
+    connection_logs: list[ConnectionLog]
+    count: int
+    count_cap: int
+
+
+class ConnectionLogsRequest(ApiStruct):
+    after_id: str | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    offset: int | UnsetType = UNSET
+    q: str | UnsetType = UNSET
+
+
+class CreateTestAuditLogRequest(ApiStruct):
+    action: AuditAction | UnsetType = UNSET
+    additional_fields: Any | UnsetType = UNSET
+    build_reason: BuildReason | UnsetType = UNSET
+    organization_id: UUID | UnsetType = UNSET
+    request_id: UUID | UnsetType = UNSET
+    resource_id: UUID | UnsetType = UNSET
+    resource_type: ResourceType | UnsetType = UNSET
+    time: datetime | UnsetType = UNSET

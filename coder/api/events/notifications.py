@@ -1,0 +1,172 @@
+"""JSON shapes of notifications and the inbox: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from coder.api.base.struct import ApiStruct
+
+
+class CustomNotificationContent(ApiStruct):
+    title: str = ""
+    message: str = ""
+
+
+class CustomNotificationRequest(ApiStruct):
+    content: CustomNotificationContent | None = None
+
+
+class DeleteWebpushSubscription(ApiStruct):
+    endpoint: str
+
+
+class InboxNotificationAction(ApiStruct):
+    label: str
+    url: str
+
+
+class InboxNotification(ApiStruct):
+    id: UUID
+    user_id: UUID
+    template_id: UUID
+    targets: list[str] | None
+    title: str
+    content: str
+    icon: str
+    actions: list[InboxNotificationAction]
+    read_at: datetime | None
+    created_at: datetime
+
+
+class GetInboxNotificationResponse(ApiStruct):
+    notification: InboxNotification
+    unread_count: int
+
+
+class ListInboxNotificationsRequest(ApiStruct):
+    read_status: str | UnsetType = UNSET
+    starting_before: datetime | UnsetType = UNSET
+    targets: str | UnsetType = UNSET
+    templates: str | UnsetType = UNSET
+
+
+class ListInboxNotificationsResponse(ApiStruct):
+    notifications: list[InboxNotification]
+    unread_count: int
+
+
+class NotificationMethodsResponse(ApiStruct):
+    available: list[str]
+    default: str
+
+
+class NotificationPreference(ApiStruct):
+    id: UUID
+    disabled: bool
+    updated_at: datetime
+
+
+class NotificationTemplate(ApiStruct):
+    id: UUID
+    name: str
+    title_template: str
+    body_template: str
+    actions: str
+    group: str
+    method: str
+    kind: str
+    enabled_by_default: bool
+
+
+class NotificationsEmailAuthConfig(ApiStruct):
+    identity: str
+    username: str
+    password: str
+    password_file: str
+
+
+class NotificationsEmailTLSConfig(ApiStruct):
+    start_tls: bool
+    server_name: str
+    insecure_skip_verify: bool
+    ca_file: str
+    cert_file: str
+    key_file: str
+
+
+class NotificationsEmailConfig(ApiStruct):
+    from_: str = msgspec.field(name="from")
+    smarthost: str
+    hello: str
+    auth: NotificationsEmailAuthConfig
+    tls: NotificationsEmailTLSConfig
+    force_tls: bool
+
+
+class NotificationsInboxConfig(ApiStruct):
+    enabled: bool
+
+
+class NotificationsWebhookConfig(ApiStruct):
+    endpoint: str
+
+
+class NotificationsConfig(ApiStruct):
+    max_send_attempts: int
+    retry_interval: int
+    sync_interval: int
+    sync_buffer_size: int
+    lease_period: int
+    lease_count: int
+    fetch_interval: int
+    method: str
+    dispatch_timeout: int
+    email: NotificationsEmailConfig
+    webhook: NotificationsWebhookConfig
+    inbox: NotificationsInboxConfig
+
+
+class NotificationsSettings(ApiStruct):
+    notifier_paused: bool
+
+
+class UpdateInboxNotificationReadStatusRequest(ApiStruct):
+    is_read: bool
+
+
+class UpdateInboxNotificationReadStatusResponse(ApiStruct):
+    notification: InboxNotification
+    unread_count: int
+
+
+class UpdateNotificationTemplateMethod(ApiStruct):
+    method: str | UnsetType = UNSET
+
+
+class UpdateUserNotificationPreferences(ApiStruct):
+    template_disabled_map: dict[str, bool] = msgspec.field(default_factory=dict)
+
+
+class WebpushMessageAction(ApiStruct):
+    label: str
+    url: str
+
+
+class WebpushMessage(ApiStruct):
+    icon: str
+    title: str
+    body: str
+    actions: list[WebpushMessageAction]
+    data: Any | UnsetType = UNSET
+    tag: str | UnsetType = UNSET
+
+
+class WebpushSubscription(ApiStruct):
+    endpoint: str
+    auth_key: str
+    p256dh_key: str

@@ -1,0 +1,315 @@
+"""JSON shapes of oauth2: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from coder.api.base.enums import (
+    LoginType,
+    OAuth2ErrorCode,
+    OAuth2PKCECodeChallengeMethod,
+    OAuth2ProviderGrantType,
+    OAuth2ProviderResponseType,
+    OAuth2RevocationTokenTypeHint,
+    OAuth2TokenEndpointAuthMethod,
+    OAuth2TokenType,
+)
+from coder.api.base.struct import ApiStruct
+
+
+class GithubAuthMethod(ApiStruct):
+    enabled: bool
+    default_provider_configured: bool
+
+
+class GroupSyncSettings(ApiStruct):
+    field: str
+    mapping: Any
+    regex_filter: str | None
+    auto_create_missing_groups: bool
+    legacy_group_name_mapping: Any | UnsetType = UNSET
+
+
+class OAuth2AppEndpoints(ApiStruct):
+    authorization: str
+    token: str
+    token_revoke: str
+    device_authorization: str
+
+
+class OAuth2AuthorizationServerMetadata(ApiStruct):
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    response_types_supported: list[OAuth2ProviderResponseType]
+    code_challenge_methods_supported: list[OAuth2PKCECodeChallengeMethod] | UnsetType = UNSET
+    grant_types_supported: list[OAuth2ProviderGrantType] | UnsetType = UNSET
+    registration_endpoint: str | UnsetType = UNSET
+    revocation_endpoint: str | UnsetType = UNSET
+    scopes_supported: list[str] | UnsetType = UNSET
+    token_endpoint_auth_methods_supported: list[OAuth2TokenEndpointAuthMethod] | UnsetType = UNSET
+
+
+class OAuth2ClientConfiguration(ApiStruct):
+    client_id: str
+    client_id_issued_at: int
+    grant_types: list[OAuth2ProviderGrantType]
+    response_types: list[OAuth2ProviderResponseType]
+    token_endpoint_auth_method: OAuth2TokenEndpointAuthMethod
+    registration_client_uri: str
+    client_name: str | UnsetType = UNSET
+    client_secret_expires_at: int | UnsetType = UNSET
+    client_uri: str | UnsetType = UNSET
+    contacts: list[str] | UnsetType = UNSET
+    jwks: Any | UnsetType = UNSET
+    jwks_uri: str | UnsetType = UNSET
+    logo_uri: str | UnsetType = UNSET
+    policy_uri: str | UnsetType = UNSET
+    redirect_uris: list[str] | UnsetType = UNSET
+    registration_access_token: str | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+    software_id: UUID | UnsetType = UNSET
+    software_version: str | UnsetType = UNSET
+    tos_uri: str | UnsetType = UNSET
+
+
+class OAuth2ClientRegistrationRequest(ApiStruct):
+    client_name: str | UnsetType = UNSET
+    client_uri: str | UnsetType = UNSET
+    contacts: list[str] | UnsetType = UNSET
+    grant_types: list[OAuth2ProviderGrantType] | UnsetType = UNSET
+    jwks: Any | UnsetType = UNSET
+    jwks_uri: str | UnsetType = UNSET
+    logo_uri: str | UnsetType = UNSET
+    policy_uri: str | UnsetType = UNSET
+    redirect_uris: list[str] | UnsetType = UNSET
+    response_types: list[OAuth2ProviderResponseType] | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+    software_id: UUID | UnsetType = UNSET
+    software_statement: str | UnsetType = UNSET
+    software_version: str | UnsetType = UNSET
+    token_endpoint_auth_method: OAuth2TokenEndpointAuthMethod | UnsetType = UNSET
+    tos_uri: str | UnsetType = UNSET
+
+
+class OAuth2ClientRegistrationResponse(ApiStruct):
+    client_id: str
+    grant_types: list[OAuth2ProviderGrantType]
+    response_types: list[OAuth2ProviderResponseType]
+    token_endpoint_auth_method: OAuth2TokenEndpointAuthMethod
+    registration_access_token: str
+    registration_client_uri: str
+    client_id_issued_at: int | UnsetType = UNSET
+    client_name: str | UnsetType = UNSET
+    client_secret: str | UnsetType = UNSET
+    client_secret_expires_at: int | UnsetType = UNSET
+    client_uri: str | UnsetType = UNSET
+    contacts: list[str] | UnsetType = UNSET
+    jwks: Any | UnsetType = UNSET
+    jwks_uri: str | UnsetType = UNSET
+    logo_uri: str | UnsetType = UNSET
+    policy_uri: str | UnsetType = UNSET
+    redirect_uris: list[str] | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+    software_id: UUID | UnsetType = UNSET
+    software_version: str | UnsetType = UNSET
+    tos_uri: str | UnsetType = UNSET
+
+
+class OAuth2GithubConfig(ApiStruct):
+    client_id: str
+    client_secret: str
+    device_flow: bool
+    default_provider_enable: bool
+    allowed_orgs: str
+    allowed_teams: str
+    allow_signups: bool
+    allow_everyone: bool
+    enterprise_base_url: str
+
+
+class OAuth2Config(ApiStruct):
+    github: OAuth2GithubConfig
+
+
+class OAuth2DeviceFlowCallbackResponse(ApiStruct):
+    redirect_url: str
+
+
+class OAuth2Error(ApiStruct):
+    error: OAuth2ErrorCode
+    error_description: str | UnsetType = UNSET
+    error_uri: str | UnsetType = UNSET
+
+
+class OAuth2ProtectedResourceMetadata(ApiStruct):
+    resource: str
+    authorization_servers: list[str]
+    bearer_methods_supported: list[str] | UnsetType = UNSET
+    scopes_supported: list[str] | UnsetType = UNSET
+
+
+class OAuth2ProviderApp(ApiStruct):
+    id: UUID
+    name: str
+    callback_url: str
+    icon: str
+    endpoints: OAuth2AppEndpoints
+
+
+class OAuth2ProviderAppFilter(ApiStruct):
+    user_id: UUID | UnsetType = UNSET
+
+
+class OAuth2ProviderAppSecret(ApiStruct):
+    id: UUID
+    last_used_at: datetime | None
+    client_secret_truncated: str
+
+
+class OAuth2ProviderAppSecretFull(ApiStruct):
+    id: UUID
+    client_secret_full: str
+
+
+class OAuth2ProviderSettings(ApiStruct):
+    dynamic_client_registration_enabled: bool | UnsetType = UNSET
+
+
+class OAuth2TokenRequest(ApiStruct):
+    grant_type: OAuth2ProviderGrantType
+    client_id: str | UnsetType = UNSET
+    client_secret: str | UnsetType = UNSET
+    code: str | UnsetType = UNSET
+    code_verifier: str | UnsetType = UNSET
+    redirect_uri: str | UnsetType = UNSET
+    refresh_token: str | UnsetType = UNSET
+    resource: str | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+
+
+class OAuth2TokenResponse(ApiStruct):
+    access_token: str
+    token_type: OAuth2TokenType
+    expires_in: int | UnsetType = UNSET
+    expiry: str | UnsetType = UNSET
+    refresh_token: str | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+
+
+class OAuth2TokenRevocationRequest(ApiStruct):
+    token: str
+    client_id: str | UnsetType = UNSET
+    client_secret: str | UnsetType = UNSET
+    token_type_hint: OAuth2RevocationTokenTypeHint | UnsetType = UNSET
+
+
+class OAuthConversionResponse(ApiStruct):
+    state_string: str
+    expires_at: datetime
+    to_type: LoginType
+    user_id: UUID
+
+
+class OIDCAuthMethod(ApiStruct):
+    enabled: bool
+    iconUrl: str
+    signInText: str
+
+
+class OIDCClaimsResponse(ApiStruct):
+    claims: Any
+
+
+class OIDCConfig(ApiStruct):
+    allow_signups: bool
+    client_id: str
+    client_secret: str
+    client_key_file: str
+    client_cert_file: str
+    email_domain: str
+    issuer_url: str
+    scopes: str
+    ignore_email_verified: bool
+    username_field: str
+    name_field: str
+    email_field: str
+    auth_url_params: Any
+    ignore_user_info: bool
+    source_user_info_from_access_token: bool
+    organization_field: str
+    organization_mapping: Any
+    organization_assign_default: bool
+    group_auto_create: bool
+    group_regex_filter: str
+    group_allow_list: str
+    groups_field: str
+    group_mapping: Any
+    user_role_field: str
+    user_role_mapping: Any
+    user_roles_default: str
+    sign_in_text: str
+    icon_url: str
+    signups_disabled_text: str
+    skip_issuer_checks: bool
+    redirect_url: str
+    auto_repair_links: bool
+    email_fallback: bool
+    redirect_allowed_hosts: str
+
+
+class OrganizationSyncSettings(ApiStruct):
+    field: str
+    mapping: Any
+    organization_assign_default: bool
+
+
+class PatchGroupIDPSyncConfigRequest(ApiStruct):
+    field: str
+    regex_filter: str | None
+    auto_create_missing_groups: bool
+
+
+class PatchGroupIDPSyncMappingRequest(ApiStruct):
+    Add: list[Any]
+    Remove: list[Any]
+
+
+class PatchOrganizationIDPSyncConfigRequest(ApiStruct):
+    field: str
+    assign_default: bool
+
+
+class PatchOrganizationIDPSyncMappingRequest(ApiStruct):
+    Add: list[Any]
+    Remove: list[Any]
+
+
+class PatchRoleIDPSyncConfigRequest(ApiStruct):
+    field: str
+
+
+class PatchRoleIDPSyncMappingRequest(ApiStruct):
+    Add: list[Any]
+    Remove: list[Any]
+
+
+class PostOAuth2ProviderAppRequest(ApiStruct):
+    name: str
+    callback_url: str
+    icon: str
+
+
+class PutOAuth2ProviderAppRequest(ApiStruct):
+    name: str
+    callback_url: str
+    icon: str
+
+
+class RoleSyncSettings(ApiStruct):
+    field: str
+    mapping: Any

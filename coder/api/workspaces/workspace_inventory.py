@@ -1,0 +1,22 @@
+"""JSON shapes of what may remain of an abandoned workspace. Ours, not upstream's."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from coder.api.base.struct import ApiStruct
+
+
+class RemainingResource(ApiStruct):
+    address: str
+    type: str
+    name: str
+    provider: str
+    id: str
+
+
+class WorkspaceInventory(ApiStruct):
+    workspace_id: UUID
+    readable: bool
+    "False: there is a state, but nobody can say what it holds."
+    resources: list[RemainingResource]

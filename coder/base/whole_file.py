@@ -1,0 +1,28 @@
+"""Files that are there whole or not at all, whoever reads and whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") -> None:
+    """Puts `text` (UTF-8) in the place of `path`, in one step; its folder must exist.
+
+    `owner` is a user's name, for those who may give files away. The bytes are never readable by more people
+    than `mode` says, whatever the umask. Raises OSError, and then `path` is as it was.
+    """
+    beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+        beside.chmod(mode)
+        if owner:
+            import shutil  # not for every short command
+
+            shutil.chown(beside, owner)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

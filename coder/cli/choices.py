@@ -1,0 +1,227 @@
+"""Choosing from a list: with arrow keys where a person sits at a terminal, by number or name on a line elsewhere.
+
+`Chooser` is the list as it moves, pure; prompt_toolkit, loaded only at a terminal, brings keys and screen to it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coder.cli.output import ask
+
+ROWS = 10
+"""Choices seen at a time; the list scrolls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer."""
+
+    value: str
+    label: str
+    "What a person reads."
+    note: str = ""
+
+
+def is_interactive() -> bool:
+    """True when keys can be read and a list can be drawn."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
+
+
+def select(question: str, choices: Sequence[Choice], *, default: str = "") -> str:
+    """The value of one choice; on a line also anything else that was typed. Raises CoderError at end of input."""
+    if choices and is_interactive():
+        return _run(question, Chooser(choices, chosen=[default], many=False))[0]
+    write_list(choices, [default])
+    return picked(ask(question, default=default), choices)
+
+
+def select_many(
+    question: str, choices: Sequence[Choice], *, defaults: Iterable[str] = (), free: bool = False
+) -> list[str]:
+    """The values of any number of choices; with `free`, and always on a line, also others that were typed."""
+    chosen = list(defaults)
+    if choices and is_interactive():
+        return _run(question, Chooser(choices, chosen=chosen, many=True, free=free))
+    write_list(choices, chosen)
+    answer = ask(f"{question} (separated by commas)", default=",".join(chosen))
+    return [picked(part.strip(), choices) for part in answer.split(",") if part.strip()]
+
+
+def picked(answer: str, choices: Sequence[Choice]) -> str:
+    """A choice by its value, its label, or its place in the list; else the answer itself."""
+    if any(answer == choice.value for choice in choices):
+        return answer
+    for index, choice in enumerate(choices, 1):
+        if answer in {choice.label, str(index)}:
+            return choice.value
+    return answer
+
+
+def write_list(choices: Sequence[Choice], chosen: Sequence[str]) -> None:
+    """The numbered list that `picked` reads answers to."""
+    for index, choice in enumerate(choices, 1):
+        value = f" [{choice.value}]" if choice.value != choice.label else ""
+        note = f" - {choice.note}" if choice.note else ""
+        mark = " (default)" if choice.value in chosen else ""
+        sys.stdout.write(f"  {index}. {choice.label}{value}{note}{mark}\n")
+
+
+class Chooser:
+    """The list: what is shown for what was typed, where the cursor stands, what is marked."""
+
+    def __init__(
+        self, choices: Sequence[Choice], *, chosen: Iterable[str] = (), many: bool, free: bool = False
+    ) -> None:
+        wanted = list(chosen)
+        self._choices = list(choices)
+        self._free = free
+        self.many = many
+        known = {choice.value for choice in choices}
+        self._choices += [Choice(value, value) for value in wanted if many and value not in known]
+        self._marked = {choice.value for choice in self._choices if choice.value in wanted} if many else set()
+        self.typed = ""
+        self._cursor = next((i for i, choice in enumerate(choices) if choice.value in wanted and not many), 0)
+
+    def shown(self) -> list[Choice]:
+        """Choices that contain what was typed."""
+        sought = self.typed.casefold()
+        return [one for one in self._choices if sought in f"{one.label} {one.value}".casefold()]
+
+    def type(self, text: str) -> None:
+        self.typed += text
+        self._cursor = 0
+
+    def erase(self) -> None:
+        self.typed = self.typed[:-1]
+        self._cursor = 0
+
+    def move(self, by: int) -> None:
+        """Past the last comes the first."""
+        count = len(self.shown())
+        self._cursor = (self._cursor + by) % count if count else 0
+
+    def toggle(self) -> None:
+        if here := self.shown()[self._cursor : self._cursor + 1]:
+            self._marked ^= {here[0].value}
+
+    def mark_all(self, *, on: bool) -> None:
+        values = {choice.value for choice in self.shown()}
+        self._marked = self._marked | values if on else self._marked - values
+
+    def accept(self) -> list[str] | None:
+        """The values that are chosen by Enter; None where Enter chooses nothing yet."""
+        shown = self.shown()
+        if self.many and self._free and self.typed and not shown:
+            self._choices.append(Choice(self.typed, self.typed))
+            self._marked.add(self.typed)
+            self.typed = ""
+            return None
+        if self.many:
+            return [choice.value for choice in self._choices if choice.value in self._marked]
+        return [shown[self._cursor].value] if shown else None
+
+    def labels(self, values: Iterable[str]) -> str:
+        by_value = {choice.value: choice.label for choice in self._choices}
+        return ", ".join(by_value[value] for value in values)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(style, text) of each line below the question; at most ROWS choices around the cursor."""
+        shown = self.shown()
+        first = max(0, min(self._cursor - ROWS // 2, len(shown) - ROWS))
+        rows = []
+        for index, choice in enumerate(shown[first : first + ROWS], first):
+            is_here = index == self._cursor
+            box = ("[x] " if choice.value in self._marked else "[ ] ") if self.many else ""
+            text = f"{'> ' if is_here else '  '}{box}{choice.label}" + (f"  {choice.note}" if choice.note else "")
+            rows.append(("bold fg:ansicyan" if is_here else "", text))
+        if not shown:
+            rows.append(("fg:ansiyellow", "  nothing matches" + ("; Enter adds it" if self._free else "")))
+        if len(shown) > ROWS:
+            rows.append(("italic", f"  {self._cursor + 1} of {len(shown)}"))
+        return rows
+
+
+def _run(question: str, chooser: Chooser) -> list[str]:
+    """Draws the list, moves it by keys; leaves one line with the answer. Raises KeyboardInterrupt at Ctrl-C."""
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.layout import FormattedTextControl, Layout, Window
+
+    help_line = "space marks, Enter takes" if chooser.many else "arrows move, typing searches, Enter takes"
+
+    def text() -> StyleAndTextTuples:
+        parts: StyleAndTextTuples = [("bold", question), ("", f" {chooser.typed}" if chooser.typed else "")]
+        parts.append(("italic", f"  ({help_line})"))
+        for style, line in chooser.lines():
+            parts += [("", "\n"), (style, line)]
+        return parts
+
+    control = FormattedTextControl(text, focusable=True, show_cursor=False)
+    application: Application[list[str]] = Application(
+        layout=Layout(Window(control, dont_extend_height=True)),
+        key_bindings=_keys(chooser),
+        erase_when_done=True,
+        output=_output(),
+    )
+    values = application.run()
+    sys.stdout.write(f"> {question} {chooser.labels(values)}\n")
+    sys.stdout.flush()
+    return values
+
+
+def _output() -> Any:
+    """The terminal, which is not asked where its cursor stands: some never answer."""
+    from prompt_toolkit.output.color_depth import ColorDepth
+
+    from coder.cli.colour import is_coloured
+
+    depth = None if is_coloured(sys.stdout) else ColorDepth.DEPTH_1_BIT
+    if sys.platform == "win32":
+        from prompt_toolkit.output.defaults import create_output
+
+        return create_output()
+    from prompt_toolkit.data_structures import Size
+    from prompt_toolkit.output.vt100 import Vt100_Output
+
+    def size() -> Size:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        return Size(rows=rows or 24, columns=columns or 80)
+
+    return Vt100_Output(sys.stdout, size, term=os.environ.get("TERM"), default_color_depth=depth, enable_cpr=False)
+
+
+def _keys(chooser: Chooser) -> Any:
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+    for names, by in ((("up", "c-p"), -1), (("down", "c-n", "tab"), 1), (("pageup",), -ROWS), (("pagedown",), ROWS)):
+        for name in names:
+            keys.add(name)(lambda _event, by=by: chooser.move(by))
+    keys.add("backspace")(lambda _event: chooser.erase())
+    if chooser.many:
+        keys.add("space")(lambda _event: chooser.toggle())
+        keys.add("right")(lambda _event: chooser.mark_all(on=True))
+        keys.add("left")(lambda _event: chooser.mark_all(on=False))
+
+    @keys.add("enter")
+    def _(event: Any) -> None:
+        values = chooser.accept()
+        if values is not None:
+            event.app.exit(result=values)
+
+    @keys.add("c-c")
+    @keys.add("c-d")
+    def _(event: Any) -> None:
+        event.app.exit(exception=KeyboardInterrupt)
+
+    @keys.add("<any>")
+    def _(event: Any) -> None:
+        if event.data.isprintable():
+            chooser.type(event.data)
+
+    return keys

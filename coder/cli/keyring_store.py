@@ -1,0 +1,87 @@
+"""The session token in the system's keyring instead of a file (`login --use-keyring`).
+
+macOS Keychain, Windows Credential Manager, and the Secret Service of Linux desktops, through the keyring library, which
+is loaded only here. A mark in the configuration directory says that the token is there, so later commands need no flag.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coder.base.errors import CoderError
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+SERVICE = "coder"
+MARK = "session-in-keyring"
+"""The file that says so; it holds the name under which the keyring has the token."""
+
+
+def is_kept(directory: Path) -> bool:
+    """Whether the directory's session is in the keyring."""
+    return (directory / MARK).exists()
+
+
+def read_token(directory: Path) -> str:
+    """The token, "" when the keyring has none. Raises CoderError when there is no keyring to ask."""
+    name = (directory / MARK).read_text(encoding="utf-8")
+    return _calling("read", lambda backend: backend.get_password(SERVICE, name)) or ""
+
+
+def keep_token(directory: Path, url: str, token: str) -> None:
+    """Raises CoderError when there is no keyring; nothing is written then."""
+    _calling("write", lambda backend: backend.set_password(SERVICE, url, token))
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (directory / MARK).write_text(url, encoding="utf-8")
+
+
+def forget_token(directory: Path) -> None:
+    """The token and the mark go; a token the keyring no longer has is no error."""
+    from keyring.errors import PasswordDeleteError
+
+    name = (directory / MARK).read_text(encoding="utf-8")
+    try:
+        _calling("delete", lambda backend: backend.delete_password(SERVICE, name))
+    except CoderError as error:
+        if not isinstance(error.__cause__, PasswordDeleteError):
+            raise
+    (directory / MARK).unlink()
+
+
+def _calling(what: str, call: Callable[[KeyringBackend], str | None]) -> str | None:
+    from keyring.errors import KeyringError
+
+    backend = find_keyring()
+    try:
+        return call(backend)
+    except KeyringError as error:
+        said = f"the system's keyring did not {what} the session token"
+        raise CoderError("keyring", said, f"Unlock the keyring and try again. {_WITHOUT}") from error
+
+
+_WITHOUT = "Without --use-keyring `coder login` keeps the token in a file that only you can read."
+
+
+def find_keyring() -> KeyringBackend:
+    """This system's keyring. Raises CoderError where there is none.
+
+    By name, not by the library's search through installed packages: a program in one file has none to search.
+    """
+    from keyring.core import load_env
+
+    found = load_env() or _of_this_system()
+    if found is None:
+        raise CoderError("keyring", "there is no keyring on this system that could hold the session token", _WITHOUT)
+    return found
+
+
+def _of_this_system() -> KeyringBackend | None:
+    from keyring.backends import SecretService, Windows, macOS
+
+    kinds = {"darwin": macOS.Keyring, "win32": Windows.WinVaultKeyring}
+    kind = kinds.get(sys.platform, SecretService.Keyring)
+    return kind() if kind.viable else None  # type: ignore[no-untyped-call]

@@ -1,0 +1,109 @@
+"""A job's progress on a terminal: ended stages a line each, the running one with its time and the end of its log.
+
+`StageView` is what is to be seen, pure; `LiveStages` draws it over itself. Where no person watches, `progress` prints
+plain lines instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+from coder.cli.colour import paint
+from coder.cli.output import cut, parse_time
+
+TAIL = 6
+"""Log lines seen below the running stage."""
+KEPT = 2000
+"""Lines of the running stage kept, to be shown whole when it fails."""
+_INVISIBLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f]")
+"""Escape sequences and control characters, which would move the cursor under the drawing."""
+
+
+class StageView:
+    """The running stage and its lines."""
+
+    def __init__(self) -> None:
+        self.stage = "Queued"
+        self.began: datetime | None = None
+        self.last: datetime | None = None
+        self.lines: deque[str] = deque(maxlen=KEPT)
+
+    def add(self, log: dict[str, Any]) -> str | None:
+        """Takes a line in. What remains to be seen of the stage that ended by it, if one did."""
+        at, ended = parse_time(log["created_at"]), None
+        if log["stage"] != self.stage:
+            ended = self.end(at, is_good=True)
+            self.stage, self.began = log["stage"], at
+            self.lines.clear()
+        self.last = at
+        if log["output"]:
+            self.lines.append(_INVISIBLE.sub("", log["output"]).expandtabs(4))
+        return ended
+
+    def end(self, at: datetime | None, *, is_good: bool) -> str:
+        """The line an ended stage leaves."""
+        took = f" [{(at - self.began).total_seconds() * 1000:.0f}ms]" if at and self.began else ""
+        return f"=== {'✔' if is_good else '✘'} {self.stage}{took}"
+
+    def frame(self, seconds: float, columns: int, rows: int) -> list[str]:
+        """The running stage as at most so many lines."""
+        tail = list(self.lines)[-min(TAIL, max(0, rows - 2)) :] if rows > 2 else []
+        return [
+            cut(line, columns - 1) for line in (f"==> ⧗ {self.stage} {_elapsed(seconds)}", *(f"  {t}" for t in tail))
+        ]
+
+
+def _elapsed(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+class LiveStages:
+    """Draws a StageView; `tick` lets its time go on."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._view = StageView()
+        self._clock = clock
+        self._since = clock()
+        self._drawn = 0
+
+    def line(self, log: dict[str, Any]) -> None:
+        ended = self._view.add(log)
+        if ended is not None:
+            self.clear()
+            self._write_end(ended, is_good=True)
+            self._since = self._clock()
+            self.tick()
+
+    def tick(self) -> None:
+        self.clear()
+        size = os.get_terminal_size(sys.stdout.fileno())
+        frame = self._view.frame(self._clock() - self._since, size.columns or 80, size.lines or 24)
+        styled = [paint(text, "dim" if index else "bold") for index, text in enumerate(frame)]
+        sys.stdout.write("".join(f"{text}\n" for text in styled))
+        sys.stdout.flush()
+        self._drawn = len(frame)
+
+    def clear(self) -> None:
+        """Takes the drawing away; what is written next stands in its place."""
+        if self._drawn:
+            sys.stdout.write(f"\x1b[{self._drawn}A\r\x1b[J")
+            sys.stdout.flush()
+            self._drawn = 0
+
+    def finish(self, *, ok: bool) -> None:
+        self.clear()
+        if not ok:
+            sys.stdout.write("".join(f"{text}\n" for text in self._view.lines))
+        self._write_end(self._view.end(self._view.last, is_good=ok), is_good=ok)
+
+    def _write_end(self, text: str, *, is_good: bool) -> None:
+        sys.stdout.write(paint(text, "green" if is_good else "red") + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Installed peers: what the endpoint does with one of them, between its paths and its tunnel."""

@@ -1,0 +1,123 @@
+"""What acknowledgements tell of segments that did not arrive.
+
+Lives here: reading SACK blocks, and when a hole counts as a loss. What was found stands on the scoreboard.
+Does not live here: what a loss leads to (recovery.py), how long a swapped segment is waited for (reordering.py).
+Obeys: RFC 8985 section 6.2 (RACK), RFC 2883 (duplicate SACK); without SACK RFC 5681 section 3.2 and RFC 6582.
+"""
+
+from __future__ import annotations
+
+from coder.mesh.core.stack.settings import DUPLICATE_THRESHOLD
+from coder.mesh.core.stack.tcp.agreement import Agreement
+from coder.mesh.core.stack.tcp.reordering import ReorderingWindow
+from coder.mesh.core.stack.tcp.rtt import RoundTrip
+from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
+from coder.mesh.core.stack.tcp.sender import Sender
+from coder.mesh.core.stack.tcp.sequence import HALF, MASK
+from coder.mesh.core.stack.tcp.tail_probe import TailProbe
+from coder.mesh.core.stack.tcp.timers import NEVER, Timers
+
+Blocks = tuple[tuple[int, int], ...]
+
+
+class LossDetector:
+    """One connection's; it keeps the reordering timer."""
+
+    __slots__ = ("_agreed", "_board", "_probe", "_reordering", "_rtt", "_sender", "_timers", "dup_acks")
+
+    def __init__(
+        self,
+        sender: Sender,
+        timers: Timers,
+        rtt: RoundTrip,
+        agreed: Agreement,
+        board: Scoreboard,
+        probe: TailProbe,
+    ) -> None:
+        self._sender = sender
+        self._timers = timers
+        self._rtt = rtt
+        self._agreed = agreed
+        self._board = board
+        self._probe = probe
+        self._reordering = ReorderingWindow(board, rtt)
+        self.dup_acks = 0
+        "In a row, without SACK: with it the blocks say more than their number."
+
+    def take_blocks(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
+        """Note what SACK blocks say arrived. `ack`: this acknowledgement's; `echoed`: when its timestamp was ours."""
+        una = self._sender.snd_una
+        for index, (left32, right32) in enumerate(blocks):
+            left = una + ((left32 - una + HALF) & MASK) - HALF
+            right = left + ((right32 - left32) & MASK)
+            # Nearest to SND.UNA: half the space lies before it, half behind, and blocks may lie on either side.
+            if right > self._sender.snd_nxt or right <= left:
+                continue  # never sent: a broken peer
+            # RFC 2883 section 4: the first block reports a duplicate when it lies below the acknowledgement, or inside
+            # the second block.
+            if left < ack or (index == 0 and len(blocks) > 1 and _inside(blocks[0], blocks[1])):
+                if index == 0 and (right <= ack or len(blocks) > 1):
+                    self._duplicate_arrived()
+                    continue
+                if right <= ack:
+                    continue
+            self._board.sack(max(left, una), right, now, echoed, self._rtt.minimum)
+
+    def _duplicate_arrived(self) -> None:
+        """A D-SACK: something was sent twice for nothing."""
+        self._reordering.duplicate(self._sender.snd_una, self._sender.snd_nxt)
+        self._probe.was_duplicate()
+
+    def duplicate(self) -> None:
+        """The same acknowledgement once more, from a peer without SACK."""
+        self.dup_acks += 1
+
+    def forget_duplicates(self) -> None:
+        """Their row is broken."""
+        self.dup_acks = 0
+
+    def find(self, now: float, mss: int, recovery_point: int, *, is_open: bool, progress: bool) -> int:
+        """Mark what this acknowledgement shows to be lost; -> bytes newly marked.
+
+        `is_open`: no loss is being repaired, else everything below `recovery_point` is; `progress`: it acknowledged
+        something.
+        """
+        board = self._board
+        if self._agreed.sack:
+            # Nothing arrived out of order and nothing was sent twice: RACK could find nothing, and walking the flight
+            # for every acknowledgement would be most of its cost.
+            if not (board.sacked or board.retransmissions):
+                return 0
+            return self.look_again(now, mss, is_open=is_open)
+        una = self._sender.snd_una
+        if is_open:
+            # RFC 5681 section 3.2: the third duplicate. Fewer may be a swap of two packets.
+            if self.dup_acks < DUPLICATE_THRESHOLD:
+                return 0
+        elif progress and una < recovery_point:
+            self.dup_acks = 0  # a partial acknowledgement: the next hole begins here (RFC 6582 3.2 step 3)
+        else:
+            return 0
+        # Without SACK nothing is known beyond the first hole (RFC 6582 section 3.2): one segment, the next hole shows
+        # with the next partial acknowledgement.
+        return board.lose(una, min(una + mss, self._sender.snd_nxt))
+
+    def look_again(self, now: float, mss: int, *, is_open: bool) -> int:
+        """Mark what has been waited for long enough, and set the timer for what has not; -> bytes newly marked."""
+        news, wait = self._board.detect(now, self.patience(mss, is_open=is_open))
+        self._timers.set_reordering(now + wait if wait > 0 else NEVER)
+        return news
+
+    def patience(self, mss: int, *, is_open: bool) -> float:
+        """Seconds a segment may be later than its successors."""
+        return self._reordering.size(is_open, mss)
+
+    def all_in_order(self) -> None:
+        """No hole is left: nothing to wait for."""
+        self._board.in_order()
+        self._timers.set_reordering(NEVER)
+
+
+def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    # On 32-bit numbers: a block may lie across the wrap.
+    return (inner[0] - outer[0]) & MASK < HALF and (outer[1] - inner[1]) & MASK < HALF

@@ -1,0 +1,116 @@
+"""What a relay and its client say of themselves: JSON in a box that only the other can open.
+
+Lives here: the two infos, sealing and opening them. The frames that carry them are in derp.py.
+Obeys docs/protocol/derp.md; tests/data/wire/derp.json.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from coder.mesh.core.crypto.box import SharedBox
+from coder.mesh.core.crypto.keys import PublicKey
+from coder.mesh.core.errors import CryptoError, WireError
+from coder.mesh.core.wire.derp import SealedClientInfo, SealedServerInfo
+
+PROTOCOL_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """What a client says of itself."""
+
+    version: int = PROTOCOL_VERSION
+    can_ack_pings: bool = True
+    is_prober: bool = False
+    mesh_key: str = ""
+    "Hex; only relays of one mesh have it. A secret."
+
+    def encode(self) -> bytes:
+        """The JSON inside the box; defaults left out."""
+        fields: dict[str, object] = {"version": self.version}
+        if self.mesh_key:
+            fields["meshKey"] = self.mesh_key
+        if self.can_ack_pings:
+            fields["CanAckPings"] = True
+        if self.is_prober:
+            fields["IsProber"] = True
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What a relay says of itself."""
+
+    version: int = PROTOCOL_VERSION
+    rate_bytes_per_second: int = 0
+    "0: no limit."
+    rate_burst_bytes: int = 0
+
+    def encode(self) -> bytes:
+        """The JSON inside the box; zeros left out."""
+        fields = {"version": self.version}
+        if self.rate_bytes_per_second:
+            fields["TokenBucketBytesPerSecond"] = self.rate_bytes_per_second
+        if self.rate_burst_bytes:
+            fields["TokenBucketBytesBurst"] = self.rate_burst_bytes
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def seal_client_info(box: SharedBox, key: PublicKey, nonce: bytes, info: ClientInfo) -> SealedClientInfo:
+    """`box` is between the client's node key and the server's key; nonce 24 random bytes."""
+    return SealedClientInfo(key, nonce, box.seal(nonce, info.encode()))
+
+
+def seal_server_info(box: SharedBox, nonce: bytes, info: ServerInfo) -> SealedServerInfo:
+    """`box` is between the server's key and the client's node key; nonce 24 random bytes."""
+    return SealedServerInfo(nonce, box.seal(nonce, info.encode()))
+
+
+def open_client_info_untrusted(box: SharedBox, sealed: SealedClientInfo) -> ClientInfo:
+    """WireError when forged or no JSON object of the known fields."""
+    fields = _open_json(box, sealed.nonce, sealed.box)
+    return ClientInfo(
+        version=_integer(fields, "version"),
+        can_ack_pings=fields.get("CanAckPings") is True,
+        is_prober=fields.get("IsProber") is True,
+        mesh_key=_mesh_key(fields),
+    )
+
+
+def open_server_info_untrusted(box: SharedBox, sealed: SealedServerInfo) -> ServerInfo:
+    """WireError when forged or no JSON object of the known fields."""
+    fields = _open_json(box, sealed.nonce, sealed.box)
+    return ServerInfo(
+        version=_integer(fields, "version"),
+        rate_bytes_per_second=_integer(fields, "TokenBucketBytesPerSecond"),
+        rate_burst_bytes=_integer(fields, "TokenBucketBytesBurst"),
+    )
+
+
+def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> dict[str, object]:
+    try:
+        fields = json.loads(box.open_untrusted(nonce, sealed))
+    except CryptoError as error:
+        raise WireError("forged") from error
+    except (ValueError, RecursionError) as error:
+        raise WireError("bad_info") from error
+    if not isinstance(fields, dict):
+        raise WireError("bad_info")
+    return fields
+
+
+def _integer(fields: dict[str, object], name: str) -> int:
+    value = fields.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WireError("bad_info")
+    return value
+
+
+def _mesh_key(fields: dict[str, object]) -> str:
+    value = fields.get("meshKey") or ""
+    # JSON can spell what is no text at all (a lone surrogate), and such a string cannot be compared as bytes.
+    if not isinstance(value, str) or not (value.isascii() and value.isprintable()):
+        raise WireError("bad_info")
+    return value

@@ -1,0 +1,157 @@
+"""DERP frames out of bytes: cutting a stream, and the value of each frame.
+
+Lives here: everything that reads a stranger's frames. The values are in derp.py.
+Obeys docs/protocol/derp.md; tests/data/wire/derp.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coder.mesh.core.crypto.box import NONCE_SIZE
+from coder.mesh.core.crypto.keys import KEY_SIZE, PublicKey
+from coder.mesh.core.errors import WireError
+from coder.mesh.core.wire.derp import (
+    CLIENT_INFO,
+    CLOSE_PEER,
+    FORWARD_PACKET,
+    GONE_DISCONNECTED,
+    HEADER,
+    HEALTH,
+    KEEP_ALIVE,
+    MAGIC,
+    MAX_FRAME,
+    MAX_PACKET,
+    NOTE_PREFERRED,
+    PEER_GONE,
+    PEER_PRESENT,
+    PING,
+    PONG,
+    RECV_PACKET,
+    RESTARTING,
+    RESTARTING_BODY,
+    SEND_PACKET,
+    SERVER_INFO,
+    SERVER_KEY,
+    WATCH_CONNS,
+    ClosePeer,
+    DerpPing,
+    DerpPong,
+    ForwardPacket,
+    Frame,
+    Health,
+    KeepAlive,
+    NotePreferred,
+    PeerGone,
+    PeerPresent,
+    RecvPacket,
+    Restarting,
+    SealedClientInfo,
+    SealedServerInfo,
+    SendPacket,
+    ServerKey,
+    UnknownFrame,
+    WatchConns,
+)
+
+_MAX_BODY = {
+    SEND_PACKET: MAX_PACKET + KEY_SIZE,
+    RECV_PACKET: MAX_PACKET + KEY_SIZE,
+    FORWARD_PACKET: MAX_PACKET + 2 * KEY_SIZE,
+}
+_PING_SIZE = 8
+
+
+class FrameReader:
+    """Cuts a byte stream into frames."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """Bytes of an unfinished frame."""
+        return len(self._buffer)
+
+    def feed_untrusted(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """(type, body) of every frame that is now complete; WireError when one is longer than allowed.
+
+        After a WireError the stream cannot be followed any more.
+        """
+        # A list: a caller that stops half-way must not leave the buffer behind its frames.
+        buffer = self._buffer
+        buffer += data
+        frames = []
+        at, end = 0, len(buffer)
+        unpack = HEADER.unpack_from
+        # Released before the buffer is resized: a bytearray with living views cannot shrink.
+        with memoryview(buffer) as view:
+            while end - at >= 5:
+                kind, size = unpack(buffer, at)
+                if size > MAX_PACKET and size > _MAX_BODY.get(kind, MAX_FRAME):
+                    raise WireError("frame_too_long")
+                if end - at - 5 < size:
+                    break
+                frames.append((kind, bytes(view[at + 5 : at + 5 + size])))
+                at += 5 + size
+        if at:
+            del buffer[:at]
+        return iter(frames)
+
+
+def parse_untrusted(kind: int, body: bytes) -> Frame:
+    """The value of a frame; WireError when the body is too short for its type. Unknown types give UnknownFrame."""
+    parser = _PARSERS.get(kind)
+    if parser is None:
+        return UnknownFrame(kind, body)
+    least, most, make = parser
+    if len(body) < least:
+        raise WireError("short_frame", f"frame 0x{kind:02x} has {len(body)} bytes of at least {least}")
+    if len(body) > most:
+        raise WireError("frame_too_long")
+    return make(body)
+
+
+def _key(body: bytes, at: int = 0) -> PublicKey:
+    return PublicKey(body[at : at + KEY_SIZE])
+
+
+def _server_key(body: bytes) -> Frame:
+    if not body.startswith(MAGIC):
+        raise WireError("bad_magic")
+    return ServerKey(_key(body, len(MAGIC)))
+
+
+def _client_info(body: bytes) -> Frame:
+    return SealedClientInfo(_key(body), body[KEY_SIZE : KEY_SIZE + NONCE_SIZE], body[KEY_SIZE + NONCE_SIZE :])
+
+
+def _peer_gone(body: bytes) -> Frame:
+    return PeerGone(_key(body), body[KEY_SIZE] if len(body) > KEY_SIZE else GONE_DISCONNECTED)
+
+
+# type: (least, most bytes of the body, how to read it)
+_PARSERS = {
+    SERVER_KEY: (len(MAGIC) + KEY_SIZE, MAX_FRAME, _server_key),
+    CLIENT_INFO: (KEY_SIZE + NONCE_SIZE, MAX_FRAME, _client_info),
+    SERVER_INFO: (NONCE_SIZE, MAX_FRAME, lambda body: SealedServerInfo(body[:NONCE_SIZE], body[NONCE_SIZE:])),
+    SEND_PACKET: (KEY_SIZE, MAX_PACKET + KEY_SIZE, lambda body: SendPacket(_key(body), body[KEY_SIZE:])),
+    RECV_PACKET: (KEY_SIZE, MAX_PACKET + KEY_SIZE, lambda body: RecvPacket(_key(body), body[KEY_SIZE:])),
+    KEEP_ALIVE: (0, MAX_FRAME, lambda _: KeepAlive()),
+    NOTE_PREFERRED: (1, MAX_FRAME, lambda body: NotePreferred(body[0] != 0)),
+    PEER_GONE: (KEY_SIZE, MAX_FRAME, _peer_gone),
+    PEER_PRESENT: (KEY_SIZE, MAX_FRAME, lambda body: PeerPresent(_key(body), body[KEY_SIZE:])),
+    FORWARD_PACKET: (
+        2 * KEY_SIZE,
+        MAX_PACKET + 2 * KEY_SIZE,
+        lambda body: ForwardPacket(_key(body), _key(body, KEY_SIZE), body[2 * KEY_SIZE :]),
+    ),
+    WATCH_CONNS: (0, MAX_FRAME, lambda _: WatchConns()),
+    CLOSE_PEER: (KEY_SIZE, MAX_FRAME, lambda body: ClosePeer(_key(body))),
+    PING: (_PING_SIZE, MAX_FRAME, lambda body: DerpPing(body[:_PING_SIZE])),
+    PONG: (_PING_SIZE, MAX_FRAME, lambda body: DerpPong(body[:_PING_SIZE])),
+    HEALTH: (0, MAX_FRAME, lambda body: Health(body.decode("utf-8", "replace"))),
+    RESTARTING: (8, MAX_FRAME, lambda body: Restarting(*RESTARTING_BODY.unpack_from(body))),
+}

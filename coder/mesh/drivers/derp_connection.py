@@ -1,0 +1,279 @@
+"""One relay connection's life: kept, proven alive, made again, and what comes out of it.
+
+Lives here: reconnecting, keepalives, reading and writing. Getting to the region is derp_regions.py, what waits is
+derp_send_queue.py, which regions have a connection is derp_client.py's.
+Obeys docs/protocol/derp.md, "What a client does".
+"""
+
+from __future__ import annotations
+
+from random import random
+from typing import Protocol
+
+import trio
+
+from coder.mesh.core.crypto.box import SharedBox
+from coder.mesh.core.errors import CryptoError, MeshError, WireError
+from coder.mesh.core.paths.relays import IDLE_CLOSE
+from coder.mesh.core.wire import derp, derp_info, derp_reader
+from coder.mesh.drivers.derp_regions import RelayRegions
+from coder.mesh.drivers.derp_send_queue import SendQueue
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox
+from coder.mesh.errors import RelayError
+
+READ_TIMEOUT = 120.0
+PING_TIMEOUT = 3.0
+ANSWER_TIMEOUT = 6.0
+"""Ours: seconds a ping on an idle connection may go unanswered; data that waits for a repetition is not lost yet."""
+FIRST_RETRY = 0.1
+LAST_RETRY = 2.5
+"""Ours: upstream waits up to 5 s. A relay that restarts should not be noticed by people at a shell."""
+STEADY = 10.0
+"""A connection that lived this long starts the next series of attempts anew."""
+MAX_RESTART_WAIT = 30.0
+
+_NETWORK_ERRORS = (
+    OSError,
+    trio.BrokenResourceError,
+    trio.ClosedResourceError,
+    trio.TooSlowError,
+    WireError,
+    CryptoError,
+    MeshError,
+)
+_CUTS = (OSError, trio.BrokenResourceError, RelayError)
+"""How a connection ends when something on the way ends it."""
+
+
+class RelayEvents(Protocol):
+    """What the owner of the connections is told; called synchronously."""
+
+    def relay_packets(self, region: int, source: bytes, packets: list[bytes]) -> None:
+        """Packets of one peer, in order."""
+
+    def relay_flush(self) -> None:
+        """Everything that was waiting has been delivered: work on it now."""
+
+    def relay_drained(self, region: int) -> None:
+        """A queue that `send` called long is short again."""
+
+    def relay_peer_gone(self, region: int, key: bytes) -> None:
+        """The peer is not (any longer) at this region."""
+
+    def relay_connected(self, region: int, connected: bool) -> None:
+        """A connection was made or lost."""
+
+
+class RelayConnection:
+    """One region's connection and what waits to be sent through it."""
+
+    def __init__(self, region: int, regions: RelayRegions, events: RelayEvents) -> None:
+        self.region = region
+        self.queue = SendQueue()
+        self._regions = regions
+        self._events = events
+        self.wake = trio.Event()
+        self.scope = trio.CancelScope()
+        self.connected = False
+        self.used = trio.current_time()
+        self.problem = "connecting"
+        self.forced_websocket = ""
+        self.transport_kind = ""
+        self.unproven = ""
+        """The node that was reached and has not welcomed us: if it hangs up instead, others are asked before it."""
+        self.restart_in = 0.0
+        self.heard = object()
+        """Replaced whenever something arrives."""
+        self.answered = trio.Event()
+        """Whether anything came since `_stay_warm` asked last."""
+        self.heard_at = self.said_at = 0.0
+        self.is_goodbye = False
+        """The relay said that it will go."""
+        self.unanswered = 0.0
+        """How long nothing had been said when a ping was not answered."""
+        self.attempt: trio.CancelScope | None = None
+        self.hurry = trio.Event()
+        """Set to end a pause between attempts."""
+
+    def push(self, packets: int, frames: bytes) -> bool:
+        """Queue frames; False when the queue is long now."""
+        self.used = trio.current_time()
+        is_short = self.queue.push(packets, frames)
+        self.wake.set()
+        return is_short
+
+    def put_control(self, frame: bytes) -> None:
+        """Queue a frame that goes before packets."""
+        self.queue.put_control(frame)
+        self.wake.set()
+
+    async def check(self) -> None:
+        """Ping the relay; break the connection when nothing comes back."""
+        asked = self.heard
+        self.put_control(derp.DerpPing(self._regions.random(8)).encode())
+        await trio.sleep(PING_TIMEOUT)
+        if self.heard is asked and self.attempt is not None:
+            self.problem = "the relay did not answer"
+            self.attempt.cancel()
+
+    # -- the connection's life --------------------------------------------------------------------------------------
+    async def run(self) -> None:
+        """Connect again and again; returns when nobody has used the region for long."""
+        with self.scope:
+            delay = FIRST_RETRY
+            while True:
+                began = trio.current_time()
+                try:
+                    with trio.CancelScope() as self.attempt:
+                        await self._live()
+                        self.problem = "the relay closed the connection"
+                except* _NETWORK_ERRORS as group:
+                    self.problem = explain(group)
+                self._lost()
+                if self.region != self._regions.home and trio.current_time() - self.used > IDLE_CLOSE:
+                    break
+                if trio.current_time() - began > STEADY:
+                    delay = FIRST_RETRY
+                self.hurry = trio.Event()
+                with trio.move_on_after(max(self.restart_in, delay * (0.5 + random() / 2))):
+                    await self.hurry.wait()
+                self.restart_in = 0.0
+                delay = min(2 * delay, LAST_RETRY)
+        self._lost()
+
+    def _lost(self) -> None:
+        if self.queue.release():
+            self._events.relay_drained(self.region)
+        if self.connected:
+            self.connected = False
+            self.queue.forget_control()
+            self._events.relay_connected(self.region, False)
+
+    async def _live(self) -> None:
+        reached = await self._regions.reach(self.region, self.unproven)
+        transport, inbox, shared = reached.transport, reached.inbox, reached.shared
+        async with transport.stream:
+            self.unproven = reached.node
+            self.forced_websocket, self.transport_kind = transport.forced_websocket, transport.kind
+            self.connected = True
+            self.is_goodbye = False
+            self.heard_at = self.said_at = began = trio.current_time()
+            self.problem = ""
+            self.queue.put_first(derp.NotePreferred(self.region == self._regions.home).encode())
+            self.wake.set()
+            self._events.relay_connected(self.region, True)
+            self.unanswered = 0.0
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, transport.stream)
+                    nursery.start_soon(self._stay_warm)
+                    await self._read(inbox, shared)
+                    nursery.cancel_scope.cancel()
+            except* _CUTS as group:
+                self._learn_from_cut(began)
+                raise group from None
+            self._learn_from_cut(began)
+
+    def _learn_from_cut(self, began: float) -> None:
+        """The connection ended without our wish: was it for its silence?"""
+        now = trio.current_time()
+        silence = self.unanswered or now - max(self.heard_at, self.said_at)
+        if not self.is_goodbye:
+            self._regions.keepalive(self.region).on_cut(silence, now - began)
+
+    async def _write(self, stream: trio.abc.Stream) -> None:
+        while True:
+            await self.wake.wait()
+            self.wake = trio.Event()
+            while data := self.queue.take():
+                await stream.send_all(data)
+                self.said_at = trio.current_time()
+                if self.queue.became_short():
+                    self._events.relay_drained(self.region)
+
+    async def _stay_warm(self) -> None:
+        """Speak before whatever is on the way takes silence for death, and notice when it did."""
+        while True:
+            interval, quiet_since = self._regions.keepalive(self.region).interval, max(self.heard_at, self.said_at)
+            await trio.sleep_until(quiet_since + interval)
+            if max(self.heard_at, self.said_at) > quiet_since:
+                continue
+            self.answered = trio.Event()
+            self.put_control(derp.DerpPing(self._regions.random(8)).encode())
+            with trio.move_on_after(ANSWER_TIMEOUT):
+                await self.answered.wait()
+                continue  # at once: the next silence may be punished sooner than an answer is given up
+            self.unanswered = interval
+            raise RelayError("the relay did not answer")
+
+    async def _read(self, inbox: Inbox, shared: SharedBox) -> None:
+        while True:
+            self._digest(inbox.buffer, shared)
+            with trio.fail_after(READ_TIMEOUT):
+                if not await inbox.more():
+                    return
+            self.heard = object()
+            self.heard_at = trio.current_time()
+            self.answered.set()
+
+    def _digest(self, buffer: bytearray, shared: SharedBox) -> None:
+        """Handle every whole frame, packets in runs of one peer."""
+        at, size = 0, len(buffer)
+        source = b""
+        packets: list[bytes] = []
+        events, region = self._events, self.region
+        unpack, recv = derp.HEADER.unpack_from, derp.RECV_PACKET
+        got = False
+        while size - at >= HEADER_SIZE:
+            kind, length = unpack(buffer, at)
+            if length > derp.MAX_FRAME:
+                raise WireError("frame_too_long")
+            end = at + HEADER_SIZE + length
+            if end > size:
+                break
+            if kind == recv and length > 32:
+                key = bytes(buffer[at + HEADER_SIZE : at + KEY_END])
+                if key != source and packets:
+                    events.relay_packets(region, source, packets)
+                    packets = []
+                source = key
+                packets.append(bytes(buffer[at + KEY_END : end]))
+                got = True
+            else:
+                self._on_frame(kind, bytes(buffer[at + HEADER_SIZE : end]), shared)
+            at = end
+        del buffer[:at]
+        if packets:
+            events.relay_packets(region, source, packets)
+        if got:
+            self.used = trio.current_time()
+            events.relay_flush()
+
+    def _on_frame(self, kind: int, body: bytes, shared: SharedBox) -> None:
+        match derp_reader.parse_untrusted(kind, body):
+            case derp.DerpPing(data):
+                self.put_control(derp.DerpPong(data).encode())
+            case derp.PeerGone(key):
+                self._events.relay_peer_gone(self.region, key)
+            case derp.SealedServerInfo() as sealed:
+                derp_info.open_server_info_untrusted(shared, sealed)
+                if self.unproven:
+                    self._regions.welcomed(self.region, self.unproven)
+                    self.unproven = ""
+            case derp.Health(problem):
+                self.problem = problem[:200]
+            case derp.Restarting(reconnect_in_ms):
+                self.restart_in = min(reconnect_in_ms / 1000, MAX_RESTART_WAIT)
+                self.is_goodbye = True
+            case _:
+                pass  # keepalives have done their work by arriving
+
+
+def explain(group: BaseExceptionGroup[Exception]) -> str:
+    """The first cause in a group, in words."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, RelayError) and error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) or type(error).__name__

@@ -1,0 +1,97 @@
+"""What waits at the relay for one receiver: senders take turns, and nobody fills the memory.
+
+Lives here: the queue and its bounds. Who is a receiver, and when a sender pauses: derp_server.py.
+Obeys docs/protocol/derp.md, "What a relay does".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+QUEUE_PACKETS = 512
+QUEUE_BYTES = 2 << 20
+"""Ours: a reader that has stopped may pin this much per queue, whatever its packets' sizes."""
+BUSY_PACKETS = 224
+"""Ours: a queue longer than this makes the reader of its writer pause, so that TCP slows the sender down before
+anything has to be dropped."""
+TURN_BYTES = 16 * 1024
+"""Ours: what a sender may send to a receiver before the next one's turn, while several wait."""
+
+
+class Share:
+    """What one sender has in a receiver's queue: runs of ready frames, and its turn."""
+
+    __slots__ = ("bytes", "credit", "packets", "runs")
+
+    def __init__(self) -> None:
+        self.runs: deque[tuple[int, bytes]] = deque()
+        self.packets = 0
+        self.bytes = 0
+        self.credit = 0
+
+    def pop(self) -> tuple[int, bytes]:
+        """The oldest run: packets, and their frames."""
+        packets, frames = self.runs.popleft()
+        self.packets -= packets
+        self.bytes -= len(frames)
+        return packets, frames
+
+
+class FairQueue:
+    """What waits for one receiver, a share per sender: senders take turns, and whoever has most loses its oldest first.
+
+    Deficit round robin (Shreedhar and Varghese, 1995): a turn is worth so many bytes, whatever the size of packets.
+    """
+
+    __slots__ = ("bytes", "packets", "shares", "turns")
+
+    def __init__(self) -> None:
+        self.shares: dict[bytes, Share] = {}
+        self.turns: deque[bytes] = deque()
+        self.packets = 0
+        self.bytes = 0
+
+    def push(self, sender: bytes, packets: int, frames: bytes) -> int:
+        """Append; -> packets dropped to make room."""
+        share = self.shares.get(sender)
+        if share is None:
+            share = self.shares[sender] = Share()
+            self.turns.append(sender)
+        share.runs.append((packets, frames))
+        share.packets += packets
+        share.bytes += len(frames)
+        self.packets += packets
+        self.bytes += len(frames)
+        dropped = 0
+        while self.packets > QUEUE_PACKETS or self.bytes > QUEUE_BYTES:
+            victim = max(self.shares, key=lambda key: self.shares[key].bytes)
+            if len(self.shares) == 1 and len(self.shares[victim].runs) == 1:
+                break
+            dropped += self._take(victim)[0]
+        return dropped
+
+    def is_crowded_by(self, sender: bytes) -> bool:
+        """Whether the queue is long, and this sender's fair part of it is, too."""
+        share = self.shares.get(sender)
+        return share is not None and self.packets > BUSY_PACKETS and share.packets * len(self.shares) > BUSY_PACKETS
+
+    def pop(self) -> tuple[int, bytes]:
+        """The next run; the queue must not be empty."""
+        while True:
+            sender = self.turns[0]
+            share = self.shares[sender]
+            if share.credit > 0:
+                share.credit -= len(share.runs[0][1])
+                return self._take(sender)
+            share.credit += TURN_BYTES
+            self.turns.rotate(-1)
+
+    def _take(self, sender: bytes) -> tuple[int, bytes]:
+        share = self.shares[sender]
+        packets, frames = share.pop()
+        self.packets -= packets
+        self.bytes -= len(frames)
+        if not share.runs:
+            del self.shares[sender]
+            self.turns.remove(sender)
+        return packets, frames

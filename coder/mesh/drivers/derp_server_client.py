@@ -1,0 +1,118 @@
+"""One connection as the relay sees it: what waits for it, and what it may do.
+
+Lives here: the queues of one client, what it may send and what it is told. Whom its packets are for,
+and the bytes on the stream, are derp_server.py's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import trio
+
+from coder.mesh.core.crypto.keys import PublicKey
+from coder.mesh.drivers.derp_queue import FairQueue
+
+PAUSE = 0.05
+"""Ours: a sender that fills a receiver's queue is not read for so many seconds at a time, because other receivers of
+that sender wait with it ..."""
+READS_WITHIN = 0.5
+"""... and not for a receiver to which nothing could be written for so many seconds."""
+CONTROL_FRAMES = 256
+"""Ours: pongs and notices waiting for one reader; a client that floods pings without reading loses answers."""
+WATCHED_FRAMES = 1 << 20
+"""Another relay of the mesh hears of every peer, and must not miss one."""
+GONE_RATE = 1.0
+GONE_BURST = 3.0
+FLUSH_BYTES = 131_072
+
+
+class ConnectedClient:
+    """One connection."""
+
+    __slots__ = (
+        "_burst",
+        "_tokens",
+        "_tokens_at",
+        "busy",
+        "bytes_in",
+        "bytes_out",
+        "control",
+        "data",
+        "disco",
+        "drained",
+        "gone_at",
+        "gone_tokens",
+        "key",
+        "mesh",
+        "preferred",
+        "recipients",
+        "scope",
+        "stream",
+        "wake",
+        "wrote_at",
+    )
+
+    def __init__(self, key: PublicKey, stream: trio.abc.Stream, *, mesh: bool, burst: int = 0) -> None:
+        self.key = key
+        self.stream = stream
+        self.mesh = mesh
+        self.preferred = False
+        self.bytes_in = self.bytes_out = 0
+        self.control: deque[bytes] = deque()
+        self.data = FairQueue()
+        self.disco = FairQueue()
+        self.recipients: set[PublicKey] = set()
+        self.wake = trio.Event()
+        self.drained = trio.lowlevel.ParkingLot()
+        self.wrote_at = 0.0
+        self.busy: ConnectedClient | None = None
+        """A receiver whose queue our packets have made long."""
+        self.scope = trio.CancelScope()
+        self.gone_tokens = GONE_BURST
+        self.gone_at = 0.0
+        self._burst = burst
+        self._tokens = float(burst)
+        self._tokens_at = trio.current_time()
+        """Of the bytes it may send; those of the notices about absent peers are `gone_tokens`."""
+
+    def put_control(self, frame: bytes) -> None:
+        """Queue a frame that goes before packets; dropped for one that does not read."""
+        if len(self.control) < (WATCHED_FRAMES if self.mesh else CONTROL_FRAMES):
+            self.control.append(frame)
+            self.wake.set()
+
+    def take(self) -> tuple[int, bytes]:
+        """Frames for one flush, in order of urgency; -> (packets, bytes)."""
+        parts = list(self.control)
+        self.control.clear()
+        packets, size = 0, 0
+        for queue in (self.disco, self.data):
+            while queue.packets and size < FLUSH_BYTES:
+                count, frames = queue.pop()
+                packets += count
+                size += len(frames)
+                parts.append(frames)
+        return packets, b"".join(parts)
+
+    def may_tell_gone(self, now: float) -> bool:
+        """Spend one of the notices about absent peers: one a second, three at once."""
+        self.gone_tokens = min(GONE_BURST, self.gone_tokens + (now - self.gone_at) * GONE_RATE)
+        self.gone_at = now
+        if self.gone_tokens < 1:
+            return False
+        self.gone_tokens -= 1
+        return True
+
+    def overdrawn(self, used: int, rate: int) -> float:
+        """Spend `used` bytes of its allowance; -> seconds until `rate` bytes a second have covered them, 0: now."""
+        now = trio.current_time()
+        self._tokens = min(self._burst, self._tokens + (now - self._tokens_at) * rate) - used
+        self._tokens_at = now
+        return max(0.0, -self._tokens / rate)
+
+    async def let_drain(self, sender: bytes) -> None:
+        """Wait a moment while this receiver reads what a sender has queued for it."""
+        with trio.move_on_after(PAUSE):
+            while self.data.is_crowded_by(sender) and trio.current_time() - self.wrote_at < READS_WITHIN:
+                await self.drained.park()

@@ -1,0 +1,53 @@
+"""A node as the coordinator's messages spell it, both ways (docs/protocol/coordination.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from coder.base.log import get_logger
+from coder.mesh.errors import CryptoError
+from coder.mesh.keys import PublicKey
+from coder.rpc.proto import tailnet_pb2
+from coder.tailnet.peers import PeerNode
+
+_log = get_logger("tailnet")
+
+
+def self_to_proto(info: Any, number: int, *, direct: bool) -> tailnet_pb2.Node:
+    """Our node as the coordinator wants it, without `as_of`."""
+    prefixes = [f"{address}/{address.max_prefixlen}" for address in info.addresses]
+    return tailnet_pb2.Node(
+        id=number,
+        key=info.public_key.binary,
+        disco=info.disco_key.disco_text,
+        preferred_derp=info.preferred_derp,
+        derp_latency=dict(info.derp_latency),
+        derp_forced_websocket=dict(info.forced_websocket),
+        addresses=prefixes,
+        allowed_ips=prefixes,
+        endpoints=[str(endpoint) for endpoint in info.endpoints] if direct else [],
+    )
+
+
+def node_from_proto_untrusted(node: tailnet_pb2.Node) -> PeerNode | None:
+    """None for a node that cannot be used (bad keys): the peer is then as good as absent."""
+    try:
+        public = PublicKey.from_binary_untrusted(node.key)
+        disco = PublicKey.from_disco_text(node.disco)
+    except CryptoError as error:
+        _log.warn("a peer's node was not understood", error=str(error))
+        return None
+    return PeerNode(
+        public_key=public,
+        disco_key=disco,
+        preferred_derp=node.preferred_derp,
+        allowed_ips=tuple(node.allowed_ips),
+        endpoints=tuple(node.endpoints),
+        as_of=_seconds(node.as_of),
+    )
+
+
+def _seconds(stamp: Timestamp) -> float:
+    return stamp.seconds + stamp.nanos / 1e9

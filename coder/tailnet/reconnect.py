@@ -1,0 +1,55 @@
+"""Keeps a controller connected: again and again, until somebody says that it is of no use.
+
+Clients, proxies and the server's own node live by it; an agent has a loop of its own, because more than coordination
+hangs on its connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.base.retry import Backoff
+from coder.rpc.session import Session
+from coder.tailnet.controller import Controller
+
+_log = get_logger("tailnet")
+
+Connect = Callable[[str], AbstractAsyncContextManager[Session]]
+"""Opens a session to the coordinator with the given resume token (empty: none). Raises CoderError subclasses."""
+
+
+async def keep_coordinated(
+    controller: Controller,
+    connect: Connect,
+    *,
+    is_final: Callable[[Exception], bool] = lambda _error: False,
+    is_bad_token: Callable[[Exception], bool] = lambda _error: False,
+    is_lost: Callable[[Exception], bool] = lambda _error: False,
+    on_session: Callable[[Session], None] = lambda _session: None,
+) -> None:
+    """Connects again and again, 50 ms to 10 s apart.
+
+    Raises what `is_final` says before the first success and what `is_lost` says at any time.
+    """
+    backoff = Backoff(0.05, 10.0)
+    connected_once = False
+    while True:
+        try:
+            async with connect(controller.resume_token) as session:
+                connected_once = True
+                backoff.reset()
+                on_session(session)
+                await controller.run(session)
+        except (CoderError, OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            if is_bad_token(error) and controller.resume_token:
+                controller.resume_token = ""
+                continue
+            if is_lost(error) or (not connected_once and is_final(error)):
+                raise
+            _log.debug("coordination ended, connecting again", error=str(error))
+        await trio.sleep(backoff.next_delay())

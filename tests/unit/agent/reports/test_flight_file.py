@@ -1,0 +1,36 @@
+"""The file of the flight recorder: torn writes, foreign bytes, its fixed size."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from coder.agent.reports import flight_file
+from coder.agent.reports.flight_file import SLOT, FlightFile
+
+
+def test_a_torn_write_leaves_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "x.flight"
+    file = FlightFile.open_file(path)
+    assert file.read() == {}
+    file.write({"events": [1]})
+    file.write({"events": [2]})
+    again = FlightFile.open_file(path)
+    assert again.read() == {"events": [2]}
+    for slot in (0, 1):
+        if b"[2]" in path.read_bytes()[slot * SLOT : (slot + 1) * SLOT]:
+            os.pwrite(file._descriptor, b"\0" * 6, slot * SLOT + 8)
+    assert FlightFile.open_file(path).read() == {"events": [1]}
+    again.write({"events": [3]})
+    assert FlightFile.open_file(path).read() == {"events": [3]}
+
+
+def test_whatever_lies_there_is_survived(tmp_path: Path) -> None:
+    import random
+
+    rng = random.Random(7)
+    path = tmp_path / "x.flight"
+    for _ in range(200):
+        path.write_bytes(rng.randbytes(rng.choice((0, 3, SLOT, 2 * SLOT))))
+        assert FlightFile.open_file(path).read() == {}
+    assert flight_file._slot_untrusted(b"") is None

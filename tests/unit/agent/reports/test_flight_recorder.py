@@ -1,0 +1,148 @@
+"""The flight recorder: what survives a kill, a full disk, a torn write; what is told once."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from coder.agent.reports import flight_file
+from coder.agent.reports.flight_file import SLOT, FlightFile
+from coder.agent.reports.flight_recorder import INTERVAL, KEPT, FlightRecorder, default_folder, look_around
+from coder.domain.agents.flight_events import Look
+
+
+class Machine:
+    """A machine whose clocks and addresses the test moves."""
+
+    def __init__(self) -> None:
+        self.now = Look(1_000_000.0, 100.0, 100.0, "boot-1", 0, ("10.0.0.1",))
+
+    def __call__(self) -> Look:
+        return self.now
+
+    def passes(self, seconds: float, *, asleep: float = 0.0, clock: float = 0.0) -> None:
+        now = self.now
+        awake = now.awake + seconds - asleep
+        self.now = replace(now, wall=now.wall + seconds + clock, running=now.running + seconds, awake=awake)
+
+
+def kinds(recorder: FlightRecorder) -> list[str]:
+    return [event.kind for event in recorder.waiting()]
+
+
+async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
+    machine = Machine()
+    first = FlightRecorder(tmp_path, machine)
+    await first.open("w-main")
+    first.note("connected")
+    first.note("disconnected", how="closed")
+    await first._write()  # and then it is killed
+    machine.passes(60)
+    machine.now = replace(machine.now, oom_kills=1)
+    second = FlightRecorder(tmp_path, machine)
+    second.note("dial_failed", how="refused")
+    await second.open("w-main")
+    assert kinds(second) == ["started", "connected", "disconnected", "started", "dial_failed"]
+    told = second.waiting()
+    assert told[0].data == {"previous": "none"}
+    assert told[3].data == {"previous": "died", "same_boot": True, "last_alive": 1_000_000.0, "oom_kills": 1}
+    second.told(told[:4])
+    assert kinds(second) == ["dial_failed"]
+    await second.stop()
+    third = FlightRecorder(tmp_path, machine)
+    await third.open("w-main")
+    assert kinds(third) == ["dial_failed", "stopped", "started"]
+    assert third.waiting()[-1].data["previous"] == "stopped"
+    other = FlightRecorder(tmp_path, machine)
+    await other.open("w-other")
+    assert other.waiting()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"
+
+
+async def test_a_process_that_stood_still_says_so_before_it_says_that_it_was_cut_off() -> None:
+    machine = Machine()
+    recorder = FlightRecorder(None, machine)
+    machine.passes(40)
+    recorder.note("disconnected", how="closed")
+    assert kinds(recorder) == ["stood_still", "disconnected"]
+    machine.passes(INTERVAL, clock=-3600)
+    assert kinds(recorder)[-1] == "clock_jumped"
+    machine.passes(600, asleep=598)
+    assert recorder.waiting()[-1].data == {"seconds": 600, "machine_slept": True}
+
+
+async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock, tmp_path: Path) -> None:
+    machine = Machine()
+    recorder = FlightRecorder(tmp_path, machine)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(recorder.run)
+        await trio.sleep(1)
+        machine.now = replace(machine.now, addresses=("10.9.9.9",))
+        for _ in range(20):  # notes must not keep it from looking
+            recorder.note("dial_failed", how="refused")
+            recorder.told(recorder.waiting()[1:])
+            await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert kinds(recorder)[0] == "network_changed"
+
+
+async def test_memory_is_bounded_and_so_is_the_file(tmp_path: Path) -> None:
+    recorder = FlightRecorder(tmp_path, Machine())
+    await recorder.open("w-main")
+    for number in range(KEPT * 3):
+        recorder.note("dial_failed", how=f"{number} " + "x" * 500)
+    await recorder._write()
+    assert len(recorder.waiting()) == KEPT
+    path = tmp_path / "w-main.flight"
+    assert path.stat().st_size == 2 * SLOT
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    kept = FlightFile.open_file(path).read()["events"]
+    assert kept[-1]["data"]["how"].startswith(f"{KEPT * 3 - 1} "), "the newest stay"
+
+
+async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = FlightRecorder(tmp_path, Machine())
+    await recorder.open("w-main")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(flight_file, "_put", full)
+    recorder.note("connected")
+    await recorder._write()
+    assert kinds(recorder) == ["started", "connected"]
+    await recorder.stop()
+    nowhere = FlightRecorder(Path("/proc/nowhere"), Machine())
+    await nowhere.open("w-main")
+    assert kinds(nowhere) == ["started"]
+
+
+async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:
+    file = FlightFile.open_file(tmp_path / "w-main.flight")
+    file.write({"last": {"wall": "soon"}, "events": [1, {"at": None}, {"at": 1, "kind": "connected", "data": {}}]})
+    recorder = FlightRecorder(tmp_path, Machine())
+    await recorder.open("w-main")
+    assert kinds(recorder) == ["connected", "started"]
+
+
+def test_this_machine_can_be_looked_at() -> None:
+    first, second = look_around(), look_around()
+    assert second.running >= first.running and second.boot_id == first.boot_id
+    assert all(not address.startswith("127.") for address in first.addresses)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"XDG_STATE_HOME": "/s", "HOME": "/h"}, "/s/coder-agent"),
+        ({"HOME": "/h"}, "/h/.local/state/coder-agent"),
+        ({"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/coder-agent"),
+    ],
+)
+def test_where_it_is_kept(environ: dict[str, str], expected: str) -> None:
+    assert default_folder(environ) == Path(expected)

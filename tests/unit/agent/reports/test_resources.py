@@ -1,0 +1,59 @@
+"""The agent's readings: what can be read is there, what cannot is left out, and a window is pushed once it is full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+
+from coder.agent.reports.resources import Configuration, push_loop, read
+from coder.rpc.proto import agent_pb2
+from coder.rpc.session import Session
+
+
+def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    point = read(True, [str(tmp_path)])
+    assert 0 < point.memory.used <= point.memory.total
+    assert [volume.volume for volume in point.volumes] == [str(tmp_path)]
+    assert 0 < point.volumes[0].used <= point.volumes[0].total
+    assert not read(False, []).HasField("memory")
+
+
+class Server:
+    """Answers as a session would."""
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+        self.pushed: list[int] = []
+
+    async def call(self, name: str, request: Any, reply: Any) -> Any:
+        if name.endswith("GetResourcesMonitoringConfiguration"):
+            return self.config
+        assert isinstance(request, agent_pb2.PushResourcesMonitoringUsageRequest)
+        self.pushed.append(len(request.datapoints))
+        return reply()
+
+
+async def test_a_full_window_is_pushed_with_every_reading() -> None:
+    config = Configuration(config=Configuration.Config(num_datapoints=3, collection_interval_seconds=10))
+    config.memory.enabled = True
+    server = Server(config)
+    rests: list[float] = []
+    with trio.CancelScope() as scope:
+
+        async def rest(seconds: float) -> None:
+            rests.append(seconds)
+            if len(rests) == 5:
+                scope.cancel()
+            await trio.lowlevel.checkpoint()
+
+        await push_loop(cast("Session", server), rest)
+    assert (server.pushed, rests) == ([3, 3, 3], [10] * 5)
+
+
+async def test_nothing_to_watch_is_no_loop() -> None:
+    server = Server(Configuration(config=Configuration.Config(num_datapoints=3, collection_interval_seconds=10)))
+    with trio.fail_after(5):
+        await push_loop(cast("Session", server))
+    assert server.pushed == []

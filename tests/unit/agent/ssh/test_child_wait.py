@@ -1,0 +1,71 @@
+"""Commands are waited for without a thread each, and nothing complains when the agent ends before them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.ssh.child_wait import wait_for_child
+
+PROGRAM = """
+import asyncio, trio, trio_asyncio
+from coder.agent.ssh import child_wait
+
+child_wait.install()
+
+async def main():
+    async with trio_asyncio.open_loop():
+        child = await trio_asyncio.aio_as_trio(asyncio.create_subprocess_exec)("sleep", "0.4")
+        print(child.pid)
+
+trio.run(main)
+import time
+time.sleep(0.8)  # the child ends after the loop that started it
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["pidfd", "without pidfd"])
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if not request.param:
+
+        def refuse(_pid: int) -> int:
+            raise OSError(38, "Function not implemented")
+
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    return bool(request.param)
+
+
+async def test_codes_and_signals_are_told_as_subprocess_does(ways: bool) -> None:
+    before = threading.active_count()
+    child = subprocess.Popen(["sleep", "30"])
+    async with trio.open_nursery() as nursery:
+        statuses: list[int] = []
+
+        async def wait() -> None:
+            statuses.append(await wait_for_child(child.pid))
+
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        if ways:
+            assert threading.active_count() == before
+        os.kill(child.pid, signal.SIGTERM)
+    assert statuses == [-signal.SIGTERM]
+    child.returncode = -signal.SIGTERM  # reaped behind its back
+    quick = subprocess.Popen(["sh", "-c", "exit 7"])
+    assert await wait_for_child(quick.pid) == 7
+    quick.returncode = 7
+    with pytest.raises(ChildProcessError):
+        await wait_for_child(quick.pid)
+
+
+def test_a_child_that_outlives_the_loop_leaves_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) > 0
+    assert done.stderr == ""

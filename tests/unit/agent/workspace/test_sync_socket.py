@@ -1,0 +1,134 @@
+"""Scripts that wait for each other, by the commands they call."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from coder.agent.workspace.sync_socket import MAX_LINE, SyncSocket
+from tests.kit.cli import Result, run_cli
+
+
+@asynccontextmanager
+async def serving(path: Path | None = None) -> AsyncIterator[SyncSocket]:
+    made = SyncSocket(path)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.run)
+        with trio.fail_after(10):
+            while not made.path.exists():
+                await trio.sleep(0.01)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def sync(path: Path, home: Path, words: str, code: int = 0) -> Result:
+    result = await run_cli(["exp", "sync", *words.split()], home=home, env={"CODER_AGENT_SOCKET_PATH": str(path)})
+    assert result.code == code, result.stderr
+    return result
+
+
+async def raw(path: Path, line: bytes) -> bytes:
+    async with await trio.open_unix_socket(str(path)) as stream:
+        await stream.send_all(line)
+        return bytes(await stream.receive_some(65536))
+
+
+async def test_a_script_waits_for_another(tmp_path: Path) -> None:
+    async with serving() as made:
+        await sync(made.path, tmp_path, "ping")
+        await sync(made.path, tmp_path, "want app db repo")
+        refused = await sync(made.path, tmp_path, "start app --timeout 10ms", code=1)
+        assert "unit 'app' still waits for: db, repo" in refused.stderr
+        shown = (await sync(made.path, tmp_path, "status app")).stdout
+        assert shown.startswith(
+            "Unit: app\nStatus: pending\nReady: false\n\nDependencies:\nDEPENDS ON  REQUIRED STATUS"
+        )
+        async with trio.open_nursery() as nursery:
+            done = trio.Event()
+
+            async def start() -> None:
+                assert b"error" not in await raw(made.path, b'{"verb":"start","unit":"app","timeout":60}\n')
+                done.set()
+
+            nursery.start_soon(start)
+            for name in ("db", "repo"):
+                assert not done.is_set()
+                await sync(made.path, tmp_path, f"start {name}")
+                await sync(made.path, tmp_path, f"complete {name}")
+            with trio.fail_after(10):
+                await done.wait()
+        found = json.loads((await sync(made.path, tmp_path, "status app -o json")).stdout)
+        assert (found["status"], found["is_ready"], len(found["dependencies"])) == ("started", True, 2)
+        listed = (await sync(made.path, tmp_path, "list")).stdout.splitlines()
+        assert [line.split() for line in listed] == [
+            ["UNIT", "STATUS", "READY"], ["app", "started", "true"], ["db", "completed", "true"],
+            ["repo", "completed", "true"],
+        ]  # fmt: skip
+        refused = await sync(made.path, tmp_path, "want db app", code=1)
+        assert "has started" in refused.stderr
+
+
+async def test_only_this_user_may_ask_and_nothing_is_left(tmp_path: Path) -> None:
+    async with serving() as made:
+        assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(made.path.parent.stat().st_mode) == 0o700
+    assert not made.path.parent.exists()
+    refused = await sync(made.path, tmp_path, "ping", code=1)
+    assert f"the agent does not answer at {made.path}" in refused.stderr
+    refused = await run_cli(["exp", "sync", "ping"], home=tmp_path)
+    assert "no agent's socket is known here" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"\n", b"null\n", b"[]\n", b"{\n", b'{"verb":"fly"}\n', b'{"verb":"want"}\n', b"\xff\n",
+     b'{"verb":"start","unit":"a","timeout":null}\n', b'{"verb":"want","unit":"","depends_on":[1]}\n'],
+)  # fmt: skip
+async def test_odd_requests_are_told_so(line: bytes, tmp_path: Path) -> None:
+    async with serving(tmp_path / "s") as made:
+        async with await trio.open_unix_socket(str(made.path)) as stream:
+            await stream.send_all(line)
+            await trio.lowlevel.checkpoint()
+            stream.socket.shutdown(trio.socket.SHUT_WR)
+            assert "error" in json.loads(bytes(await stream.receive_some(65536)))
+        assert await raw(made.path, b'{"verb":"ping"}\n') == b'{"pong": true}\n'
+
+
+async def test_a_line_without_end_is_cut_off(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s") as made:
+        async with await trio.open_unix_socket(str(made.path)) as stream:
+            with pytest.raises(trio.BrokenResourceError):
+                for _ in range(64):
+                    await stream.send_all(b"x" * MAX_LINE)
+        assert await raw(made.path, b'{"verb":"ping"}\n') == b'{"pong": true}\n'
+
+
+async def test_the_socket_of_a_living_agent_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    async with serving(path) as made:
+        await sync(path, tmp_path, "start a")
+        await SyncSocket(path).run()  # says so in its log, and goes
+        assert "a" in (await sync(path, tmp_path, "list")).stdout
+    dead = trio.socket.socket(trio.socket.AF_UNIX)
+    await dead.bind(str(path))
+    dead.close()
+    assert path.exists()
+    async with serving(path):
+        with trio.fail_after(10):
+            while b"pong" not in await _try(made.path):
+                await trio.sleep(0.01)
+    assert not os.path.lexists(path)
+
+
+async def _try(path: Path) -> bytes:
+    try:
+        return await raw(path, b'{"verb":"ping"}\n')
+    except OSError:
+        return b""

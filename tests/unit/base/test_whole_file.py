@@ -1,0 +1,41 @@
+"""Files are replaced in one step, and nobody else reads them meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from coder.base.whole_file import write_whole
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_the_mode_is_the_one_asked_for_whatever_the_umask(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    before = os.umask(0o077)
+    try:
+        write_whole(path, "grüße\n", mode=mode)
+    finally:
+        os.umask(before)
+    assert path.read_text(encoding="utf-8") == "grüße\n"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_whole(path, "old")
+    seen: list[int] = []
+
+    def full(self: Path, _target: Path) -> Path:
+        seen.append(stat.S_IMODE(self.stat().st_mode))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert seen == [0o600]
+    assert list(tmp_path.iterdir()) == [path]

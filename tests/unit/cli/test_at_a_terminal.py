@@ -1,0 +1,147 @@
+"""What a person sees who sits at a terminal, and what nobody else sees."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import trio
+
+from tests.kit.coderd import World
+from tests.kit.daemon import agent, new_template, resource
+from tests.kit.paths import ROOT
+from tests.kit.terminal import Terminal, plain
+from tests.kit.workspaces import new_workspace, workspace_world
+
+ENTER, DOWN = "\r", "\x1b[B"
+
+
+@contextmanager
+def typed(world: World, home: Path, *words: str, columns: int = 120, **env: str) -> Iterator[Terminal]:
+    given = {
+        "PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "HOME": str(home),
+        "CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, **env,
+    }  # fmt: skip
+    terminal = Terminal([sys.executable, "-m", "coder", *words], given, columns=columns)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+async def at_terminal(talk: Callable[[], None]) -> None:
+    await trio.to_thread.run_sync(talk)
+
+
+async def test_a_workspace_is_created_by_answering(tmp_path: Path) -> None:
+    async with workspace_world() as (world, answers):
+        await new_workspace(world, "taken")
+        await new_template(world, "other")
+        box = resource("box", agents=[agent()])
+        box.daily_cost = 3
+        answers.dry_run = lambda job: {"resources": [box, resource("disk")]}
+
+        def talk() -> None:
+            with typed(world, tmp_path, "create") as terminal:
+                terminal.expect("name for your workspace: ")
+                terminal.type("bad name\n")
+                terminal.expect("must be alphanumeric with hyphens")
+                terminal.expect("name for your workspace: ")
+                terminal.type("taken\n")
+                terminal.expect('already exists named "taken"')
+                terminal.expect("name for your workspace: ")
+                terminal.type("mine\n")
+                terminal.expect("other")
+                terminal.type("full")
+                terminal.expect("full")
+                terminal.type(ENTER)
+                terminal.expect("Europe")
+                terminal.type(DOWN + ENTER)
+                terminal.expect(r"Enter a value:.*\(2\) ")
+                terminal.type("4\n")
+                shown = plain(terminal.expect(r"Confirm create\? \(YES/no\) "))
+                assert "terraform_data.box  (costs 3 a day)" in shown and "└─ main (linux, amd64)" in shown
+                assert "terraform_data.disk" in shown and "=== ✔ Queued" in shown
+                terminal.type("\n")
+                end = plain(terminal.rest())
+                assert "=== ✔ Working" in end and "The mine workspace has been created!" in end
+                assert terminal.code() == 0
+
+        await at_terminal(talk)
+        workspace = (await world.get("/api/v2/users/me/workspace/mine")).json()
+        assert workspace["template_name"] == "full"
+        values = (await world.get(f"/api/v2/workspacebuilds/{workspace['latest_build']['id']}/parameters")).json()
+        assert {one["name"]: one["value"] for one in values} == {"region": "us", "cpu": "4", "debug": "false"}
+
+
+async def test_who_says_no_has_no_workspace(tmp_path: Path) -> None:
+    async with workspace_world() as (world, answers):
+
+        def talk() -> None:
+            with typed(world, tmp_path, "create", "mine", "-t", "full", "--use-parameter-defaults") as terminal:
+                terminal.expect("made of:")
+                terminal.expect(r"Confirm create\? \(YES/no\) ")
+                terminal.type("no\n")
+                assert "canceled" in plain(terminal.rest())
+                assert terminal.code() == 1
+
+        await at_terminal(talk)
+        assert [job.WhichOneof("type") for job in answers.seen] == ["template_import", "template_dry_run"]
+        assert (await world.get("/api/v2/users/me/workspace/mine")).status_code == 404
+
+
+async def test_a_failed_build_shows_its_whole_log(tmp_path: Path) -> None:
+    async with workspace_world() as (world, answers):
+        await new_workspace(world, "ws")
+        answers.build = lambda job: {"error": "out of luck"}
+
+        def talk() -> None:
+            with typed(world, tmp_path, "stop", "ws", "-y") as terminal:
+                end = terminal.rest()
+                assert b"\x1b[31m=== \xe2\x9c\x98 Working" in end
+                assert "a workspace_build" in plain(end) and "error: out of luck" in plain(end)
+                assert terminal.code() == 1
+
+        await at_terminal(talk)
+
+
+async def test_tables_fit_are_coloured_and_have_a_star(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "a-workspace-with-a-long-name")
+        await world.request("PUT", f"/api/v2/workspaces/{workspace['id']}/favorite")
+
+        def talk() -> None:
+            with typed(world, tmp_path, "list", columns=80) as terminal:
+                wide = terminal.rest()
+                assert b"\x1b[32mStart" in wide and b"\x1b[1mWORKSPACE" in wide
+                lines = plain(wide).splitlines()
+                assert [line.split()[-1] for line in lines[:2]] == ["STOPS", "AFTER"]
+                assert lines[2].startswith("★ admin/") and "…" in lines[2]
+                assert max(map(len, lines)) <= 80
+            with typed(world, tmp_path, "list", NO_COLOR="1") as terminal:
+                assert b"\x1b" not in terminal.rest()
+            with typed(world, tmp_path, "list", TERM="dumb") as terminal:
+                assert b"\x1b" not in terminal.rest()
+            with typed(world, tmp_path, "show", workspace["name"]) as terminal:
+                shown = plain(terminal.rest())
+            assert re.match(r"★ admin/a-\S+  Started  template full \(\S+\)  up <1m\n", shown)
+            assert "└─ main (linux, amd64)  connecting  created" in shown
+            assert "   app web  initializing\n   app pub\n" in shown
+
+        await at_terminal(talk)
+
+
+async def test_requests_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+
+        def talk() -> None:
+            with typed(world, tmp_path, "-v", "whoami") as terminal:
+                shown = plain(terminal.rest())
+            assert re.search(rf"GET {re.escape(world.url)}/api/v2/users/me 200 \(\d+ ms\)", shown)
+            assert world.token not in shown
+
+        await at_terminal(talk)

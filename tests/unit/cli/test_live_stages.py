@@ -1,0 +1,38 @@
+"""A running job as it is drawn."""
+
+from __future__ import annotations
+
+from coder.cli.live_stages import KEPT, TAIL, StageView
+
+
+def log(stage: str, output: str, second: int) -> dict[str, str]:
+    return {"stage": stage, "output": output, "created_at": f"2026-01-01T00:00:{second:02d}Z"}
+
+
+def test_a_stage_ends_when_the_next_one_begins() -> None:
+    view = StageView()
+    assert view.frame(3, 80, 24) == ["==> ⧗ Queued 3s"]
+    assert view.add(log("Plan", "one", 1)) == "=== ✔ Queued"
+    assert view.add(log("Plan", "two", 2)) is None
+    assert view.frame(65, 80, 24) == ["==> ⧗ Plan 1m05s", "  one", "  two"]
+    assert view.add(log("Apply", "", 4)) == "=== ✔ Plan [3000ms]"
+    assert view.frame(0, 80, 24) == ["==> ⧗ Apply 0s"]
+    assert view.end(view.last, is_good=False) == "=== ✘ Apply [0ms]"
+
+
+def test_only_the_end_of_a_log_is_drawn_and_it_fits() -> None:
+    view = StageView()
+    for number in range(KEPT + 10):
+        view.add(log("Plan", f"line {number} " + "x" * 200, 1))
+    for rows, lines in ((24, TAIL + 1), (5, 4), (1, 1)):
+        frame = view.frame(0, 40, rows)
+        assert len(frame) == lines
+        assert all(len(line) <= 39 for line in frame)
+    assert view.frame(0, 40, 24)[-1].startswith(f"  line {KEPT + 9} ")
+    assert len(view.lines) == KEPT
+
+
+def test_a_log_cannot_move_the_cursor() -> None:
+    view = StageView()
+    view.add(log("Plan", "\x1b[31mred\x1b[0m\x1b[2J\x07\rend\tx", 1))
+    assert view.frame(0, 80, 24)[1] == "  redend  x"

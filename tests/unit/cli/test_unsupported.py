@@ -1,0 +1,121 @@
+"""Every setting of the agent and of the daemon is read by the program, or named with the reason why not."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli.agents.agent import AGENT as AGENT_COMMAND
+from coder.cli.agents.reaper import must_reap
+from coder.cli.command import Command, Invocation, parse
+from coder.cli.provisioning.provisioners import LEGACY_START, START
+from coder.cli.unsupported import AGENT, DAEMON, refuse_unsupported, warn_of_unsupported
+from tests.kit.paths import ROOT
+
+READ = re.compile(r'invocation\["(\w+)"\]')
+SOURCES = {"agent": "coder/cli/agents/agent.py", "provisioner start": "coder/cli/provisioning/provisioners.py"}
+REASONS = {"agent": AGENT, "provisioner start": DAEMON}
+COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
+
+
+def _read_by(words: str) -> set[str]:
+    """Options that the command's own code reads, and those of helpers it shares."""
+    shared = {"org"} | set(READ.findall((ROOT / "coder/cli/session.py").read_text()))
+    return set(READ.findall((ROOT / SOURCES[words]).read_text())) | shared
+
+
+def _other(option: Option) -> str:
+    values: dict[str, Any] = {"bool": str(not option.default).lower(), "int": "7", "duration": "37m"}
+    return str(values.get(option.kind, "something"))
+
+
+def _given(command: Command, option: Option) -> Invocation:
+    return parse(command, [f"--{option.flag}={_other(option)}"], {})
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_setting_is_read_or_named(words: str) -> None:
+    names = {option.name for option in COMMANDS[words].options}
+    assert names - _read_by(words) - REASONS[words].keys() == set()
+    assert REASONS[words].keys() <= names
+    assert not REASONS[words].keys() & _read_by(words), "it has an effect now: take it off the list"
+
+
+@pytest.mark.parametrize("option", [item for item in START.options if item.name in DAEMON], ids=lambda item: item.flag)
+def test_a_daemon_refuses_what_it_does_not_do(option: Option) -> None:
+    for command in (START, LEGACY_START):
+        with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
+            refuse_unsupported(_given(command, option))
+        assert option.env in caught.value.hint
+    refuse_unsupported(parse(START, [], {}))
+
+
+@pytest.mark.parametrize(
+    "option", [item for item in AGENT_COMMAND.options if item.name in AGENT], ids=lambda item: item.flag
+)
+def test_an_agent_says_what_it_does_not_do(option: Option, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        warn_of_unsupported(parse(AGENT_COMMAND, [], {}))
+        assert not caplog.records
+        warn_of_unsupported(_given(AGENT_COMMAND, option))
+    assert f"--{option.flag} is not supported: " in caplog.text
+
+
+def test_only_the_first_process_of_a_linux_container_reaps() -> None:
+    assert must_reap(1, "linux", no_reap=False)
+    assert not any((must_reap(1, "linux", no_reap=True), must_reap(7, "linux", no_reap=False)))
+    assert not must_reap(1, "darwin", no_reap=False)
+
+
+REAPED = """
+import ctypes, os, signal, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come here as to a first process
+from coder.cli.agents.reaper import become_reaper
+become_reaper()
+reaper = os.getppid()
+signal.signal(signal.SIGUSR1, lambda *_: os._exit(42))
+middle = os.fork()
+if middle == 0:
+    orphan = os.fork()
+    if orphan == 0:
+        while os.getppid() != reaper:
+            time.sleep(0.01)
+        os._exit(0)
+    print(orphan, flush=True)
+    os._exit(0)
+os.waitpid(middle, 0)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans go elsewhere on other systems")
+def test_orphans_are_collected_signals_are_passed_on_and_the_exit_code_is_the_agents() -> None:
+    process = subprocess.Popen([sys.executable, "-c", REAPED], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    orphan = int(process.stdout.readline())
+    assert process.stdout.readline() == "ready\n"
+    while _exists(orphan):
+        pass
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(30) == 42
+    process.stdout.close()
+
+
+def _exists(pid: int) -> bool:
+    """A process that has ended and was not collected exists, too."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

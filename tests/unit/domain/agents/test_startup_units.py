@@ -1,0 +1,75 @@
+"""Units that wait for each other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coder.domain.agents.startup_units import MAX_NAME, MAX_UNITS, StartupUnits, UnitError, UnitStatus
+
+
+def test_a_unit_starts_when_everything_it_wants_is_complete() -> None:
+    units = StartupUnits()
+    units.want("app", "db")
+    units.want("app", "repo")
+    units.want("app", "db")
+    assert [one.depends_on for one in units.dependencies("app")] == ["db", "repo"]
+    assert units.status("db") is UnitStatus.NOT_REGISTERED and units.names() == ["app"]
+    for name in ("db", "repo"):
+        assert not units.start("app")
+        assert units.start(name) and not units.start("app")
+        units.complete(name)
+    assert units.start("app") and units.start("app")
+    assert units.status("app") is UnitStatus.STARTED
+    units.complete("app")
+    units.complete("app")
+    assert units.start("app") and units.status("app") is UnitStatus.COMPLETED
+
+
+def test_what_is_refused() -> None:
+    units = StartupUnits()
+    units.want("a", "b")
+    units.want("b", "c")
+    with pytest.raises(UnitError, match="'a' wants 'b' wants 'c'"):
+        units.want("c", "a")
+    with pytest.raises(UnitError, match="cannot want 'd'"):
+        units.want("d", "d")
+    with pytest.raises(UnitError, match="has not started"):
+        units.complete("c")
+    units.start("c")
+    with pytest.raises(UnitError, match="has started"):
+        units.want("c", "x")
+    for name in ("", "x" * (MAX_NAME + 1), "a\nb"):
+        with pytest.raises(UnitError, match="printable"):
+            units.start(name)
+
+
+def test_there_is_an_end_to_them() -> None:
+    units = StartupUnits()
+    for number in range(MAX_UNITS):
+        units.start(str(number))
+    with pytest.raises(UnitError, match="already"):
+        units.start("more")
+    assert units.start("0")
+
+
+NAMES = st.sampled_from("abcdef")
+
+
+@given(st.lists(st.tuples(NAMES, NAMES), max_size=30))
+def test_whatever_is_wanted_everything_can_complete(wishes: list[tuple[str, str]]) -> None:
+    """What is taken has no circle: there is always a unit that may start."""
+    units = StartupUnits()
+    for unit, depends_on in wishes:
+        try:
+            units.want(unit, depends_on)
+        except UnitError:
+            continue
+    left = set("abcdef")
+    while left:
+        ready = {name for name in left if units.start(name)}
+        assert ready
+        for name in ready:
+            units.complete(name)
+        left -= ready

@@ -1,0 +1,52 @@
+"""A daemon's metrics move when jobs begin and end, and are served where it was asked for."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+import trio
+
+from coder.base.errors import CoderError
+from coder.provisionerd.activity import Activity
+from coder.provisionerd.metrics import metrics_text, serve_metrics
+
+
+def _samples(activity: Activity) -> dict[str, float]:
+    lines = metrics_text(activity).splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
+
+
+def test_each_family_moves() -> None:
+    activity = Activity()
+    current = 'coderd_provisionerd_jobs_current{provisioner="terraform"}'
+    assert _samples(activity)[current] == 0 and _samples(activity)["coderd_provisionerd_num_daemons"] == 1
+    with activity.working("a", "terraform"):
+        assert _samples(activity)[current] == 1
+    assert _samples(activity)[current] == 0
+    activity.took("terraform", 12.5, good=False)
+    activity.took("terraform", 7200, good=False)
+    found = _samples(activity)
+    labels = 'provisioner="terraform",status="failed"'
+    name = "coderd_provisionerd_job_timings_seconds"
+    assert found[f"{name}_sum{{{labels}}}"] == 7212.5 and found[f"{name}_count{{{labels}}}"] == 2
+    bounds = {bound: found[f'{name}_bucket{{{labels},le="{bound}"}}'] for bound in ("10", "30", "3600", "+Inf")}
+    assert bounds == {"10": 0, "30": 1, "3600": 1, "+Inf": 2}
+
+
+async def test_the_listener_answers_and_knows_one_page() -> None:
+    async with trio.open_nursery() as nursery:
+        (listener, *_) = await nursery.start(serve_metrics, "127.0.0.1:0", Activity())
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+        async with httpx.AsyncClient(base_url=url) as client:
+            assert "coderd_provisionerd_num_daemons 1" in (await client.get("/metrics?x=1")).text
+            head = await client.head("/metrics")
+            assert (head.status_code, head.content) == (200, b"")
+            assert (await client.get("/secrets")).status_code == 404
+            assert (await client.post("/metrics")).status_code == 404
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:http", "127.0.0.1:99999", "192.0.2.1:1"])
+async def test_an_address_that_cannot_be_used_is_told(address: str) -> None:
+    with pytest.raises(CoderError, match=r"prometheus-address is no address|cannot be served at"):
+        await serve_metrics(address, Activity())
