@@ -42,7 +42,7 @@ async def get_file_head(tx: Tx, file_id: UUID) -> FileRow | None:
     """The same without the data."""
     columns = [column for column in _COLUMNS if column.name != "data"]
     row = (await tx.execute(select(*columns).where(files.c.id == file_id))).one_or_none()
-    return None if row is None else FileRow(*row, b"")
+    return None if row is None else FileRow(data=b"", **row._mapping)
 
 
 async def find_file(tx: Tx, digest: str, created_by: UUID) -> UUID | None:
