@@ -52,8 +52,13 @@ def main() -> int:
     if args.platform:
         import roots
 
-        return roots.build_platforms(args.platform, args.out, [word for word in sys.argv[1:] if word == "--pure"])
+        return roots.build_platforms(args.platform, args.out, handed_on(args))
     return build_here(args)
+
+
+def handed_on(args: argparse.Namespace) -> list[str]:
+    """What a build in a root is told of the options given here."""
+    return [f"--{name}" for name in ("pure", "quick", "slim") if getattr(args, name)]
 
 
 def build_here(args: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ import types
 import zipfile
 from pathlib import Path
 
-MAGIC = b"CODERMD1"
+MAGIC = b"CODERMD2"
 MODULE, PACKAGE, NAMESPACE, FUNCTION = range(4)
 HERE = Path(__file__).resolve().parent
 NOT_NEEDED = {"pyi_rth_cryptography_openssl"}
@@ -160,13 +160,16 @@ def recorded_texts(sources: Path) -> list[str]:
 def packed(found: Entries) -> bytes:
     """The module file; its layout is described in build/starter.c."""
     names = sorted((name.encode(), name) for name in found)
-    index, body = bytearray(), bytearray()
-    base = len(MAGIC) + 4 + _ENTRY.size * len(names)
+    index = bytearray()
+    name_at = len(MAGIC) + 4 + _ENTRY.size * len(names)
+    code_at = name_at + sum(len(raw) for raw, _ in names)
+    # Names together and first: looking for one must not touch, and so keep, what code lies around it.
     for raw, name in names:
         kind, code = found[name]
-        at = base + len(body)
-        index += _ENTRY.pack(at, len(raw), at + len(raw), len(code), kind)
-        body += raw + code
+        index += _ENTRY.pack(name_at, len(raw), code_at, len(code), kind)
+        name_at += len(raw)
+        code_at += len(code)
+    body = b"".join([*(raw for raw, _ in names), *(found[name][1] for _, name in names)])
     return MAGIC + struct.pack("<I", len(names)) + index + body
 
 

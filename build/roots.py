@@ -88,7 +88,10 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
     if not platform.python.startswith("/usr/"):
         script = root / "root-python.sh"
         shutil.copy2(ROOT / "build/root-python.sh", script)
-        once(root, "python", lambda: inside(root, "sh", "/root-python.sh"))
+        quick = ["quick"] if "--quick" in flags else []
+        once(
+            root, "python", lambda: inside(root, "sh", "/root-python.sh", *quick), *(["python-quick"] if quick else [])
+        )
     once(root, "packages", lambda: install(root, platform))
     # What changes with the sources is copied anew; the environment is not.
     target = root / "build"
@@ -107,14 +110,14 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
         shutil.copy2(made, out / made.name)
 
 
-def once(root: Path, step: str, do) -> None:  # type: ignore[no-untyped-def]
-    """A step of a root that is not done again."""
-    stamp = root / ".steps" / step
-    if stamp.exists():
+def once(root: Path, step: str, do, lesser: str = "") -> None:  # type: ignore[no-untyped-def]
+    """A step of a root that is not done again. `lesser` names a cheaper form, which the whole one serves as well."""
+    steps = root / ".steps"
+    if (steps / step).exists() or (lesser and (steps / lesser).exists()):
         return
     do()
-    stamp.parent.mkdir(exist_ok=True)
-    stamp.touch()
+    steps.mkdir(exist_ok=True)
+    (steps / (lesser or step)).touch()
 
 
 def bootstrap(root: Path, platform: Platform) -> None:

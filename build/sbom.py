@@ -134,11 +134,17 @@ def debian_package(library: str) -> tuple[str, str]:
     return package, version
 
 
+_DRAWINGS = "@iconify-json/"
+"""Sets whose pictures are packed by `scripts/dashboard_pictures.py`; no source imports them."""
+
+
 def of_packages(dashboard: Path) -> list[Component]:
     """The libraries the dashboard's sources import, and those these need; what only builds it is not in it."""
     entries = json.loads((dashboard / "package-lock.json").read_text())["packages"]
     found: dict[str, Component] = {}
-    todo = [f"node_modules/{name}" for name in imported_packages(dashboard / "src", set(entries[""]["dependencies"]))]
+    declared = set(entries[""]["dependencies"])
+    drawings = {name for name in declared if name.startswith(_DRAWINGS)}
+    todo = [f"node_modules/{name}" for name in imported_packages(dashboard / "src", declared) | drawings]
     while todo:
         place = todo.pop()
         if place in found:

@@ -4,7 +4,7 @@
  * itself twice to set the library path and loads ctypes: half of a short command. What it collected stays as it is; only
  * the way in is ours. The module file is written by build/modules.py, imported from by build/finder.py.
  *
- * Layout: [8 bytes magic][u32 entries][entries sorted by name: u32 name, name size, code, code size, kind][texts and code]
+ * Layout: [8 bytes magic][u32 entries][entries sorted by name: u32 name, name size, code, code size, kind][names][codes]
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC "CODERMD1"
+#define MAGIC "CODERMD2"
 #define PATH_SIZE 4096
 /* PyInstaller's names: coder/base/child_env.py takes them away from children. */
 #define HOME_MARK "_PYI_APPLICATION_HOME_DIR"
@@ -30,14 +30,20 @@ struct entry {
 };
 /* What only the full program has comes first; the slim program's file lies beneath it unchanged. */
 static struct mapped {
-    const char *name, *file;
+    const char *name, *file; /* the file's beginning: entries and names */
     const struct entry *entries;
     uint32_t count;
-} files[] = {{"modules-full.bin", NULL, NULL, 0}, {"modules.bin", NULL, NULL, 0}};
+    int descriptor;
+} files[] = {{"modules-full.bin", NULL, NULL, 0, -1}, {"modules.bin", NULL, NULL, 0, -1}};
 #define FILES (sizeof files / sizeof *files)
 struct found {
     const struct entry *entry;
-    const char *code;
+    int descriptor;
+};
+/* Code mapped for a moment. */
+struct window {
+    char *start, *code;
+    size_t size;
 };
 static char program[PATH_SIZE], internal[PATH_SIZE];
 
@@ -58,16 +64,16 @@ static const struct entry *find_in(const struct mapped *from, const char *name, 
 static struct found find(const char *name, size_t size) {
     for (size_t i = 0; i < FILES; i++) {
         const struct entry *at = find_in(files + i, name, size);
-        if (at) return (struct found){at, files[i].file + at->code};
+        if (at) return (struct found){at, files[i].descriptor};
     }
-    return (struct found){NULL, NULL};
+    return (struct found){NULL, -1};
 }
 
 static struct found asked(PyObject *name) {
     Py_ssize_t size;
     const char *text = PyUnicode_AsUTF8AndSize(name, &size);
     if (!text) PyErr_Clear();
-    return text ? find(text, (size_t)size) : (struct found){NULL, NULL};
+    return text ? find(text, (size_t)size) : (struct found){NULL, -1};
 }
 
 static PyObject *module_kind(PyObject *self, PyObject *name) {
@@ -77,14 +83,23 @@ static PyObject *module_kind(PyObject *self, PyObject *name) {
     return PyLong_FromUnsignedLong(found.entry->kind);
 }
 
+/* Code is read once; a mapping that stayed would count as this process's memory, and not only what was read of it: kernels
+ * map the neighbourhood of a page that is touched, up to 2 MB since Linux 6.18. Hence one mapping a read. */
+static struct window look(struct found found) {
+    size_t before = found.entry->code & 4095, size = before + found.entry->code_size;
+    char *start = mmap(NULL, size, PROT_READ, MAP_PRIVATE, found.descriptor, found.entry->code - before);
+    if (start == MAP_FAILED) return (struct window){NULL, NULL, 0};
+    return (struct window){start, start + before, size};
+}
+
 static PyObject *module_code(PyObject *self, PyObject *name) {
     struct found found = asked(name);
     (void)self;
     if (!found.entry || !found.entry->code_size) Py_RETURN_NONE;
-    PyObject *code = PyMarshal_ReadObjectFromString(found.code, found.entry->code_size);
-    /* Read once: what stays mapped would count as this process's memory. */
-    uintptr_t first = (uintptr_t)found.code & ~(uintptr_t)4095, end = (uintptr_t)found.code + found.entry->code_size;
-    madvise((void *)first, end - first, MADV_DONTNEED);
+    struct window seen = look(found);
+    if (!seen.start) return PyErr_SetFromErrno(PyExc_OSError);
+    PyObject *code = PyMarshal_ReadObjectFromString(seen.code, found.entry->code_size);
+    munmap(seen.start, seen.size);
     return code;
 }
 
@@ -104,14 +119,19 @@ static void fail(const char *what) {
 static void map_modules(struct mapped *into) {
     char path[PATH_SIZE + 32];
     struct stat info;
+    struct { /* how the file begins */
+        char magic[8];
+        uint32_t count;
+        struct entry first;
+    } head;
     snprintf(path, sizeof path, "%s/%s", internal, into->name);
-    int opened = open(path, O_RDONLY | O_CLOEXEC);
-    if (opened < 0) return;
-    if (fstat(opened, &info) || info.st_size < 12) fail(into->name);
-    into->file = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, opened, 0);
-    close(opened);
-    if (into->file == MAP_FAILED || memcmp(into->file, MAGIC, 8)) fail(into->name);
-    memcpy(&into->count, into->file + 8, 4);
+    into->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (into->descriptor < 0) return;
+    if (fstat(into->descriptor, &info) || read(into->descriptor, &head, sizeof head) != sizeof head) fail(into->name);
+    if (memcmp(head.magic, MAGIC, 8) || !head.count || head.first.code > info.st_size) fail(into->name);
+    into->file = mmap(NULL, head.first.code, PROT_READ, MAP_PRIVATE, into->descriptor, 0);
+    if (into->file == MAP_FAILED) fail(into->name);
+    into->count = head.count;
     into->entries = (const struct entry *)(into->file + 12);
 }
 
@@ -137,7 +157,8 @@ static void add_early_modules(void) {
         struct found found = find(early[i], strlen(early[i]));
         if (!found.entry) fail(early[i]);
         table[i].name = early[i];
-        table[i].code = (const unsigned char *)found.code;
+        table[i].code = (const unsigned char *)look(found).code; /* stays: the interpreter reads it when it likes */
+        if (!table[i].code) fail(early[i]);
         table[i].size = (int)found.entry->code_size;
         table[i].is_package = found.entry->kind == PACKAGE;
     }

@@ -29,6 +29,7 @@ from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.processes import Processes
 from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
 from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
@@ -109,8 +110,10 @@ class AgentRole:
                 link = trio.CancelScope()
                 nursery.start_soon(partial(self._stay_connected, network, link))
                 nursery.start_soon(self._first_manifest, nursery)
-                nursery.start_soon(self._open_ssh, ssh)
                 nursery.start_soon(self._look_after_listeners)
+                processes = Processes(self.state)
+                self.state.processes = processes
+                nursery.start_soon(processes.run)
                 if self.config.socket_enabled:
                     sync = SyncSocket(self.config.socket_path)
                     self.state.socket_path = sync.path
@@ -192,10 +195,6 @@ class AgentRole:
             await self.logs.wait_sent()  # who hears that it is ready finds the whole log
         self.lifecycle.set(_started(outcome))
         nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
-
-    async def _open_ssh(self, ssh: SshAcceptor) -> None:
-        await self._manifest_seen.wait()
-        await ssh.open()
 
     def _write_secret_files(self, manifest: agent_pb2.Manifest) -> None:
         for secret in manifest.secrets:

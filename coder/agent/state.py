@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
 
 from coder.rpc.proto import agent_pb2
 
@@ -40,6 +42,30 @@ class ConnectionEvent:
     reason: str = ""
 
 
+class FollowedProcess(Protocol):
+    """A command that was started from afar."""
+
+    id: str
+    exited: float | None
+    ended: trio.Event
+
+    def shown_output(self) -> dict[str, Any]: ...
+
+    def send(self, signal_name: str) -> None: ...
+
+
+class ProcessTable(Protocol):
+    """What starts such commands and remembers them (`coder/agent/workspace/processes.py`)."""
+
+    async def start(
+        self, command: str, workdir: str, env: Mapping[str, str], *, background: bool
+    ) -> FollowedProcess: ...
+
+    def get(self, ident: str) -> FollowedProcess | None: ...
+
+    def rows(self) -> list[dict[str, Any]]: ...
+
+
 @dataclass(slots=True)
 class AgentState:
     """Shared by all services of one agent process."""
@@ -66,6 +92,8 @@ class AgentState:
     "Where the agent's own log goes; None for standard error."
     overlay: Callable[[], NodeStatus | None] = lambda: None
     "How the network stands; None before the first manifest."
+    processes: ProcessTable | None = None
+    "Commands started from afar; None before and after the agent's life."
     debug_ports: frozenset[int] = frozenset()
     "The agent's own listeners, never shown as the workspace's."
 

@@ -162,13 +162,18 @@ def named_things(kind: str, before: Sequence[str] = ()) -> list[str]:
 
 def _ports(client: BlockingClient, before: Sequence[str]) -> list[str]:
     """Those that programs of the workspace listen on."""
+    from coder.api.agents.agents import WorkspaceAgentListeningPortsResponse
     from coder.cli.workspaces.workspaces import find_workspace
+    from coder.client.answers import read
 
     names = [word for word in before[1:] if not word.startswith("-")]
-    workspace = find_workspace(client, names[0]) if names else {}
-    agents = [agent for one in workspace["latest_build"]["resources"] for agent in one.get("agents") or ()]
-    found = client.request("GET", f"/api/v2/workspaceagents/{agents[0]['id']}/listening-ports").json() if agents else {}
-    return [str(one["port"]) for one in found.get("ports") or ()]
+    if not names:
+        return []
+    agents = [agent for one in find_workspace(client, names[0]).latest_build.resources for agent in one.agents or ()]
+    if not agents:
+        return []
+    answer = client.request("GET", f"/api/v2/workspaceagents/{agents[0].id}/listening-ports")
+    return [str(one.port) for one in read(answer, WorkspaceAgentListeningPortsResponse).ports]
 
 
 def _session_client() -> BlockingClient:

@@ -13,10 +13,13 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coder.cli.colour import paint
 from coder.cli.output import cut, parse_time
+
+if TYPE_CHECKING:
+    from coder.api.provisioning.provisioners import ProvisionerJobLog
 
 TAIL = 6
 """Log lines seen below the running stage."""
@@ -35,16 +38,16 @@ class StageView:
         self.last: datetime | None = None
         self.lines: deque[str] = deque(maxlen=KEPT)
 
-    def add(self, log: dict[str, Any]) -> str | None:
+    def add(self, log: ProvisionerJobLog) -> str | None:
         """Takes a line in. What remains to be seen of the stage that ended by it, if one did."""
-        at, ended = parse_time(log["created_at"]), None
-        if log["stage"] != self.stage:
+        at, ended = parse_time(log.created_at), None
+        if log.stage != self.stage:
             ended = self.end(at, is_good=True)
-            self.stage, self.began = log["stage"], at
+            self.stage, self.began = log.stage, at
             self.lines.clear()
         self.last = at
-        if log["output"]:
-            self.lines.append(_INVISIBLE.sub("", log["output"]).expandtabs(4))
+        if log.output:
+            self.lines.append(_INVISIBLE.sub("", log.output).expandtabs(4))
         return ended
 
     def end(self, at: datetime | None, *, is_good: bool) -> str:
@@ -74,7 +77,7 @@ class LiveStages:
         self._since = clock()
         self._drawn = 0
 
-    def line(self, log: dict[str, Any]) -> None:
+    def line(self, log: ProvisionerJobLog) -> None:
         ended = self._view.add(log)
         if ended is not None:
             self.clear()

@@ -6,12 +6,17 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
 from coder.cli.command import Invocation, UsageError
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from msgspec import Struct, UnsetType
+
+    Time = datetime | str | UnsetType | None
+
+Row = Mapping[str, object]
 
 
 def print_json(value: Any) -> None:
@@ -73,7 +78,7 @@ def chosen_columns(invocation: Invocation, available: Sequence[str]) -> list[str
     return chosen
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -187,8 +192,10 @@ def ask(question: str, *, default: str = "", secret: bool = False) -> str:
     return line.strip() or default
 
 
-def parse_time(text: str | None) -> datetime | None:
-    """RFC 3339 text as the API writes it; None for absent or zero times."""
+def parse_time(text: Time) -> datetime | None:
+    """A time of the API, or RFC 3339 text as it writes them; None for absent or zero times."""
+    if isinstance(text, datetime):
+        return text if text.year > 1 else None
     if not text or text.startswith("0001-"):
         return None
     body = text[:-1] + "+00:00" if text.endswith("Z") else text
@@ -199,13 +206,28 @@ def parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(body)
 
 
-def clock_time(text: str | None) -> str:
+def fields_of(thing: Struct) -> dict[str, object]:
+    """What is set of an answer, by the API's names, as its JSON has it: for tables whose columns are its fields."""
+    from msgspec import UNSET
+    from msgspec.structs import asdict
+
+    shown = {name: api_time(value) if isinstance(value, datetime) else value for name, value in asdict(thing).items()}
+    return {name: value for name, value in shown.items() if value is not UNSET}
+
+
+def clock_time(text: Time) -> str:
     """A time of the API for people, in their zone: `Nov 21 08:34:38`; empty for none."""
     at = parse_time(text)
     return at.astimezone().strftime("%b %d %H:%M:%S") if at else ""
 
 
-def go_time(text: str | None) -> str:
+def api_time(at: datetime) -> str:
+    """As the API writes it: RFC 3339 in UTC, with as much of the second's fraction as there is."""
+    whole = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{whole}.{at.microsecond:06}".rstrip("0") + "Z" if at.microsecond else f"{whole}Z"
+
+
+def go_time(text: Time) -> str:
     """A time as upstream's tables print it: RFC 3339 to the second in UTC, empty for none."""
     at = parse_time(text)
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
@@ -223,6 +245,6 @@ def short_duration(value: timedelta) -> str:
     return "".join(kept)
 
 
-def since(text: str | None, now: datetime | None = None) -> str:
+def since(text: Time, now: datetime | None = None) -> str:
     at = parse_time(text)
     return short_duration((now or datetime.now(UTC)) - at) if at else ""

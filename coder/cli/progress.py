@@ -5,12 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from coder.base.errors import CoderError
 from coder.cli.output import parse_time
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
+if TYPE_CHECKING:
+    from coder.api.provisioning.provisioners import ProvisionerJob, ProvisionerJobLog
+    from coder.api.templates.template_versions import TemplateVersion
+    from coder.api.workspaces.builds import WorkspaceBuild
+
+T = TypeVar("T", "WorkspaceBuild", "TemplateVersion", "ProvisionerJob")
 ENDED = {"succeeded", "failed", "canceled"}
 
 
@@ -21,7 +28,7 @@ _TICK = 0.2
 class Stages(Protocol):
     """What shows a job's log."""
 
-    def line(self, log: dict[str, Any]) -> None: ...
+    def line(self, log: ProvisionerJobLog) -> None: ...
 
     def tick(self) -> None:
         """Time has passed."""
@@ -40,15 +47,15 @@ class StagePrinter:
         self._since: datetime | None = None
         self._last: datetime | None = None
 
-    def line(self, log: dict[str, Any]) -> None:
-        at = parse_time(log["created_at"])
-        if log["stage"] != self._stage:
+    def line(self, log: ProvisionerJobLog) -> None:
+        at = parse_time(log.created_at)
+        if log.stage != self._stage:
             self._end(at)
-            self._stage, self._since = log["stage"], at
+            self._stage, self._since = log.stage, at
             sys.stdout.write(f"==> ⧗ {self._stage}\n")
         self._last = at
-        if log["output"]:
-            sys.stdout.write(f"{log['output']}\n")
+        if log.output:
+            sys.stdout.write(f"{log.output}\n")
         sys.stdout.flush()
 
     def tick(self) -> None:
@@ -71,7 +78,7 @@ class StagePrinter:
 class NoStages:
     """Nothing is shown."""
 
-    def line(self, log: dict[str, Any]) -> None:
+    def line(self, log: ProvisionerJobLog) -> None:
         pass
 
     def tick(self) -> None:
@@ -104,12 +111,10 @@ def _run(watch: Callable[[], Awaitable[None]]) -> None:
         raise inner from None
 
 
-def watch_job(
-    client: BlockingClient, logs_path: str, object_path: str, *, quiet: bool = False, is_job: bool = False
-) -> dict[str, Any]:
-    """Streams a job's log, then returns the object (build or template version) whose `job` has ended.
+def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool = False) -> T:
+    """Streams the log of the job at `path`, then returns what is there (`kind`) with its job ended.
 
-    With `is_job` the object is the job itself (a dry run).
+    That is a build or a template version, or the job itself (a dry run).
 
     Ctrl-C asks the server to cancel the job and goes on watching its end. Raises CoderError when it failed.
     """
@@ -122,7 +127,7 @@ def watch_job(
     async def watch() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(go_on)
-            async for log in follow_job_logs(client.policy, logs_path):
+            async for log in follow_job_logs(client.policy, f"{path}/logs"):
                 printer.line(log)
             nursery.cancel_scope.cancel()
 
@@ -135,31 +140,34 @@ def watch_job(
         _run(watch)
     except KeyboardInterrupt:
         printer.clear()
-        _cancel(client, object_path)
+        _cancel(client, path)
     except BaseException:
         printer.clear()
         raise
-    found, job = _look(client, object_path, is_job)
-    while job["status"] not in ENDED:
+    found = read(client.request("GET", path), kind)
+    while _job(found).status not in ENDED:
         _run(watch)
-        found, job = _look(client, object_path, is_job)
-    ok = job["status"] == "succeeded"
+        found = read(client.request("GET", path), kind)
+    job = _job(found)
+    ok = job.status == "succeeded"
     printer.finish(ok=ok)
     if not ok:
-        raise CoderError("job", job.get("error") or f"the job was {job['status']}")
+        raise CoderError("job", job.error or f"the job was {job.status}")
     return found
 
 
-def _look(client: BlockingClient, path: str, is_job: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    found: dict[str, Any] = client.request("GET", path).json()
-    return found, found if is_job else found["job"]
+def _job(found: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
+    from coder.api.provisioning.provisioners import ProvisionerJob
+
+    return found if isinstance(found, ProvisionerJob) else found.job
 
 
-def _cancel(client: BlockingClient, object_path: str) -> None:
+def _cancel(client: BlockingClient, path: str) -> None:
     sys.stderr.write("\nCanceling the job …\n")
-    client.request("PATCH", f"{object_path}/cancel", expect=(200, 400))
+    client.request("PATCH", f"{path}/cancel", expect=(200, 400))
 
 
-def watch_build(client: BlockingClient, build: dict[str, Any]) -> dict[str, Any]:
-    path = f"/api/v2/workspacebuilds/{build['id']}"
-    return watch_job(client, f"{path}/logs", path)
+def watch_build(client: BlockingClient, build: WorkspaceBuild) -> WorkspaceBuild:
+    from coder.api.workspaces.builds import WorkspaceBuild
+
+    return watch_job(client, f"/api/v2/workspacebuilds/{build.id}", WorkspaceBuild)

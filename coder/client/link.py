@@ -112,7 +112,7 @@ class OverlayNode:
 
 @asynccontextmanager
 async def open_link(
-    policy: DialPolicy, agent_id: str, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
+    policy: DialPolicy, agent_id: UUID, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
 ) -> AsyncIterator[WorkspaceLink]:
     """Joins the overlay to reach one agent. `tap` sees every inner packet, `trace` what happens on the paths.
 
@@ -127,7 +127,7 @@ async def open_link(
 
 @asynccontextmanager
 async def open_overlay_node(
-    policy: DialPolicy, agent_id: str, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
+    policy: DialPolicy, agent_id: UUID, *, direct: bool = True, tap: Tap | None = None, trace: Trace | None = None
 ) -> AsyncIterator[OverlayNode]:
     """A node with the relay map the deployment gives those who may see `agent_id`. Raises HttpError, NetError."""
     info = await _connection_info(policy, agent_id)
@@ -151,13 +151,13 @@ async def open_overlay_node(
 
 @asynccontextmanager
 async def join_agent(
-    overlay: OverlayNode, agent_id: str, *, ends_when_refused: bool = False
+    overlay: OverlayNode, agent_id: UUID, *, ends_when_refused: bool = False
 ) -> AsyncIterator[WorkspaceLink]:
     """A tunnel to one agent, coordinated by the server, which asks whether the person may.
 
     Without `ends_when_refused` only the first refusal is raised; with it, one that comes later as well.
     """
-    ident, policy = UUID(agent_id), overlay.policy
+    ident, policy = agent_id, overlay.policy
     facts = replace(overlay.facts)
 
     @asynccontextmanager
@@ -261,7 +261,7 @@ def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[s
     }
 
 
-async def _connection_info(policy: DialPolicy, agent_id: str) -> dict[str, Any]:
+async def _connection_info(policy: DialPolicy, agent_id: UUID) -> dict[str, Any]:
     async with HttpClient(policy) as http:
         answer = await http.request("GET", f"/api/v2/workspaceagents/{agent_id}/connection")
     found: dict[str, Any] = answer.json()

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TypeVar
+from uuid import UUID
 
 import trio
 
+from coder.api.agents.agents import WorkspaceAgentLog
+from coder.api.base.answers import read_answer
+from coder.api.provisioning.provisioners import ProvisionerJobLog
 from coder.base.retry import Backoff
 from coder.net.errors import NetError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 
+T = TypeVar("T", ProvisionerJobLog, WorkspaceAgentLog)
 
-async def follow_job_logs(policy: DialPolicy, path: str, *, after: int = -1) -> AsyncIterator[dict[str, Any]]:
+
+async def follow_job_logs(policy: DialPolicy, path: str, *, after: int = -1) -> AsyncIterator[ProvisionerJobLog]:
     """Each log line from `after` on until the job has ended; reconnects where it stopped when the network breaks.
 
     `path` is the logs endpoint, e.g. `/api/v2/workspacebuilds/{id}/logs`. Raises HttpError when refused, NetError
     when the server stays away.
     """
-    async for value in _follow(policy, path, after):
-        yield value
+    async for line in _follow(policy, path, after, ProvisionerJobLog):
+        yield line
 
 
-async def follow_agent_logs(policy: DialPolicy, agent_id: str, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
+async def follow_agent_logs(policy: DialPolicy, agent_id: UUID, *, after: int = 0) -> AsyncIterator[WorkspaceAgentLog]:
     """Each agent log line; ends when a newer build replaces the agent."""
-    async for value in _follow(policy, f"/api/v2/workspaceagents/{agent_id}/logs", after):
-        yield value
+    async for line in _follow(policy, f"/api/v2/workspaceagents/{agent_id}/logs", after, WorkspaceAgentLog):
+        yield line
 
 
-async def _follow(policy: DialPolicy, path: str, after: int) -> AsyncIterator[dict[str, Any]]:
+async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> AsyncIterator[T]:
     backoff = Backoff(0.1, 5)
     attempts = 0
     while True:
@@ -45,9 +50,8 @@ async def _follow(policy: DialPolicy, path: str, after: int) -> AsyncIterator[di
         try:
             while (message := await socket.receive_message()) is not None:
                 attempts = 0
-                value = json.loads(message)
-                for line in value if isinstance(value, list) else [value]:
-                    after = max(after, int(line["id"]))
+                for line in _lines(message, kind):
+                    after = max(after, line.id)
                     yield line
             if socket.close_code == 1000:
                 return
@@ -57,3 +61,9 @@ async def _follow(policy: DialPolicy, path: str, after: int) -> AsyncIterator[di
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(socket)
         await trio.sleep(backoff.next_delay())
+
+
+def _lines(message: bytes | str, kind: type[T]) -> list[T]:
+    """One line or several: job logs come singly, agents' in lists."""
+    data = message.encode() if isinstance(message, str) else message
+    return read_answer(data, list[kind]) if data.lstrip().startswith(b"[") else [read_answer(data, kind)]  # type: ignore[valid-type]

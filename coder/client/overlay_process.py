@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import trio
 
@@ -91,7 +92,7 @@ class OverlayProcess:
                 _log.debug("a request for the overlay failed", error=error)
 
     async def _answer(self, stream: trio.SocketStream, request: dict[str, Any]) -> None:
-        policy, direct, agent = policy_of(request), bool(request["direct"]), str(request["agent"])
+        policy, direct, agent = policy_of(request), bool(request["direct"]), UUID(str(request["agent"]))
         async with self._tunnel(policy, direct, agent) as link:
             await link.wait_reachable()
             match request["verb"]:
@@ -110,11 +111,11 @@ class OverlayProcess:
                         await splice(stream, remote)
 
     @asynccontextmanager
-    async def _tunnel(self, policy: DialPolicy, direct: bool, agent: str) -> AsyncIterator[WorkspaceLink]:
+    async def _tunnel(self, policy: DialPolicy, direct: bool, agent: UUID) -> AsyncIterator[WorkspaceLink]:
         token = policy.token.reveal() if policy.token else ""
         place = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
         node = self._keep(place, lambda kept: self._hold(kept, place, open_overlay_node(policy, agent, direct=direct)))
-        name = (*place, agent)
+        name = (*place, str(agent))
         tunnel = self._keep(name, lambda kept: self._join(kept, name, node, agent))
         async with tunnel.used() as link:
             yield link
@@ -126,7 +127,7 @@ class OverlayProcess:
             self._nursery.start_soon(begin, found)
         return found
 
-    async def _join(self, kept: _Kept, name: tuple[str, ...], node: _Kept, agent: str) -> None:
+    async def _join(self, kept: _Kept, name: tuple[str, ...], node: _Kept, agent: UUID) -> None:
         async def join() -> None:
             async with node.used() as overlay:
                 await self._hold(kept, name, join_agent(overlay, agent, ends_when_refused=True))

@@ -8,12 +8,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
+from uuid import UUID
 
 import trio
 
+from coder.api.agents.agents import WorkspaceAgent
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.client.answers import read
 from coder.client.logs import follow_agent_logs, follow_job_logs
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
@@ -27,8 +32,8 @@ WaitFor = Literal["yes", "no", "auto"]
 class ReadyAgent:
     """A workspace and the agent to use."""
 
-    workspace: dict[str, Any]
-    agent: dict[str, Any]
+    workspace: Workspace
+    agent: WorkspaceAgent
 
 
 def split_target(text: str) -> tuple[str, str, str]:
@@ -56,48 +61,47 @@ class Preparation:
         """The running workspace and its agent. Starts it when it is stopped, waits for a build under way."""
         owner, workspace_name, agent_name = split_target(name)
         path = f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace_name)}"
-        workspace: dict[str, Any] = (await self._http.request("GET", path)).json()
+        workspace = read(await self._http.request("GET", path), Workspace)
         workspace = await self._ensure_running(workspace)
         return ReadyAgent(workspace, choose_agent(workspace, agent_name))
 
-    async def _ensure_running(self, workspace: dict[str, Any]) -> dict[str, Any]:
-        build = workspace["latest_build"]
-        if build["job"]["status"] not in ENDED:
+    async def _ensure_running(self, workspace: Workspace) -> Workspace:
+        build = workspace.latest_build
+        if build.job.status not in ENDED:
             await self._watch(build)
             workspace = await self._again(workspace)
-            build = workspace["latest_build"]
-        if build["transition"] == "start" and build["job"]["status"] == "succeeded":
+            build = workspace.latest_build
+        if build.transition == "start" and build.job.status == "succeeded":
             return workspace
-        if build["transition"] == "delete":
-            raise CoderError("deleted", f"workspace {workspace['name']!r} is deleted")
+        if build.transition == "delete":
+            raise CoderError("deleted", f"workspace {workspace.name!r} is deleted")
         if not self._autostart:
-            raise CoderError("stopped", "workspace must be started", f"coder start {workspace['name']}")
-        self._say(f"Workspace {workspace['name']!r} is stopped. Starting it …")
+            raise CoderError("stopped", "workspace must be started", f"coder start {workspace.name}")
+        self._say(f"Workspace {workspace.name!r} is stopped. Starting it …")
         body = {"transition": "start", "reason": "ssh_connection"}
-        path = f"/api/v2/workspaces/{workspace['id']}/builds"
-        await self._watch((await self._http.request("POST", path, json=body)).json())
+        path = f"/api/v2/workspaces/{workspace.id}/builds"
+        await self._watch(read(await self._http.request("POST", path, json=body), WorkspaceBuild))
         workspace = await self._again(workspace)
-        if workspace["latest_build"]["job"]["status"] != "succeeded":
-            reason = workspace["latest_build"]["job"].get("error") or "see `coder show`"
-            raise CoderError("start_failed", f"workspace {workspace['name']!r} could not be started: {reason}")
+        if workspace.latest_build.job.status != "succeeded":
+            reason = workspace.latest_build.job.error or "see `coder show`"
+            raise CoderError("start_failed", f"workspace {workspace.name!r} could not be started: {reason}")
         return workspace
 
-    async def _again(self, workspace: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = (await self._http.request("GET", f"/api/v2/workspaces/{workspace['id']}")).json()
-        return found
+    async def _again(self, workspace: Workspace) -> Workspace:
+        return read(await self._http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
 
-    async def _watch(self, build: dict[str, Any]) -> None:
+    async def _watch(self, build: WorkspaceBuild) -> None:
         stage = ""
-        async for log in follow_job_logs(self._http.policy, f"/api/v2/workspacebuilds/{build['id']}/logs"):
-            if log["stage"] != stage:
-                stage = log["stage"]
+        async for log in follow_job_logs(self._http.policy, f"/api/v2/workspacebuilds/{build.id}/logs"):
+            if log.stage != stage:
+                stage = log.stage
                 self._say(f"==> {stage}")
 
     async def wait_connected(self, target: ReadyAgent) -> ReadyAgent:
         """Returns when the agent is connected; says why it is not while waiting."""
         said = ""
-        while target.agent["status"] != "connected":
-            status, hint = target.agent["status"], target.agent.get("troubleshooting_url", "")
+        while target.agent.status != "connected":
+            status, hint = target.agent.status, target.agent.troubleshooting_url
             if status != said:
                 self._say(_waiting_text(target.agent, hint))
                 said = status
@@ -108,12 +112,12 @@ class Preparation:
     async def is_leaving(self, target: ReadyAgent) -> bool:
         """Whether the workspace stopped, is being stopped or is gone; False while the server is silent."""
         try:
-            build = (await self._again(target.workspace))["latest_build"]
+            build = (await self._again(target.workspace)).latest_build
         except HttpError as error:
             return error.status in (404, 410)
         except (NetError, OSError):
             return False
-        return bool(build["transition"] != "start")
+        return build.transition != "start"
 
     async def may_enter(self, target: ReadyAgent) -> bool:
         """What the server's law says of entering this workspace now; False when it does not say.
@@ -122,10 +126,10 @@ class Preparation:
         """
         workspace = target.workspace
         what = {
-            "resource_type": "workspace_dormant" if workspace.get("dormant_at") else "workspace",
-            "resource_id": workspace["id"],
-            "owner_id": workspace["owner_id"],
-            "organization_id": workspace["organization_id"],
+            "resource_type": "workspace_dormant" if workspace.dormant_at else "workspace",
+            "resource_id": workspace.id,
+            "owner_id": workspace.owner_id,
+            "organization_id": workspace.organization_id,
         }
         body = {"checks": {"enter": {"object": what, "action": "ssh"}}}
         try:
@@ -136,56 +140,56 @@ class Preparation:
 
     async def wait_ready(self, target: ReadyAgent, wait: WaitFor) -> None:
         """Streams the start scripts' log until they have ended, where they block the login or it was asked for."""
-        blocking = any(script["start_blocks_login"] for script in target.agent.get("scripts") or [])
+        blocking = any(script.start_blocks_login for script in target.agent.scripts)
         if wait == "no" or (wait == "auto" and not blocking):
             return
-        if target.agent["lifecycle_state"] not in {"created", "starting"}:
+        if target.agent.lifecycle_state not in {"created", "starting"}:
             return
         self._say("Waiting for the workspace's start scripts …")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._stream_agent_log, target.agent["id"])
-            while target.agent["lifecycle_state"] in {"created", "starting"}:
+            nursery.start_soon(self._stream_agent_log, target.agent.id)
+            while target.agent.lifecycle_state in {"created", "starting"}:
                 await trio.sleep(POLL)
                 target = await self._refresh(target)
             nursery.cancel_scope.cancel()
-        if target.agent["lifecycle_state"] != "ready":
+        if target.agent.lifecycle_state != "ready":
             self._say("The start scripts did not all succeed; your workspace may be incomplete.")
 
-    async def _stream_agent_log(self, agent_id: str) -> None:
+    async def _stream_agent_log(self, agent_id: UUID) -> None:
         async for line in follow_agent_logs(self._http.policy, agent_id):
-            self._say(line["output"])
+            self._say(line.output)
 
     async def _refresh(self, target: ReadyAgent) -> ReadyAgent:
-        agent = (await self._http.request("GET", f"/api/v2/workspaceagents/{target.agent['id']}")).json()
-        return ReadyAgent(target.workspace, agent)
+        answer = await self._http.request("GET", f"/api/v2/workspaceagents/{target.agent.id}")
+        return ReadyAgent(target.workspace, read(answer, WorkspaceAgent))
 
 
-def _waiting_text(agent: dict[str, Any], hint: str) -> str:
+def _waiting_text(agent: WorkspaceAgent, hint: str) -> str:
     texts = {
         "connecting": "Waiting for the agent to connect …",
         "timeout": "The agent is taking longer than expected to connect …",
         "disconnected": "The agent has lost its connection; waiting for it to come back …",
     }
-    text = texts.get(agent["status"], "Waiting for the agent …")
-    return f"{text} ({hint})" if hint and agent["status"] != "connecting" else text
+    text = texts.get(agent.status, "Waiting for the agent …")
+    return f"{text} ({hint})" if hint and agent.status != "connecting" else text
 
 
-def choose_agent(workspace: dict[str, Any], name: str) -> dict[str, Any]:
+def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
     """The agent of that name, or the only one. Raises CoderError naming those there are."""
-    agents = [agent for resource in workspace["latest_build"]["resources"] for agent in resource.get("agents") or []]
-    names = " ".join(agent["name"] for agent in agents)
+    agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
+    names = " ".join(agent.name for agent in agents)
     if not agents:
-        raise CoderError("no_agent", f"workspace {workspace['name']!r} has no agents")
+        raise CoderError("no_agent", f"workspace {workspace.name!r} has no agents")
     if name:
-        found = [agent for agent in agents if agent["name"] == name]
+        found = [agent for agent in agents if agent.name == name]
         if not found:
             raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
-        return dict(found[0])
+        return found[0]
     if len(agents) > 1:
         raise CoderError(
             "many_agents", f"multiple agents found, please specify the agent name, available agents: [{names}]"
         )
-    return dict(agents[0])
+    return agents[0]
 
 
 def say_on_stderr(text: str) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import trio
 
@@ -66,7 +67,7 @@ async def open_link_for_command(
     """A link to the agent of `target`: on the shared overlay if there is one, of its own otherwise or if `is_own`."""
     from coder.client.link import open_link
 
-    agent = target.agent["id"]
+    agent = target.agent.id
     if not is_own:
         shared = await open_shared_link(
             policy, directory, agent, direct=direct, may_enter=lambda: prepare.may_enter(target)
@@ -79,7 +80,7 @@ async def open_link_for_command(
 
 
 async def open_shared_link(
-    policy: DialPolicy, directory: Path, agent_id: str, *, direct: bool, may_enter: Callable[[], Awaitable[bool]]
+    policy: DialPolicy, directory: Path, agent_id: UUID, *, direct: bool, may_enter: Callable[[], Awaitable[bool]]
 ) -> SharedLink | None:
     """The link once the agent answers, if there is a shared overlay that may be used; None: open one of your own.
 
@@ -90,7 +91,7 @@ async def open_shared_link(
         return None
     request = {
         "directory": str(directory.absolute()), "url": policy.url, "token": token_digest(policy.token.reveal()),
-        "proxies": dict(policy.proxies), "direct": direct, "agent": agent_id,
+        "proxies": dict(policy.proxies), "direct": direct, "agent": str(agent_id),
     }  # fmt: skip
     regions: dict[int, str] = {}
     is_allowed = is_open = False

@@ -27,8 +27,8 @@ def usage_app(text: str) -> str:
 
 async def report_usage(policy: DialPolicy, target: ReadyAgent, app: str) -> None:
     """Once a minute until cancelled; `app` empty: the workspace only. A server that refuses is not asked again."""
-    body: dict[str, Any] = {"agent_id": target.agent["id"], "app_name": app} if app else {}
-    path = f"/api/v2/workspaces/{target.workspace['id']}/usage"
+    body: dict[str, Any] = {"agent_id": target.agent.id, "app_name": app} if app else {}
+    path = f"/api/v2/workspaces/{target.workspace.id}/usage"
     async with HttpClient(policy) as http:
         while True:
             try:

@@ -15,5 +15,5 @@ export default defineConfig({
       output: { manualChunks: { vendor: ["react", "react-dom", "react-dom/client", "react-router", "@tanstack/react-query"] } },
     },
   },
-  server: { proxy: { "/api": { target: "http://127.0.0.1:3000", ws: true } } },
+  server: { proxy: { "/api": { target: "http://127.0.0.1:3000", ws: true }, "^/(icon|emojis)/": "http://127.0.0.1:3000" } },
 });

@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from tests.bench.first import ROOT, Place, note, prepare
 
@@ -107,7 +108,7 @@ async def _dial(url: str, agent: str, count: int) -> list[float]:
 
     token = (Path(os.environ["CODER_CONFIG_DIR"]) / "session").read_text().strip()
     found = []
-    async with open_link(DialPolicy(url, Secret(token)), agent) as link, trio_asyncio.open_loop():
+    async with open_link(DialPolicy(url, Secret(token)), UUID(agent)) as link, trio_asyncio.open_loop():
         await link.wait_reachable()
         for _ in range(count):
             began = time.perf_counter()

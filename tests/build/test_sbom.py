@@ -49,6 +49,7 @@ def test_the_dashboards_libraries_without_what_builds_it(collected: Path) -> Non
     found = names(sbom.describe(collected, "coder", "1.2.3", dashboard=True))
     assert found["react"]["purl"].startswith("pkg:npm/react@")
     assert not {"typescript", "vite", "vitest", "eslint"} & found.keys()
+    assert found["@iconify-json/twemoji"]["licenses"] == [{"expression": "CC-BY-4.0"}]
     scoped = [part["purl"] for part in found.values() if part["name"].startswith("@")]
     assert scoped and all(purl.startswith("pkg:npm/%40") for purl in scoped)
 

@@ -24,7 +24,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ class Loopback:
     url: str
     options: tuple[str, ...] = ()
     "More of the server's command line."
+    variables: dict[str, str] = field(default_factory=dict)
+    "More of the server's environment."
     server: subprocess.Popen[bytes] | None = None
     token: str = ""
     agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -69,7 +71,7 @@ class Loopback:
         self.server = self.spawn(
             "srv", "server", "--http-address", self.url.removeprefix("http://"), "--access-url", self.url,
             "--cache-dir", str(self.folder / "cache"), "--derp-server-stun-addresses", "disable",
-            "--stun-address", "127.0.0.1:0", "--provisioner-daemons", "1", *self.options,
+            "--stun-address", "127.0.0.1:0", "--provisioner-daemons", "1", *self.options, env=self.variables,
         )  # fmt: skip
         limit = time.monotonic() + 60
         while not self.answers():
@@ -178,12 +180,15 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, limit: f
 
 
 @contextlib.contextmanager
-def open_loopback(*options: str) -> Iterator[Loopback]:
-    """A fresh deployment without any user; everything of it is gone afterwards. `options`: of the server."""
+def open_loopback(*options: str, before: Callable[[Loopback], None] | None = None) -> Iterator[Loopback]:
+    """A fresh deployment without any user; everything of it is gone afterwards. `options`: of the server; `before`:
+    called when its address is known and before it starts."""
     folder = Path(tempfile.mkdtemp(prefix="coder-loopback-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
     found = Loopback(folder, f"http://127.0.0.1:{_free_port()}", options)
     try:
+        if before is not None:
+            before(found)
         found.start_server()
         yield found
     finally:

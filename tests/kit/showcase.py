@@ -38,8 +38,9 @@ class Showcase:
 
 
 @contextlib.contextmanager
-def open_showcase() -> Iterator[Showcase]:
-    with open_loopback("--wireguard-address", "127.0.0.1:0", "--agent-stats-refresh-interval", "5s") as server:
+def open_showcase(*options: str) -> Iterator[Showcase]:
+    usual = ("--wireguard-address", "127.0.0.1:0", "--agent-stats-refresh-interval", "5s")
+    with open_loopback(*usual, *options) as server:
         yield fill(server)
 
 

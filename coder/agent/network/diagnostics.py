@@ -6,7 +6,6 @@ Answers are made from what the agent knows at that moment; nothing is measured f
 from __future__ import annotations
 
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +68,8 @@ def network_page(status: NodeStatus) -> str:
 
 
 def _table(title: str, rows: list[dict[str, str]]) -> str:
+    from html import escape  # its table of names is for pages that are seldom asked for
+
     head = "".join(f"<th>{escape(name)}</th>" for name in (rows[0] if rows else {"none": ""}))
     body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row.values()) + "</tr>" for row in rows)
     return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table>"

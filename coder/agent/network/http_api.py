@@ -6,8 +6,7 @@ Small on purpose: one request a connection turn, h11, JSON answers. Source: docs
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,41 +15,14 @@ import h11
 import trio
 
 from coder.agent.network import diagnostics
+from coder.agent.network.file_edits import FILE_ROUTES
+from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
 from coder.agent.network.ports import listening_ports
+from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, one_process, waits
 from coder.agent.state import AgentState
 
 TIMEOUT = 20.0
 MAX_BODY = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    method: str
-    path: str
-    query: dict[str, list[str]]
-    body: bytes
-
-    def first(self, name: str) -> str:
-        return (self.query.get(name) or [""])[0]
-
-
-@dataclass(frozen=True, slots=True)
-class HttpReply:
-    status: int
-    body: bytes
-    kind: str = "application/json; charset=utf-8"
-
-
-Handler = Callable[[AgentState, HttpRequest], Awaitable[HttpReply]]
-Routes = dict[tuple[str, str], Handler]
-
-
-def _json(status: int, value: Any) -> HttpReply:
-    return HttpReply(status, json.dumps(value).encode() + b"\n")
-
-
-def _message(status: int, message: str, detail: str = "") -> HttpReply:
-    return _json(status, {"message": message, **({"detail": detail} if detail else {})})
 
 
 class HttpApi:
@@ -81,35 +53,37 @@ class HttpApi:
     async def _answer(self, request: HttpRequest) -> HttpReply:
         handler = self._routes.get((request.method, request.path))
         if self._routes is not ROUTES and handler is None:
-            return _message(404, "Route not found.")
+            return message_reply(404, "Route not found.")
+        if handler is None and request.path.startswith(PREFIX):
+            handler = one_process
         if handler is None and request.path.startswith("/api/v0/containers/devcontainers/"):
             return HttpReply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if handler is None and request.path.startswith("/api/v0/containers"):
             handler = _containers
         if handler is None:
-            return _message(404, "Route not found.")
+            return message_reply(404, "Route not found.")
         try:
-            with trio.fail_after(TIMEOUT):
+            with trio.fail_after(TIMEOUT + (LONGEST_WAIT if waits(request) else 0)):
                 return await handler(self._state, request)
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             # Numbers, paths and JSON come as the caller wrote them.
-            return _message(400, "The request cannot be read.", str(error))
+            return message_reply(400, "The request cannot be read.", str(error))
         except OSError as error:
             status = {FileNotFoundError: 404, PermissionError: 403}.get(type(error), 500)
-            return _message(status, error.strerror or "I/O error")
+            return message_reply(status, error.strerror or "I/O error")
 
 
 async def _hello(_state: AgentState, _request: HttpRequest) -> HttpReply:
-    return _message(200, "Hello from the agent!")
+    return message_reply(200, "Hello from the agent!")
 
 
 async def _listening_ports(state: AgentState, _request: HttpRequest) -> HttpReply:
     ports = await trio.to_thread.run_sync(listening_ports, state.debug_ports)
-    return _json(200, {"ports": [asdict(port) for port in ports]})
+    return json_reply(200, {"ports": [asdict(port) for port in ports]})
 
 
 async def _containers(_state: AgentState, _request: HttpRequest) -> HttpReply:
-    return _message(
+    return message_reply(
         403,
         "Dev Container feature not enabled.",
         "To enable this feature, set CODER_AGENT_DEVCONTAINERS_ENABLE=true in your template.",
@@ -123,7 +97,7 @@ async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
     given = request.first("path")
     directory = Path(given) if given else base.joinpath(*parts)
     entries = await trio.to_thread.run_sync(_entries, directory, abandon_on_cancel=True)
-    return _json(
+    return json_reply(
         200,
         {
             "absolute_path": list(directory.parts[1:]),
@@ -143,12 +117,12 @@ def _entries(directory: Path) -> list[dict[str, Any]]:
 async def _read_file(_state: AgentState, request: HttpRequest) -> HttpReply:
     path = Path(request.first("path"))
     if not path.is_absolute() or path.is_dir():
-        return _message(400, f'file path must be absolute and a file: "{path}"')
+        return message_reply(400, f'file path must be absolute and a file: "{path}"')
     if _waits(path):
-        return _message(400, f'not a regular file: "{path}"')
+        return message_reply(400, f'not a regular file: "{path}"')
     offset, limit = int(request.first("offset") or 0), int(request.first("limit") or 0)
     if offset < 0 or limit < 0:
-        return _message(400, "offset and limit must not be negative")
+        return message_reply(400, "offset and limit must not be negative")
     body = await trio.to_thread.run_sync(_read, path, offset, min(limit or MAX_BODY, MAX_BODY), abandon_on_cancel=True)
     return HttpReply(200, body, "application/octet-stream")
 
@@ -167,11 +141,11 @@ def _read(path: Path, offset: int, limit: int) -> bytes:
 async def _write_file(_state: AgentState, request: HttpRequest) -> HttpReply:
     path = Path(request.first("path"))
     if not path.is_absolute():
-        return _message(400, f'file path must be absolute: "{path}"')
+        return message_reply(400, f'file path must be absolute: "{path}"')
     if _waits(path):
-        return _message(400, f'not a regular file: "{path}"')
+        return message_reply(400, f'not a regular file: "{path}"')
     await trio.to_thread.run_sync(_write, path, request.body)
-    return _message(200, f"Successfully wrote to {path}")
+    return message_reply(200, f"Successfully wrote to {path}")
 
 
 def _write(path: Path, body: bytes) -> None:
@@ -183,16 +157,16 @@ async def _manifest(state: AgentState, _request: HttpRequest) -> HttpReply:
     from google.protobuf.json_format import MessageToDict
 
     if state.manifest is None:
-        return _message(404, "no manifest yet")
+        return message_reply(404, "no manifest yet")
     shown = MessageToDict(state.manifest, preserving_proto_field_name=True)
     shown["environment_variables"] = dict.fromkeys(state.manifest.environment_variables, "***REDACTED***")
     shown.pop("secrets", None)
-    return _json(200, shown)
+    return json_reply(200, shown)
 
 
 async def _netcheck(state: AgentState, _request: HttpRequest) -> HttpReply:
     status = state.overlay()
-    return _OVERLAY_AWAY if status is None else _json(200, diagnostics.netcheck_report(status))
+    return _OVERLAY_AWAY if status is None else json_reply(200, diagnostics.netcheck_report(status))
 
 
 async def _network(state: AgentState, _request: HttpRequest) -> HttpReply:
@@ -209,14 +183,16 @@ async def _metrics(state: AgentState, _request: HttpRequest) -> HttpReply:
 async def _logs(state: AgentState, request: HttpRequest) -> HttpReply:
     after = int(request.first("after") or 0)
     if after < 0:
-        return _message(400, "after must not be negative")
+        return message_reply(400, "after must not be negative")
     if state.log_file is None:
-        return _message(404, "The agent's log is not in a file.", "Start it with --log-human FILE to read it here.")
+        return message_reply(
+            404, "The agent's log is not in a file.", "Start it with --log-human FILE to read it here."
+        )
     body = await trio.to_thread.run_sync(diagnostics.log_end, state.log_file, after, abandon_on_cancel=True)
     return HttpReply(200, body, "text/plain; charset=utf-8")
 
 
-_OVERLAY_AWAY = _message(503, "The agent is not in the network yet.", "It joins with its first manifest.")
+_OVERLAY_AWAY = message_reply(503, "The agent is not in the network yet.", "It joins with its first manifest.")
 ROUTES: Routes = {
     ("GET", "/"): _hello,
     ("GET", "/api/v0/listening-ports"): _listening_ports,
@@ -224,6 +200,8 @@ ROUTES: Routes = {
     ("GET", "/api/v0/read-file"): _read_file,
     ("POST", "/api/v0/write-file"): _write_file,
     ("GET", "/api/v0/netcheck"): _netcheck,
+    **FILE_ROUTES,
+    **PROCESS_ROUTES,
     ("GET", "/debug/logs"): _logs,
     ("GET", "/debug/magicsock"): _network,
     ("GET", "/debug/manifest"): _manifest,

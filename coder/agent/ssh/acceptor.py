@@ -1,7 +1,8 @@
-"""Where SSH streams arrive: what serves them is loaded beside the agent's first steps, not before them.
+"""Where SSH streams arrive: what serves them is loaded when the first one comes.
 
-Loading the SSH library costs as much as all the rest of a start. The server counts an agent as connected, and runs its
-scripts, before anybody can have got here; who is that fast waits for the remainder.
+The SSH library takes as long to load as all the rest of a start, and a fifth of the memory of an agent that waits. Most
+agents wait most of the time, and many are reached by a web terminal or an application only. The first connection pays:
+half a second of processor time on a slow machine, once.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ if TYPE_CHECKING:
 
 
 class SshAcceptor:
-    """Accepts streams at any time. `open` must run once, inside a trio-asyncio loop."""
+    """Accepts streams at any time, inside a trio-asyncio loop."""
 
     def __init__(self, state: AgentState, *, max_timeout: float) -> None:
         self._state = state
         self._max_timeout = max_timeout
         self._service: SshService | None = None
-        self._ready = trio.Event()
-
-    async def open(self) -> None:
-        """Loads the service; streams that wait are served then."""
-        await trio.to_thread.run_sync(import_module, "coder.agent.ssh.server")
-        from coder.agent.ssh.server import SshService
-
-        self._service = SshService(self._state, max_timeout=self._max_timeout)
-        self._ready.set()
+        self._loading = trio.Lock()
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """One connection, to its end. Never raises for what the peer did."""
-        await self._ready.wait()
-        assert self._service is not None  # noqa: S101 - set before `ready`
-        await self._service.serve(stream)
+        service = await self._loaded()
+        await service.serve(stream)
+
+    async def _loaded(self) -> SshService:
+        async with self._loading:
+            if self._service is None:
+                await trio.to_thread.run_sync(import_module, "coder.agent.ssh.server")
+                from coder.agent.ssh.server import SshService
+
+                self._service = SshService(self._state, max_timeout=self._max_timeout)
+            return self._service
 
     def terminate_all(self) -> None:
         """Ends the programs of all sessions."""

@@ -42,6 +42,7 @@ class SyncSocket:
             listener = self._open()
         except OSError as error:
             log.warn("the socket for scripts was not opened", path=str(self.path), error=error)
+            self.forget()
             return
         try:
             await trio.serve_listeners(self._serve, [listener])

@@ -37,6 +37,10 @@ class Region(ApiStruct):
     wildcard_hostname: str
 
 
+class RegionsResponse(ApiStruct):
+    regions: list[Region]
+
+
 class WorkspaceProxyStatus(ApiStruct):
     status: ProxyHealthStatus
     checked_at: datetime
@@ -58,6 +62,11 @@ class WorkspaceProxy(ApiStruct):
     version: str
     wildcard_hostname: str
     status: WorkspaceProxyStatus | UnsetType = UNSET
+
+
+class WorkspaceProxiesResponse(ApiStruct):
+    regions: list[WorkspaceProxy]
+    "The primary first."
 
 
 RegionTypes = Region | WorkspaceProxy

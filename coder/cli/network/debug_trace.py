@@ -42,9 +42,7 @@ async def _main(invocation: Invocation) -> None:
     direct = not invocation.globals["disable_direct"]
     async with contextlib.AsyncExitStack() as stack:
         tap = stack.enter_context(open_capture(invocation["pcap_file"])) if invocation["pcap_file"] else None
-        link = await stack.enter_async_context(
-            open_link(policy, target.agent["id"], direct=direct, tap=tap, trace=trace)
-        )
+        link = await stack.enter_async_context(open_link(policy, target.agent.id, direct=direct, tap=tap, trace=trace))
         with trio.move_on_after(invocation["time"].total_seconds()):
             await link.wait_reachable()
             show(trio.current_time() - began, "reachable", {})

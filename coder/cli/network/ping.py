@@ -35,7 +35,7 @@ async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
     from coder.tailnet.verdicts import lines_of
 
     direct = not invocation.globals["disable_direct"]
-    name = target.workspace["name"]
+    name = target.workspace.name
     async with open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link:
         try:
             await link.wait_reachable()

@@ -43,7 +43,7 @@ async def _main(invocation: Invocation) -> list[Any]:
     seconds = invocation["time"].total_seconds()
     async with contextlib.AsyncExitStack() as stack:
         tap = stack.enter_context(open_capture(invocation["pcap_file"])) if invocation["pcap_file"] else None
-        link = await stack.enter_async_context(open_link(policy, target.agent["id"], direct=direct, tap=tap))
+        link = await stack.enter_async_context(open_link(policy, target.agent.id, direct=direct, tap=tap))
         await link.wait_reachable()
         await _wait_for_path(link, wait_direct=invocation["direct"])
         say(f"Starting a {seconds:g}s {invocation['direction']}load test...")

@@ -92,7 +92,7 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
 
         trace = logging_trace()
     async with (
-        open_link(policy, target.agent["id"], direct=direct, trace=trace)
+        open_link(policy, target.agent.id, direct=direct, trace=trace)
         if _needs_own_node(invocation)
         else open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link,
         trio.open_nursery() as nursery,

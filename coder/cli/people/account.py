@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from coder.api.login.external_auth import GitSSHKey
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import confirm
+from coder.client.answers import read
 
 
 def _publickey(invocation: Invocation) -> int:
@@ -19,9 +21,9 @@ def _publickey(invocation: Invocation) -> int:
         with doing("regenerate gitsshkey"):
             client.request("PUT", "/api/v2/users/me/gitsshkey")
     with doing("create codersdk client"):
-        key = client.request("GET", "/api/v2/users/me/gitsshkey").json()
+        key = read(client.request("GET", "/api/v2/users/me/gitsshkey"), GitSSHKey)
     sys.stdout.write("This is your public key for using  git  in Coder. All clones with SSH will be authenticated ")
-    sys.stdout.write(f"automatically 🪄.\n{key['public_key'].strip()}\n\nAdd to GitHub and GitLab:\n")
+    sys.stdout.write(f"automatically 🪄.\n{key.public_key.strip()}\n\nAdd to GitHub and GitLab:\n")
     sys.stdout.write("> https://github.com/settings/ssh/new\n> https://gitlab.com/-/profile/keys\n")
     return 0
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.people.groups import Group
+from coder.api.people.users import GetUsersResponse, User
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import print_rows, say
+from coder.cli.output import Row, print_rows, say
 from coder.cli.templates.templates import organization_of
+from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
 COLUMNS = ("name", "display name", "organization id", "members", "avatar url")
@@ -21,21 +23,21 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     with doing("get groups"):
-        groups = client.request("GET", f"/api/v2/organizations/{organization['id']}/groups").json() or []
+        groups = read_rows(client.request("GET", f"/api/v2/organizations/{organization.id}/groups"), Group)
     if not groups and invocation["output"] != "json":
         say("No groups found! Create one:\n\n  coder groups create <name>\n")
         return 0
-    print_rows(invocation, COLUMNS, lambda: [_row(group) for group in groups], lambda: groups)
+    print_rows(invocation, COLUMNS, lambda: [_row(group) for group, _ in groups], lambda: [raw for _, raw in groups])
     return 0
 
 
-def _row(group: dict[str, Any]) -> dict[str, Any]:
+def _row(group: Group) -> Row:
     return {
-        "name": group["name"],
-        "display name": group["display_name"],
-        "organization id": group["organization_id"],
-        "members": "[" + " ".join(member["email"] for member in group["members"]) + "]",
-        "avatar url": group["avatar_url"],
+        "name": group.name,
+        "display name": group.display_name,
+        "organization id": group.organization_id,
+        "members": "[" + " ".join(member.email for member in group.members) + "]",
+        "avatar url": group.avatar_url,
     }
 
 
@@ -48,48 +50,47 @@ def _create(invocation: Invocation) -> int:
         "avatar_url": invocation["avatar_url"],
     }
     with doing("create group"):
-        path = f"/api/v2/organizations/{organization['id']}/groups"
-        group = client.request("POST", path, json=body, expect=(201,)).json()
-    sys.stdout.write(f"Successfully created group {group['name']}!\n")
+        path = f"/api/v2/organizations/{organization.id}/groups"
+        group = read(client.request("POST", path, json=body, expect=(201,)), Group)
+    sys.stdout.write(f"Successfully created group {group.name}!\n")
     return 0
 
 
-def _find(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
+def _find(invocation: Invocation, client: BlockingClient) -> Group:
     organization = organization_of(invocation, client)
     with doing("group by org and name"):
-        path = f"/api/v2/organizations/{organization['id']}/groups/{quote(invocation.args[0], safe='')}"
-        found: dict[str, Any] = client.request("GET", path).json()
-    return found
+        path = f"/api/v2/organizations/{organization.id}/groups/{quote(invocation.args[0], safe='')}"
+        return read(client.request("GET", path), Group)
 
 
 def _edit(invocation: Invocation) -> int:
     client = session.client(invocation)
     group = _find(invocation, client)
     names = (("name", "name"), ("avatar_url", "avatar_url"), ("display_name", "display_name"))
-    body: dict[str, Any] = {key: invocation[option] for option, key in names if invocation.given(option)}
+    body = {key: invocation[option] for option, key in names if invocation.given(option)}
     body["add_users"] = [_user_id(client, user) for user in invocation["add_users"]]
     body["remove_users"] = [_user_id(client, user) for user in invocation["rm_users"]]
     with doing("patch group"):
-        group = client.request("PATCH", f"/api/v2/groups/{group['id']}", json=body).json()
-    sys.stdout.write(f"Successfully patched group {group['name']}!\n")
+        group = read(client.request("PATCH", f"/api/v2/groups/{group.id}", json=body), Group)
+    sys.stdout.write(f"Successfully patched group {group.name}!\n")
     return 0
 
 
 def _user_id(client: BlockingClient, name: str) -> str:
     """Of a name, id or e-mail address."""
     if "@" not in name:
-        return str(client.request("GET", f"/api/v2/users/{quote(name, safe='')}").json()["id"])
-    found = client.request("GET", f"/api/v2/users?q={quote(name)}").json()["users"] or []
-    match = next((user for user in found if user["email"].lower() == name.lower()), None)
-    return str(match["id"]) if match else name
+        return str(read(client.request("GET", f"/api/v2/users/{quote(name, safe='')}"), User).id)
+    found = read(client.request("GET", f"/api/v2/users?q={quote(name)}"), GetUsersResponse).users
+    match = next((user for user in found if user.email.lower() == name.lower()), None)
+    return str(match.id) if match else name
 
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     group = _find(invocation, client)
     with doing("delete group"):
-        client.request("DELETE", f"/api/v2/groups/{group['id']}")
-    sys.stdout.write(f"Successfully deleted group {group['name']}!\n")
+        client.request("DELETE", f"/api/v2/groups/{group.id}")
+    sys.stdout.write(f"Successfully deleted group {group.name}!\n")
     return 0
 
 

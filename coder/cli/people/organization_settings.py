@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 from coder.base.errors import CoderError
 from coder.cli import session
@@ -27,7 +26,7 @@ _SUMMARIES = {name: summary for name, (_, summary) in _PLACES.items()} | {
 def _path(invocation: Invocation, client: BlockingClient, name: str) -> str:
     if name == "organization-sync":  # of the whole deployment
         return "/api/v2/settings/idpsync/organization"
-    root = f"/api/v2/organizations/{organization_of(invocation, client)['id']}/settings"
+    root = f"/api/v2/organizations/{organization_of(invocation, client).id}/settings"
     return f"{root}/{name}" if name == "workspace-sharing" else f"{root}/idpsync/{_PLACES[name][0]}"
 
 
@@ -41,7 +40,7 @@ def _show(invocation: Invocation, name: str) -> int:
 def _set(invocation: Invocation, name: str) -> int:
     """The settings as JSON from standard input; what the server made of them on standard output."""
     try:
-        wanted: Any = json.loads(sys.stdin.read())
+        wanted: object = json.loads(sys.stdin.read())
     except ValueError as error:
         raise CoderError(
             "settings", "standard input holds no JSON", f"Begin with what `show {name}` prints."

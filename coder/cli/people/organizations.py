@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.people.organizations import Organization, OrganizationMember, OrganizationMemberWithUserData
+from coder.api.people.users import AssignableRoles, Role
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import confirm, go_time, print_json, print_rows
-from coder.cli.templates.templates import organization_of
+from coder.cli.output import Row, confirm, go_time, print_json, print_rows
+from coder.cli.templates.templates import find_organization, named_organization, organization_of
+from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
 COLUMNS = (
@@ -30,24 +32,24 @@ ROLE_COLUMNS = (
 _ROLE_DEFAULT = ("name", "display name", "site permissions", "organization permissions", "user permissions")
 
 
-def _row(organization: dict[str, Any]) -> dict[str, Any]:
+def _row(organization: Organization) -> Row:
     return {
-        "id": organization["id"],
-        "name": organization["name"],
-        "display name": organization["display_name"],
-        "icon": organization["icon"],
-        "description": organization["description"],
-        "created at": go_time(organization["created_at"]),
-        "updated at": go_time(organization["updated_at"]),
-        "default": organization["is_default"],
-        "default org member roles": "[" + " ".join(organization.get("default_org_member_roles") or ()) + "]",
+        "id": organization.id,
+        "name": organization.name,
+        "display name": organization.display_name,
+        "icon": organization.icon,
+        "description": organization.description,
+        "created at": go_time(organization.created_at),
+        "updated at": go_time(organization.updated_at),
+        "default": organization.is_default,
+        "default org member roles": "[" + " ".join(organization.default_org_member_roles) + "]",
     }
 
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found = client.request("GET", "/api/v2/organizations").json() or []
-    print_rows(invocation, COLUMNS, lambda: [_row(one) for one in found], lambda: found)
+    found = read_rows(client.request("GET", "/api/v2/organizations"), Organization)
+    print_rows(invocation, COLUMNS, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
     return 0
 
 
@@ -55,25 +57,20 @@ def _show(invocation: Invocation) -> int:
     client = session.client(invocation)
     wanted = invocation.args[0] if invocation.args else "selected"
     if wanted in {"selected", "current"}:
-        found = [organization_of(invocation, client)]
+        found = [find_organization(invocation, client)]
     elif wanted == "me":
-        found = client.request("GET", "/api/v2/users/me/organizations").json() or []
+        found = read_rows(client.request("GET", "/api/v2/users/me/organizations"), Organization)
     else:
-        found = [_named(client, wanted)]
+        found = [named_organization(client, wanted)]
     if invocation["only_id"]:
-        sys.stdout.write("".join(f"{one['id']}\n" for one in found))
+        sys.stdout.write("".join(f"{one.id}\n" for one, _ in found))
     elif invocation["output"] == "text":
-        for one in found:
+        for one, _ in found:
             label = "Current CLI Organization" if wanted in {"selected", "current"} else "Organization"
-            sys.stdout.write(f"{label}: {one['name']} ({one['id']})\n")
+            sys.stdout.write(f"{label}: {one.name} ({one.id})\n")
     else:
-        print_rows(invocation, COLUMNS, lambda: [_row(one) for one in found], lambda: found)
+        print_rows(invocation, COLUMNS, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
     return 0
-
-
-def _named(client: BlockingClient, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}").json()
-    return found
 
 
 def _create(invocation: Invocation) -> int:
@@ -82,18 +79,18 @@ def _create(invocation: Invocation) -> int:
     if sys.stdin.isatty():  # nothing is lost by it, so scripts are not asked
         confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
     with doing("failed to create organization"):
-        made = client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)).json()
-    sys.stdout.write(f"Organization {made['name']} ({made['id']}) created.\n")
+        made = read(client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)), Organization)
+    sys.stdout.write(f"Organization {made.name} ({made.id}) created.\n")
     return 0
 
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
-    found = _named(client, invocation.args[0])
-    confirm(invocation, f"Are you sure you want to delete the organization {found['name']}?")
+    found, _ = named_organization(client, invocation.args[0])
+    confirm(invocation, f"Are you sure you want to delete the organization {found.name}?")
     with doing("delete organization"):
-        client.request("DELETE", f"/api/v2/organizations/{found['id']}")
-    sys.stdout.write(f"Organization {found['name']} ({found['id']}) deleted.\n")
+        client.request("DELETE", f"/api/v2/organizations/{found.id}")
+    sys.stdout.write(f"Organization {found.name} ({found.id}) deleted.\n")
     return 0
 
 
@@ -103,23 +100,25 @@ def _delete(invocation: Invocation) -> int:
 def _members(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    found = client.request("GET", f"/api/v2/organizations/{organization['id']}/members").json() or []
-    print_rows(invocation, MEMBER_COLUMNS, lambda: [_member_row(one) for one in found], lambda: found)
+    answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members")
+    found = read_rows(answer, OrganizationMemberWithUserData)
+    rows, raw = [one for one, _ in found], [raw for _, raw in found]
+    print_rows(invocation, MEMBER_COLUMNS, lambda: [_member_row(one) for one in rows], lambda: raw)
     return 0
 
 
-def _member_row(member: dict[str, Any]) -> dict[str, Any]:
+def _member_row(member: OrganizationMemberWithUserData) -> Row:
     times = {
-        column: go_time(member.get(column.replace(" ", "_")))
+        column: go_time(getattr(member, column.replace(" ", "_")))
         for column in ("last seen at", "user created at", "user updated at", "created at", "updated at")
     }
-    roles = " ".join(role.get("display_name") or role["name"] for role in member["roles"])
+    roles = " ".join(role.display_name or role.name for role in member.roles)
     return {
         **times,
-        "username": member["username"],
-        "name": member.get("name", ""),
-        "user id": member["user_id"],
-        "organization id": member["organization_id"],
+        "username": member.username,
+        "name": member.name or "",
+        "user id": member.user_id,
+        "organization id": member.organization_id,
         "organization roles": f"[{roles}]" if roles else "",
     }
 
@@ -127,7 +126,7 @@ def _member_row(member: dict[str, Any]) -> dict[str, Any]:
 def _member_path(invocation: Invocation, client: BlockingClient) -> tuple[str, str]:
     organization = organization_of(invocation, client)
     user = invocation.args[0]
-    return f"/api/v2/organizations/{organization['id']}/members/{quote(user, safe='')}", organization["name"]
+    return f"/api/v2/organizations/{organization.id}/members/{quote(user, safe='')}", organization.name
 
 
 def _add(invocation: Invocation) -> int:
@@ -152,8 +151,8 @@ def _edit_roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, _ = _member_path(invocation, client)
     with doing("update member roles"):
-        updated = client.request("PUT", f"{path}/roles", json={"roles": invocation.args[1:]}).json()
-    roles = ", ".join(role["name"] for role in updated["roles"])
+        updated = read(client.request("PUT", f"{path}/roles", json={"roles": invocation.args[1:]}), OrganizationMember)
+    roles = ", ".join(role.name for role in updated.roles)
     sys.stdout.write(f"Member roles updated: {roles or 'none'}\n")
     return 0
 
@@ -164,23 +163,24 @@ def _edit_roles(invocation: Invocation) -> int:
 def _roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    found = client.request("GET", f"/api/v2/organizations/{organization['id']}/members/roles").json() or []
-    if invocation.args:
-        found = [role for role in found if role["name"] in invocation.args]
-    print_rows(invocation, ROLE_COLUMNS, lambda: [_role_row(role) for role in found], lambda: found)
+    answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members/roles")
+    found = [one for one in read_rows(answer, AssignableRoles) if not invocation.args or one[0].name in invocation.args]
+    print_rows(
+        invocation, ROLE_COLUMNS, lambda: [_role_row(role) for role, _ in found], lambda: [raw for _, raw in found]
+    )
     return 0
 
 
-def _role_row(role: dict[str, Any]) -> dict[str, Any]:
+def _role_row(role: AssignableRoles | Role) -> Row:
     counts = {
-        column: f"{len(role.get(column.replace(' ', '_')) or ())} permissions"
+        column: f"{len(getattr(role, column.replace(' ', '_')))} permissions"
         for column in ("site permissions", "organization permissions", "user permissions")
     }
     return {
         **counts,
-        "name": role["name"],
-        "display name": role["display_name"],
-        "organization id": role.get("organization_id") or "",
+        "name": role.name,
+        "display name": role.display_name,
+        "organization id": role.organization_id or "",
     }
 
 
@@ -203,13 +203,12 @@ def _save_role(invocation: Invocation, method: str) -> int:
         return 0
     confirm(invocation, f"Are you sure you want to save the role {role['name']}?", default=True)
     with doing("patch role" if method == "PUT" else "create role"):
-        path = f"/api/v2/organizations/{organization['id']}/members/roles"
-        saved = client.request(method, path, json=role).json()
-    rows = saved if isinstance(saved, list) else [saved]
+        path = f"/api/v2/organizations/{organization.id}/members/roles"
+        saved = client.request(method, path, json=role)
     if method == "POST":
         sys.stdout.write(f"Role {role['name']} created.\n")
         return 0
-    print_rows(invocation, ROLE_COLUMNS, lambda: [_role_row(one) for one in rows], lambda: rows)
+    print_rows(invocation, ROLE_COLUMNS, lambda: [_role_row(read(saved, Role))], lambda: [saved.json()])
     return 0
 
 

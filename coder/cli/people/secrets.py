@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.people.users import UserSecret
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import ask, confirm, go_time, print_rows, say
+from coder.cli.output import Row, ask, confirm, go_time, print_rows, say
+from coder.client.answers import read, read_rows
 
 COLUMNS = ("created", "name", "updated", "env", "file", "enabled", "description")
 _ROOT = "/api/v2/users/me/secrets"
@@ -23,7 +24,7 @@ _FIELDS = {"description": "description", "env": "env_name", "file": "file_path"}
 
 def _create(invocation: Invocation) -> int:
     name = invocation.args[0]
-    body: dict[str, Any] = {"name": name, "value": _value(invocation), "enabled": invocation["enabled"]}
+    body: dict[str, object] = {"name": name, "value": _value(invocation), "enabled": invocation["enabled"]}
     body |= {field: invocation[flag] for flag, field in _FIELDS.items() if invocation[flag]}
     client = session.client(invocation)
     with doing(f'create secret "{name}"'):
@@ -43,7 +44,7 @@ def _value(invocation: Invocation) -> str:
 
 def _update(invocation: Invocation) -> int:
     name = invocation.args[0]
-    body: dict[str, Any] = {field: invocation[flag] for flag, field in _FIELDS.items() if invocation.given(flag)}
+    body: dict[str, object] = {field: invocation[flag] for flag, field in _FIELDS.items() if invocation.given(flag)}
     if invocation.given("enabled"):
         body["enabled"] = invocation["enabled"]
     if invocation.given("value"):
@@ -83,25 +84,26 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("list secrets"):
         if invocation.args:
-            found = [client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}").json()]
+            one = client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}")
+            found = [(read(one, UserSecret), one.json())]
         else:
-            found = client.request("GET", _ROOT).json() or []
+            found = read_rows(client.request("GET", _ROOT), UserSecret)
     if not found and invocation["output"] != "json":
         say("No secrets found.")
         return 0
-    print_rows(invocation, COLUMNS, lambda: [_row(one) for one in found], lambda: found)
+    print_rows(invocation, COLUMNS, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
     return 0
 
 
-def _row(secret: dict[str, Any]) -> dict[str, Any]:
+def _row(secret: UserSecret) -> Row:
     return {
-        "name": secret["name"],
-        "created": go_time(secret["created_at"]),
-        "updated": go_time(secret["updated_at"]),
-        "env": secret["env_name"],
-        "file": secret["file_path"],
-        "enabled": secret["enabled"],
-        "description": secret["description"],
+        "name": secret.name,
+        "created": go_time(secret.created_at),
+        "updated": go_time(secret.updated_at),
+        "env": secret.env_name,
+        "file": secret.file_path,
+        "enabled": secret.enabled,
+        "description": secret.description,
     }
 
 
@@ -116,7 +118,9 @@ def _import(invocation: Invocation) -> int:
         raise CoderError("no_file", f"cannot read {source}") from error
     client = session.client(invocation)
     with doing("import secrets"):
-        made = client.request("POST", f"{_ROOT}/batch", json={"format": form, "content": content}).json()
+        made = read(
+            client.request("POST", f"{_ROOT}/batch", json={"format": form, "content": content}), list[UserSecret]
+        )
     sys.stdout.write(f"Imported {len(made)} secrets.\n")
     return 0
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
-from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import asdict
+
+from coder.api.access.keys import APIKey, APIKeyWithOwner, GenerateAPIKeyResponse, TokenConfig
 from coder.base.config import Option
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import go_time, print_rows, say
-from coder.net.blocking import BlockingClient
+from coder.cli.output import Row, go_time, print_rows, say
+from coder.client.answers import read, read_rows
+from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError
 
 COLUMNS = ("id", "name", "scopes", "allow list", "last used", "expires at", "created at", "owner")
@@ -23,7 +26,7 @@ COLUMNS = ("id", "name", "scopes", "allow list", "last used", "expires at", "cre
 def _create(invocation: Invocation) -> int:
     client = session.client(invocation)
     user = quote(invocation["user"] or "me")
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "lifetime": int(_lifetime(invocation, client, user).total_seconds()) * 10**9,
         "token_name": invocation["name"],
     }
@@ -32,15 +35,15 @@ def _create(invocation: Invocation) -> int:
     if invocation["allow"]:
         body["allow_list"] = list(invocation["allow"])
     with doing("create tokens"):
-        made = client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body).json()
-    sys.stdout.write(made["key"] + "\n")
+        made = read(client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body), GenerateAPIKeyResponse)
+    sys.stdout.write(made.key + "\n")
     return 0
 
 
 def _lifetime(invocation: Invocation, client: BlockingClient, user: str) -> timedelta:
     """As asked for, else the longest allowed."""
-    config = client.request("GET", f"/api/v2/users/{user}/keys/tokens/tokenconfig").json()
-    longest = timedelta(microseconds=config["max_token_lifetime"] / 1000)
+    config = read(client.request("GET", f"/api/v2/users/{user}/keys/tokens/tokenconfig"), TokenConfig)
+    longest = timedelta(microseconds=config.max_token_lifetime / 1000)
     text = invocation["lifetime"]
     if not text:
         return longest
@@ -61,7 +64,7 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     query = f"include_all={str(invocation['all']).lower()}&include_expired={str(invocation['include_expired']).lower()}"
     with doing("list tokens"):
-        tokens = client.request("GET", f"/api/v2/users/me/keys/tokens?{query}").json() or []
+        tokens = read_rows(client.request("GET", f"/api/v2/users/me/keys/tokens?{query}"), APIKeyWithOwner)
     if not tokens and invocation["output"] != "json":
         say("No tokens found.")
         return 0
@@ -72,60 +75,61 @@ def _list(invocation: Invocation) -> int:
     return 0
 
 
-def _print(invocation: Invocation, tokens: list[dict[str, Any]], columns: tuple[str, ...] = ()) -> None:
+def _print(
+    invocation: Invocation, tokens: list[tuple[APIKeyWithOwner, dict[str, object]]], columns: tuple[str, ...] = ()
+) -> None:
     from coder.cli.output import print_table
 
     if columns and invocation["output"] != "json":
-        print_table(columns, [_row(token) for token in tokens])
+        print_table(columns, [_row(token) for token, _ in tokens])
         return
     print_rows(
         invocation,
         COLUMNS,
-        lambda: [_row(token) for token in tokens],
-        lambda: [{key: token[key] for key in token if key != "username"} for token in tokens],
+        lambda: [_row(token) for token, _ in tokens],
+        lambda: [{key: raw[key] for key in raw if key != "username"} for _, raw in tokens],
     )
 
 
-def _row(token: dict[str, Any]) -> dict[str, Any]:
+def _row(token: APIKeyWithOwner) -> Row:
     return {
-        "id": token["id"],
-        "name": token["token_name"],
-        "scopes": "[" + " ".join(token["scopes"]) + "]",
-        "allow list": "[" + " ".join(token["allow_list"]) + "]",
-        "last used": go_time(token["last_used"]),
-        "expires at": go_time(token["expires_at"]),
-        "created at": go_time(token["created_at"]),
-        "owner": token.get("username", ""),
+        "id": token.id,
+        "name": token.token_name,
+        "scopes": "[" + " ".join(token.scopes) + "]",
+        "allow list": "[" + " ".join(token.allow_list) + "]",
+        "last used": go_time(token.last_used),
+        "expires at": go_time(token.expires_at),
+        "created at": go_time(token.created_at),
+        "owner": token.username,
     }
 
 
-def _find(client: BlockingClient, given: str) -> dict[str, Any]:
-    """A token by its name, its id, or itself."""
-    found: dict[str, Any]
+def _find(client: BlockingClient, given: str) -> HttpAnswer:
+    """A token (APIKey) by its name, its id, or itself."""
     with doing("fetch api key by name or id"):
         try:
-            found = client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(given, safe='')}").json()
+            return client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(given, safe='')}")
         except HttpError as error:
             if error.status != 404:
                 raise
             ident = given.partition("-")[0] if len(given) == 33 else given
-            found = client.request("GET", f"/api/v2/users/me/keys/{quote(ident, safe='')}").json()
-    return found
+            return client.request("GET", f"/api/v2/users/me/keys/{quote(ident, safe='')}")
 
 
 def _view(invocation: Invocation) -> int:
     client = session.client(invocation)
-    token = _find(client, invocation.args[0])
-    listed = client.request("GET", "/api/v2/users/me/keys/tokens?include_all=true").json() or []
-    owner = next((one["username"] for one in listed if one["id"] == token["id"]), "")
-    _print(invocation, [{**token, "username": owner}])
+    answer = _find(client, invocation.args[0])
+    token = read(answer, APIKey)
+    listed = read(client.request("GET", "/api/v2/users/me/keys/tokens?include_all=true"), list[APIKeyWithOwner])
+    owner = next((one.username for one in listed if one.id == token.id), "")
+    _print(invocation, [(APIKeyWithOwner(**asdict(token), username=owner), answer.json())])
     return 0
 
 
 def _remove(invocation: Invocation) -> int:
     client = session.client(invocation)
-    token = _find(client, invocation.args[0])
-    path = f"/api/v2/users/{token['user_id']}/keys/{token['id']}"
+    token = read(_find(client, invocation.args[0]), APIKey)
+    path = f"/api/v2/users/{token.user_id}/keys/{token.id}"
     if invocation["delete"]:
         with doing("delete api key"):
             client.request("DELETE", path)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import quote
 
+from coder.api.login.oauth2 import OIDCClaimsResponse
+from coder.api.people.organizations import Organization
+from coder.api.people.users import AssignableRoles, GetUsersResponse, User
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import ask, confirm, go_time, print_json, print_rows, print_table, say
+from coder.cli.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.cli.templates.templates import organization_of
-from coder.net.blocking import BlockingClient
+from coder.client.answers import read
+from coder.net.blocking import BlockingClient, HttpAnswer
 
 COLUMNS = ("id", "username", "name", "email", "created at", "updated at", "status")
 DEFAULT = ("username", "email", "created at", "status")
@@ -25,45 +29,46 @@ _USERNAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     query = f"?q=github_com_user_id:{invocation['github_user_id']}" if invocation["github_user_id"] else ""
-    users = client.request("GET", f"/api/v2/users{query}").json()["users"] or []
-    print_rows(invocation, COLUMNS, lambda: [_row(user) for user in users], lambda: users)
+    answer = client.request("GET", f"/api/v2/users{query}")
+    users = read(answer, GetUsersResponse).users
+    print_rows(invocation, COLUMNS, lambda: [_row(user) for user in users], lambda: answer.json()["users"] or [])
     return 0
 
 
-def _row(user: dict[str, Any]) -> dict[str, Any]:
+def _row(user: User) -> Row:
     return {
-        "id": user["id"],
-        "username": user["username"],
-        "name": user.get("name", ""),
-        "email": user["email"],
-        "created at": go_time(user["created_at"]),
-        "updated at": go_time(user["updated_at"]),
-        "status": user["status"],
+        "id": user.id,
+        "username": user.username,
+        "name": user.name or "",
+        "email": user.email,
+        "created at": go_time(user.created_at),
+        "updated at": go_time(user.updated_at),
+        "status": user.status,
     }
 
 
-def _fetch(client: BlockingClient, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.request("GET", f"/api/v2/users/{quote(name, safe='')}").json()
-    return found
+def _fetch(client: BlockingClient, name: str) -> HttpAnswer:
+    return client.request("GET", f"/api/v2/users/{quote(name, safe='')}")
 
 
 def _show(invocation: Invocation) -> int:
     client = session.client(invocation)
-    user = _fetch(client, invocation.args[0])
-    organizations = client.request("GET", f"/api/v2/users/{user['id']}/organizations").json()
-    names = [organization["name"] for organization in organizations]
+    answer = _fetch(client, invocation.args[0])
+    user = read(answer, User)
+    organizations = read(client.request("GET", f"/api/v2/users/{user.id}/organizations"), list[Organization])
+    names = [organization.name for organization in organizations]
     if invocation["output"] == "json":
-        print_json({**user, "organization_names": names})
+        print_json({**answer.json(), "organization_names": names})
         return 0
-    roles = ", ".join(role.get("display_name") or role["name"] for role in user["roles"]) or "Member"
+    roles = ", ".join(role.display_name or role.name for role in user.roles) or "Member"
     rows = (
-        ("ID", user["id"]),
-        ("Username", user["username"]),
-        ("Full name", user.get("name", "")),
-        ("Email", user["email"]),
-        ("Status", user["status"]),
-        ("Created At", go_time(user["created_at"])),
-        ("Updated At", go_time(user["updated_at"])),
+        ("ID", user.id),
+        ("Username", user.username),
+        ("Full name", user.name or ""),
+        ("Email", user.email),
+        ("Status", user.status),
+        ("Created At", go_time(user.created_at)),
+        ("Updated At", go_time(user.updated_at)),
         ("Roles", roles),
         ("Organizations", ", ".join(names)),
     )
@@ -75,13 +80,13 @@ def _show(invocation: Invocation) -> int:
 def _oidc_claims(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("get oidc claims"):
-        found = client.request("GET", "/api/v2/users/oidc-claims").json()
-    claims = found.get("claims") or {}
-    print_rows(invocation, ("key", "value"), lambda: _claim_rows(claims), lambda: found)
+        answer = client.request("GET", "/api/v2/users/oidc-claims")
+    claims = read(answer, OIDCClaimsResponse).claims
+    print_rows(invocation, ("key", "value"), lambda: _claim_rows(claims), answer.json)
     return 0
 
 
-def _claim_rows(claims: dict[str, Any]) -> list[dict[str, Any]]:
+def _claim_rows(claims: Mapping[str, object]) -> list[Row]:
     plain = (str, int, float)
     return [
         {"key": key, "value": value if isinstance(value, plain) else json.dumps(value)}
@@ -110,7 +115,7 @@ def _create(invocation: Invocation) -> int:
         "name": invocation["full_name"],
         "password": password,
         "login_type": login_type,
-        "organization_ids": [organization["id"]],
+        "organization_ids": [organization.id],
         **({"service_account": True} if is_service else {}),
     }
     client.request("POST", "/api/v2/users", json=body, expect=(201,))
@@ -136,39 +141,39 @@ def _password(invocation: Invocation, login_type: str) -> tuple[str, bool]:
 def _set_status(invocation: Invocation, verb: str, status: str) -> int:
     client = session.client(invocation)
     with doing("fetch user"):
-        user = _fetch(client, invocation.args[0])
-    if user["status"] == status:
-        raise CoderError("status", f"The user {user['username']} is already {status}")
+        user = read(_fetch(client, invocation.args[0]), User)
+    if user.status == status:
+        raise CoderError("status", f"The user {user.username} is already {status}")
     print_table([column.strip().lower() for column in invocation["column"]], [_row(user)])
     confirm(invocation, f"Are you sure you want to {verb} this user?", default=True)
     with doing(f"{verb} user"):
-        client.request("PUT", f"/api/v2/users/{user['id']}/status/{verb}")
-    sys.stdout.write(f"\nUser {user['username']} has been {status}!\n")
+        client.request("PUT", f"/api/v2/users/{user.id}/status/{verb}")
+    sys.stdout.write(f"\nUser {user.username} has been {status}!\n")
     return 0
 
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("fetch user"):
-        user = _fetch(client, invocation.args[0])
+        user = read(_fetch(client, invocation.args[0]), User)
     with doing("delete user"):
-        client.request("DELETE", f"/api/v2/users/{user['id']}")
-    say(f"Successfully deleted {user['username']}.")
+        client.request("DELETE", f"/api/v2/users/{user.id}")
+    say(f"Successfully deleted {user.username}.")
     return 0
 
 
 def _edit_roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("fetch user"):
-        user = _fetch(client, invocation.args[0])
-    assignable = [role["name"] for role in client.request("GET", "/api/v2/users/roles").json() or []]
+        user = read(_fetch(client, invocation.args[0]), User)
+    assignable = [role.name for role in read(client.request("GET", "/api/v2/users/roles"), list[AssignableRoles])]
     if invocation.given("roles"):
         wanted = [role for role in invocation["roles"] if role]
     else:
         from coder.cli.choices import Choice, select_many
 
         choices = [Choice(name, name) for name in assignable]
-        wanted = select_many("Roles:", choices, defaults=[role["name"] for role in user["roles"]])
+        wanted = select_many("Roles:", choices, defaults=[role.name for role in user.roles])
     for role in wanted:
         if role not in assignable:
             listed = ", ".join(name for name in assignable if name != "member")
@@ -176,9 +181,9 @@ def _edit_roles(invocation: Invocation) -> int:
                 "role", f"The role {role} is not valid. Please use one or more of the following roles: {listed}"
             )
     if not invocation["yes"]:
-        confirm(invocation, f"Give {user['username']} the roles {', '.join(wanted) or 'of a plain member'}?")
+        confirm(invocation, f"Give {user.username} the roles {', '.join(wanted) or 'of a plain member'}?")
     with doing("update user roles"):
-        client.request("PUT", f"/api/v2/users/{user['id']}/roles", json={"roles": wanted})
+        client.request("PUT", f"/api/v2/users/{user.id}/roles", json={"roles": wanted})
     return 0
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 from urllib.parse import quote, urlencode
 
+from coder.api.people.organizations import Organization
+from coder.api.provisioning.provisioners import ProvisionerJob, ProvisionerJobWhy
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import parse_time, print_json, print_rows, print_table
+from coder.cli.output import Row, fields_of, parse_time, print_json, print_rows, print_table
 from coder.cli.templates.templates import organization_of
+from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
 COLUMNS = (
@@ -53,8 +55,8 @@ _NULLABLE = frozenset({"started at", "completed at", "canceled at", "worker id",
                        "workspace build id", "template id", "workspace id"})  # fmt: skip
 
 
-def _jobs_path(organization: dict[str, Any]) -> str:
-    return f"/api/v2/organizations/{organization['id']}/provisionerjobs"
+def _jobs_path(organization: Organization) -> str:
+    return f"/api/v2/organizations/{organization.id}/provisionerjobs"
 
 
 def _list(invocation: Invocation) -> int:
@@ -69,49 +71,50 @@ def _list(invocation: Invocation) -> int:
         query["status"] = ",".join(statuses)
     if invocation["initiator"]:
         query["initiator"] = invocation["initiator"]
-    found: list[dict[str, Any]] = client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}").json() or []
+    found = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
     jobs = found[::-1]  # the API has the newest first; a terminal ends with what is looked for
-    title = organization.get("display_name") or organization["name"]
+    title = organization.display_name or organization.name
     if not jobs and invocation["output"] != "json":
         sys.stderr.write("No provisioner jobs found\n")
         return 0
     print_rows(
         invocation,
         COLUMNS,
-        lambda: [_row(job, title) for job in jobs],
-        lambda: [job | {"organization_name": title} for job in jobs],
+        lambda: [_row(job, title) for job, _ in jobs],
+        lambda: [raw | {"organization_name": title} for _, raw in jobs],
     )
     return 0
 
 
-def _row(job: dict[str, Any], organization: str) -> dict[str, Any]:
-    flat = {**job, **job["input"], **job["metadata"]}
-    row: dict[str, Any] = {}
+def _row(job: ProvisionerJob, organization: str) -> Row:
+    flat = {**fields_of(job), **fields_of(job.input), **fields_of(job.metadata)}
+    row: dict[str, object] = {}
     for column in COLUMNS:
         value = flat.get(column.replace(" ", "_"))
         row[column] = "<nil>" if value is None and column in _NULLABLE else value
-    row["available workers"] = "[" + " ".join(job.get("available_workers") or []) + "]"
+    row["available workers"] = "[" + " ".join(job.available_workers or []) + "]"
     row["organization"] = organization
-    waits = job["status"] == "pending"
-    row["queue"] = f"{job['queue_position']}/{job['queue_size']}" if waits else ""
+    waits = job.status == "pending"
+    row["queue"] = f"{job.queue_position}/{job.queue_size}" if waits else ""
     return row
 
 
-def _find(client: BlockingClient, organization: dict[str, Any], ident: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.request("GET", f"{_jobs_path(organization)}/{quote(ident, safe='')}").json()
-    return found
+def _find(client: BlockingClient, organization: Organization, ident: str) -> ProvisionerJob:
+    return read(client.request("GET", f"{_jobs_path(organization)}/{quote(ident, safe='')}"), ProvisionerJob)
 
 
 def _cancel(invocation: Invocation) -> int:
     client = session.client(invocation)
     job = _find(client, organization_of(invocation, client), invocation.args[0])
-    version = job["input"].get("template_version_id", "")
+    version = job.input.template_version_id or ""
     paths = {
-        "workspace_build": f"/api/v2/workspacebuilds/{job['input'].get('workspace_build_id', '')}/cancel",
+        "workspace_build": f"/api/v2/workspacebuilds/{job.input.workspace_build_id or ''}/cancel",
         "template_version_import": f"/api/v2/templateversions/{version}/cancel",
-        "template_version_dry_run": f"/api/v2/templateversions/{version}/dry-run/{job['id']}/cancel",
+        "template_version_dry_run": f"/api/v2/templateversions/{version}/dry-run/{job.id}/cancel",
     }
-    client.request("PATCH", paths[job["type"]])
+    if job.type not in paths:
+        raise CoderError("job", f"this program cannot cancel a job of type {job.type!r}", "Take the server's own.")
+    client.request("PATCH", paths[job.type])
     sys.stdout.write("Job canceled\n")
     return 0
 
@@ -119,50 +122,50 @@ def _cancel(invocation: Invocation) -> int:
 def _why(invocation: Invocation) -> int:
     client = session.client(invocation)
     path = f"{_jobs_path(organization_of(invocation, client))}/{quote(invocation.args[0], safe='')}/why"
-    why: dict[str, Any] = client.request("GET", path).json()
+    answer = client.request("GET", path)
     if invocation["output"] == "json":
-        print_json(why)
+        print_json(answer.json())
     else:
-        print_why(why)
+        print_why(read(answer, ProvisionerJobWhy))
     return 0
 
 
-def print_why(why: dict[str, Any]) -> None:
+def print_why(why: ProvisionerJobWhy) -> None:
     """The answer for people: the verdict, when it starts, each daemon's reason, what would help."""
-    sys.stdout.write(f"{why['summary']}\n")
-    if why["verdict"] == "not_waiting":
+    sys.stdout.write(f"{why.summary}\n")
+    if why.verdict == "not_waiting":
         return
-    tags = " ".join(f"{key}={value}" for key, value in sorted(why["tags"].items()) if value)
-    sys.stdout.write(f"It is a {why['provisioner']} job and wants: {tags}\n")
+    tags = " ".join(f"{key}={value}" for key, value in sorted(why.tags.items()) if value)
+    sys.stdout.write(f"It is a {why.provisioner} job and wants: {tags}\n")
     sys.stdout.write(f"Expected start: {_expected(why)}\n")
-    if why["parked"]:
+    if why.parked:
         sys.stdout.write("It is parked: it waits without limit.\n")
-    if why["daemons"]:
+    if why.daemons:
         sys.stdout.write("\n")
-        rows = [{"daemon": one["daemon_name"], "reason": one["message"]} for one in why["daemons"]]
+        rows = [{"daemon": one.daemon_name, "reason": one.message} for one in why.daemons]
         print_table(("daemon", "reason"), rows)
-    remedy = why["remedy"]
+    remedy = why.remedy
     if remedy:
         sys.stdout.write("\nWhat helps:\n")
-        sys.stdout.write(f"  {remedy['command']}\n")
-        if remedy["nearest"]:
-            sys.stdout.write(f"  or change the nearest: {remedy['nearest']}\n")
-        for note in remedy["notes"]:
+        sys.stdout.write(f"  {remedy.command}\n")
+        if remedy.nearest:
+            sys.stdout.write(f"  or change the nearest: {remedy.nearest}\n")
+        for note in remedy.notes:
             sys.stdout.write(f"  {note}\n")
 
 
-def _expected(why: dict[str, Any]) -> str:
-    start = why["expected_start"]
+def _expected(why: ProvisionerJobWhy) -> str:
+    start = why.expected_start
     if start is None:
-        return f"unknown, {why['no_expected_start']}"
-    if why["verdict"] == "starts_now":
+        return f"unknown, {why.no_expected_start}"
+    if why.verdict == "starts_now":
         return "now"
-    first, last = parse_time(start["earliest"]), parse_time(start["latest"])
+    first, last = parse_time(start.earliest), parse_time(start.latest)
     if first is None or last is None:
         return "unknown"
     shown = [f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (first, last)]
     between = shown[0] if shown[0] == shown[1] else f"between {shown[0]} and {shown[1]}"
-    return f"{between} (from {start['samples']} finished jobs)"
+    return f"{between} (from {start.samples} finished jobs)"
 
 
 LIST = Command(

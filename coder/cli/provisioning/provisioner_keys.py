@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.provisioning.provisioners import CreateProvisionerKeyResponse, ProvisionerKey
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.output import confirm, print_rows, say
+from coder.cli.output import api_time, confirm, print_rows, say
 from coder.cli.templates.templates import organization_of
 from coder.cli.workspaces.parameters import pairs
+from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
 COLUMNS = ("created at", "name", "tags")
@@ -19,7 +20,7 @@ COLUMNS = ("created at", "name", "tags")
 
 def _path(invocation: Invocation, client: BlockingClient) -> str:
     organization = organization_of(invocation, client)
-    return f"/api/v2/organizations/{organization['id']}/provisionerkeys"
+    return f"/api/v2/organizations/{organization.id}/provisionerkeys"
 
 
 def _create(invocation: Invocation) -> int:
@@ -27,25 +28,25 @@ def _create(invocation: Invocation) -> int:
     tags = pairs(invocation["tag"], "tag")
     name = invocation.args[0]
     body = {"name": name, "tags": tags}
-    made = client.request("POST", _path(invocation, client), json=body, expect=(201,)).json()
+    answer = client.request("POST", _path(invocation, client), json=body, expect=(201,))
     sys.stdout.write(
         f"Successfully created provisioner key {name.lower()}! Keep this secret, it is not shown again.\n\n"
-        f"{made['key']}\n"
+        f"{read(answer, CreateProvisionerKeyResponse).key}\n"
     )
     return 0
 
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    keys: list[dict[str, Any]] = client.request("GET", _path(invocation, client)).json() or []
+    keys = read_rows(client.request("GET", _path(invocation, client)), ProvisionerKey)
     if not keys and invocation["output"] != "json":
         say("No provisioner keys found")
         return 0
     print_rows(
         invocation,
         COLUMNS,
-        lambda: [{"created at": key["created_at"], "name": key["name"], "tags": key["tags"]} for key in keys],
-        lambda: keys,
+        lambda: [{"created at": api_time(key.created_at), "name": key.name, "tags": key.tags} for key, _ in keys],
+        lambda: [raw for _, raw in keys],
     )
     return 0
 

@@ -17,11 +17,13 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import print_json, print_rows, print_table, say
+from coder.cli.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
 from coder.cli.templates.templates import organization_of
 from coder.cli.workspaces.parameters import pairs
+from coder.client.answers import read, read_rows
 
 if TYPE_CHECKING:
+    from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
     from coder.coderd.services.foundation.context import Context
     from coder.net.policy import DialPolicy
     from coder.provisionerd.config import DaemonConfig, Shutdown
@@ -60,6 +62,8 @@ PROVIDERS = ("builtin", "upstream")
 
 
 def _list(invocation: Invocation) -> int:
+    from coder.api.provisioning.provisioners import ProvisionerDaemon
+
     if invocation["health"]:
         return _list_health(invocation)
     client = session.client(invocation)
@@ -72,65 +76,68 @@ def _list(invocation: Invocation) -> int:
         query["status"] = ",".join(statuses)
     if invocation["max_age"]:
         query["max_age"] = invocation["max_age"]
-    path = f"/api/v2/organizations/{organization['id']}/provisionerdaemons?{urlencode(query)}"
-    daemons: list[dict[str, Any]] = client.request("GET", path).json() or []
-    title = organization.get("display_name") or organization["name"]
+    path = f"/api/v2/organizations/{organization.id}/provisionerdaemons?{urlencode(query)}"
+    daemons = read_rows(client.request("GET", path), ProvisionerDaemon)
+    title = organization.display_name or organization.name
     if not daemons and invocation["output"] != "json":
         say("No provisioner daemons found")
         return 0
     print_rows(
         invocation,
         COLUMNS,
-        lambda: [_row(item, title) for item in daemons],
-        lambda: [item | {"organization_name": title} for item in daemons],
+        lambda: [_row(daemon, title) for daemon, _ in daemons],
+        lambda: [raw | {"organization_name": title} for _, raw in daemons],
     )
     return 0
 
 
 def _list_health(invocation: Invocation) -> int:
     """`--health`: what the server measured over the mesh."""
+    from coder.api.provisioning.provisioners import ProvisionerDaemonHealth
+
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    path = f"/api/v2/organizations/{organization['id']}/provisionerdaemons/health"
-    found: list[dict[str, Any]] = client.request("GET", path).json() or []
+    path = f"/api/v2/organizations/{organization.id}/provisionerdaemons/health"
+    found = read_rows(client.request("GET", path), ProvisionerDaemonHealth)
     if not invocation["show_offline"]:
-        found = [one for one in found if one["status"] != "offline"]
+        found = [one for one in found if one[0].status != "offline"]
     if invocation["output"] == "json":
-        print_json(found)
+        print_json([raw for _, raw in found])
     else:
-        print_table(HEALTH_COLUMNS, [_health_row(one) for one in found])
+        print_table(HEALTH_COLUMNS, [_health_row(one) for one, _ in found])
     return 0
 
 
-def _health_row(one: dict[str, Any]) -> dict[str, Any]:
-    host = one["host"] or {}
-    row: dict[str, Any] = {"name": one["name"], "version": one["version"], "status": one["status"]}
-    row["source"] = one["source"]
-    reachable = "yes" if one["reachable"] else "no"
-    row["reachable"] = f"no, since {one['unreachable_since']}" if one["unreachable_since"] else reachable
-    row["latency"] = "" if one["latency_ms"] is None else f"{one['latency_ms']:.0f} ms"
-    row["slots"] = f"{one['slots']['busy']}/{one['slots']['total']}"
-    row["cpu"] = "" if host.get("cpu") is None else f"{host['cpu']:.1f}/{host['cores']} cores"
-    for name in ("memory", "disk"):
-        used, total = host.get(f"{name}_used"), host.get(f"{name}_total")
-        row[name] = "" if used is None or total is None else f"{used / 2**30:.1f}/{total / 2**30:.1f} GiB"
+def _health_row(one: ProvisionerDaemonHealth) -> Row:
+    host = one.host
+    row: dict[str, object] = {"name": one.name, "version": one.version, "status": one.status}
+    row["source"] = one.source
+    reachable = "yes" if one.reachable else "no"
+    row["reachable"] = f"no, since {api_time(one.unreachable_since)}" if one.unreachable_since else reachable
+    row["latency"] = "" if one.latency_ms is None else f"{one.latency_ms:.0f} ms"
+    row["slots"] = f"{one.slots.busy}/{one.slots.total}"
+    row["cpu"] = "" if host is None or host.cpu is None else f"{host.cpu:.1f}/{host.cores} cores"
+    row["memory"] = _share(host.memory_used, host.memory_total) if host else ""
+    row["disk"] = _share(host.disk_used, host.disk_total) if host else ""
     return row
 
 
-def _row(daemon: dict[str, Any], organization: str) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        column: _shown(daemon.get(column.replace(" ", "_"))) for column in COLUMNS if "job" not in column
-    }
-    row["tags"] = daemon["tags"]
+def _share(used: int | None, total: int | None) -> str:
+    return "" if used is None or total is None else f"{used / 2**30:.1f}/{total / 2**30:.1f} GiB"
+
+
+def _row(daemon: ProvisionerDaemon, organization: str) -> Row:
+    own = fields_of(daemon)
+    row = {column: _shown(own.get(column.replace(" ", "_"))) for column in COLUMNS if "job" not in column}
     row["organization"] = organization
-    for which in ("current", "previous"):
-        job = daemon.get(f"{which}_job") or {}
+    for which, found in (("current", daemon.current_job), ("previous", daemon.previous_job)):
+        job = fields_of(found) if found else {}
         for key in ("id", "status", "template name", "template icon", "template display name"):
             row[f"{which} job {key}"] = _shown(job.get(key.replace(" ", "_")))
     return row
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     return "<nil>" if value is None else value
 
 
@@ -279,12 +286,13 @@ class _Knock:
         secret = self.key.reveal()
         if not secret:
             return
+        from coder.api.provisioning.provisioners import ProvisionerKey
         from coder.net.http1 import HttpClient
 
         async with HttpClient(self.policy) as http:
             path = f"/api/v2/provisionerkeys/{quote(secret, safe='')}"
             answer = await http.request("GET", path, headers=[("Coder-Provisioner-Daemon-Key", secret)])
-        self.organization = answer.json(dict[str, Any])["organization"]
+        self.organization = read(answer, ProvisionerKey).organization
 
     def _path(self) -> str:
         from coder.base.version import PROVISIONER_API_VERSION

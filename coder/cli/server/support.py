@@ -15,14 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
+from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, say
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.workspaces.workspaces import ask_for_workspace
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -106,10 +109,12 @@ def _bundle(invocation: Invocation) -> int:
         bundle = _Bundle(archive, client)
         for name, address in {**_DEPLOYMENT, **(_PPROF if invocation["pprof"] else {})}.items():
             bundle.take(name, address, mask_environment)
-        for index, workspace in enumerate(found):
-            say(f"Looking at workspace {workspace['owner_name']}/{workspace['name']} …")
+        for index, (workspace, raw) in enumerate(found):
+            say(f"Looking at workspace {workspace.owner_name}/{workspace.name} …")
             agent = invocation.args[1] if len(invocation.args) > 1 else ""
-            _take_workspace(bundle, "" if len(found) == 1 else f"workspaces/{index}-", workspace, agent)
+            prefix = "" if len(found) == 1 else f"workspaces/{index}-"
+            bundle.json(f"{prefix}workspace/workspace.json", mask_environment(raw))
+            _take_workspace(bundle, prefix, workspace, agent)
         bundle.json("manifest.json", {"version": BUILD_VERSION, "platform": sys.platform, "workspaces": len(found)})
         bundle.text("cli_logs.txt", "\n".join(bundle.log) + "\n")
     try:
@@ -120,39 +125,40 @@ def _bundle(invocation: Invocation) -> int:
     return 0
 
 
-def _workspaces(invocation: Invocation, client: BlockingClient) -> list[dict[str, Any]]:
-    """Those named, and those of `--template`."""
+def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Workspace, Any]]:
+    """Those named, and those of `--template`; each beside what the server said."""
     names = list(invocation.args[:1])
     for path in invocation["workspace_file"]:
         try:
             names += [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
         except OSError as error:
             raise CoderError("no_file", f"cannot read {path}") from error
-    found = [find_workspace(client, name) for name in names]
+    answers = [ask_for_workspace(client, name) for name in names]
+    found = [(read(answer, Workspace), answer.json()) for answer in answers]
     if invocation["template"]:
         query = quote(f"template:{invocation['template']}")
-        found += client.request("GET", f"/api/v2/workspaces?q={query}").json()["workspaces"] or []
+        answer = client.request("GET", f"/api/v2/workspaces?q={query}")
+        found += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
     cap = invocation["workspaces_total_cap"] or _CAP
     if len(found) > cap:
         say(f"{len(found)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
     return found[:cap] if cap > 0 else found
 
 
-def _take_workspace(bundle: _Bundle, prefix: str, workspace: dict[str, Any], agent_name: str) -> None:
-    build = workspace["latest_build"]
-    bundle.json(f"{prefix}workspace/workspace.json", mask_environment(workspace))
-    bundle.take(f"{prefix}workspace/parameters.json", f"/api/v2/workspacebuilds/{build['id']}/parameters")
-    bundle.take(f"{prefix}workspace/build_logs.json", f"/api/v2/workspacebuilds/{build['id']}/logs")
-    bundle.take(f"{prefix}workspace/timings.json", f"/api/v2/workspacebuilds/{build['id']}/timings")
-    bundle.take(f"{prefix}workspace/template.json", f"/api/v2/templates/{workspace['template_id']}")
-    bundle.take(f"{prefix}workspace/template_version.json", f"/api/v2/templateversions/{build['template_version_id']}")
-    for resource in build["resources"]:
-        for agent in resource.get("agents") or []:
-            if agent_name in {"", agent["name"]}:
-                _take_agent(bundle, f"{prefix}agent/{agent['name']}", agent["id"])
+def _take_workspace(bundle: _Bundle, prefix: str, workspace: Workspace, agent_name: str) -> None:
+    build = workspace.latest_build
+    bundle.take(f"{prefix}workspace/parameters.json", f"/api/v2/workspacebuilds/{build.id}/parameters")
+    bundle.take(f"{prefix}workspace/build_logs.json", f"/api/v2/workspacebuilds/{build.id}/logs")
+    bundle.take(f"{prefix}workspace/timings.json", f"/api/v2/workspacebuilds/{build.id}/timings")
+    bundle.take(f"{prefix}workspace/template.json", f"/api/v2/templates/{workspace.template_id}")
+    bundle.take(f"{prefix}workspace/template_version.json", f"/api/v2/templateversions/{build.template_version_id}")
+    for resource in build.resources:
+        for agent in resource.agents or []:
+            if agent_name in {"", agent.name}:
+                _take_agent(bundle, f"{prefix}agent/{agent.name}", agent.id)
 
 
-def _take_agent(bundle: _Bundle, folder: str, agent_id: str) -> None:
+def _take_agent(bundle: _Bundle, folder: str, agent_id: UUID) -> None:
     root = f"/api/v2/workspaceagents/{agent_id}"
     bundle.take(f"{folder}/agent.json", root, mask_environment)
     bundle.take(f"{folder}/logs.json", f"{root}/logs")

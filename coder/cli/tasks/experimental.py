@@ -37,7 +37,7 @@ async def _attach(invocation: Invocation) -> None:
     if not wanted:
         say(f"Connected. Come back to this terminal with --reconnect {reconnect}")
     request = TerminalRequest(
-        agent_id=UUID(target.agent["id"]),
+        agent_id=target.agent.id,
         reconnect=reconnect,
         command=" ".join(invocation.args[1:]),
         container=invocation["container"],

@@ -5,18 +5,32 @@ from __future__ import annotations
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from coder.api.tasks.tasks import PauseTaskResponse, ResumeTaskResponse, Task, TaskLogsResponse, TasksListResponse
+from coder.api.templates.parameters import Preset
+from coder.api.templates.template_versions import TemplateVersion
+from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import chosen_columns, confirm, go_time, print_json, print_rows, print_table, say, since
+from coder.cli.output import (
+    chosen_columns,
+    confirm,
+    fields_of,
+    go_time,
+    print_json,
+    print_rows,
+    print_table,
+    say,
+    since,
+)
 from coder.cli.progress import watch_build
-from coder.net.blocking import BlockingClient
+from coder.client.answers import read
+from coder.net.blocking import BlockingClient, HttpAnswer
 
 STATUSES = ("pending", "initializing", "active", "paused", "error", "unknown")
 COLUMNS = (
@@ -42,43 +56,49 @@ def _path(client: BlockingClient, given: str) -> str:
         if not slash:
             owner, name = "me", given
         return f"{_ROOT}/{quote(owner, safe='')}/{quote(name, safe='')}"
-    for task in client.request("GET", _ROOT).json()["tasks"] or []:
-        if task["id"] == str(task_id):
-            return f"{_ROOT}/{task['owner_id']}/{task['id']}"
+    for task in read(client.request("GET", _ROOT), TasksListResponse).tasks:
+        if task.id == task_id:
+            return f"{_ROOT}/{task.owner_id}/{task.id}"
     raise CoderError("no_task", f'there is no task "{given}"', "`coder task list --all` shows those you may see.")
 
 
-def _fetch(client: BlockingClient, given: str) -> tuple[str, dict[str, Any]]:
+def _ask(client: BlockingClient, given: str) -> tuple[str, HttpAnswer]:
+    """The task's address, and what the server says of it."""
     path = _path(client, given)
     with doing(f'resolve task "{given}"'):
-        return path, client.request("GET", path).json()
+        return path, client.request("GET", path)
 
 
-def _ago(text: str | None) -> str:
-    passed = since(text)
+def _fetch(client: BlockingClient, given: str) -> tuple[str, Task]:
+    path, answer = _ask(client, given)
+    return path, read(answer, Task)
+
+
+def _ago(at: datetime) -> str:
+    passed = since(at)
     return f"{passed} ago" if passed else ""
 
 
-def _row(task: dict[str, Any]) -> dict[str, Any]:
-    state = task["current_state"] or {}
-    health = task["workspace_agent_health"] or {}
-    row = {column: task.get(column.replace(" ", "_")) for column in COLUMNS}
+def _row(task: Task) -> dict[str, object]:
+    state, health = task.current_state, task.workspace_agent_health
+    own = fields_of(task)
+    row = {column: own.get(column.replace(" ", "_")) for column in COLUMNS}
     return row | {
-        "workspace agent health": ("healthy" if health.get("healthy") else health.get("reason", "")) if health else "",
-        "state": state.get("state", ""),
-        "message": state.get("message", ""),
-        "state changed": _ago(state.get("timestamp") or task["updated_at"]),
-        "created at": go_time(task["created_at"]),
-        "updated at": go_time(task["updated_at"]),
+        "workspace agent health": ("healthy" if health.healthy else health.reason or "") if health else "",
+        "state": state.state if state else "",
+        "message": state.message if state else "",
+        "state changed": _ago(state.timestamp if state else task.updated_at),
+        "created at": go_time(task.created_at),
+        "updated at": go_time(task.updated_at),
         "healthy": str(_healthy(task)).lower(),
     }
 
 
-def _healthy(task: dict[str, Any]) -> bool:
+def _healthy(task: Task) -> bool:
     """A running workspace whose agent is in order and whose work did not fail."""
-    health = task["workspace_agent_health"] or {}
-    failed = (task["current_state"] or {}).get("state") == "failed"
-    return task.get("workspace_status") == "running" and bool(health.get("healthy")) and not failed
+    health = task.workspace_agent_health
+    failed = task.current_state is not None and task.current_state.state == "failed"
+    return task.workspace_status == "running" and health is not None and health.healthy and not failed
 
 
 # ---- create
@@ -90,20 +110,20 @@ def _create(invocation: Invocation) -> int:
     if not prompt:
         raise CoderError("no_input", "an input is required to start a task", "Give it as an argument or on --stdin.")
     version = _version(invocation, client)
-    body: dict[str, Any] = {"template_version_id": version["id"], "input": prompt}
+    body: dict[str, object] = {"template_version_id": version.id, "input": prompt}
     if invocation["name"]:
         body["name"] = invocation["name"]
-    preset = _preset(client, version["id"], invocation["preset"])
+    preset = _preset(client, version.id, invocation["preset"])
     if preset:
         body["template_version_preset_id"] = preset
     owner = quote(invocation["owner"], safe="")
     with doing("create task"):
-        task = client.request("POST", f"{_ROOT}/{owner}", json=body).json()
+        task = read(client.request("POST", f"{_ROOT}/{owner}", json=body), Task)
     if invocation["quiet"]:
-        sys.stdout.write(f"{task['id']}\n")
+        sys.stdout.write(f"{task.id}\n")
         return 0
     at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")
-    sys.stdout.write(f"The task {task['name']} has been created at {at}!\n")
+    sys.stdout.write(f"The task {task.name} has been created at {at}!\n")
     return 0
 
 
@@ -115,44 +135,44 @@ def _prompt(invocation: Invocation, given: str) -> str:
     return sys.stdin.read().strip()
 
 
-def _version(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
+def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
     """The version to run, of the chosen template or of the only one that can carry out tasks."""
     wanted = invocation["template"]
     if wanted:
-        templates = [one for one in client.request("GET", "/api/v2/templates").json() or [] if one["name"] == wanted]
+        known = read(client.request("GET", "/api/v2/templates"), list[Template])
+        templates = [one for one in known if one.name == wanted]
     else:
-        templates = client.request("GET", "/api/v2/templates?q=has-ai-task:true").json()
+        templates = read(client.request("GET", "/api/v2/templates?q=has-ai-task:true"), list[Template])
     organization = invocation["org"]
     if organization:
-        templates = [one for one in templates if organization in {one["organization_id"], one["organization_name"]}]
+        templates = [one for one in templates if organization in {str(one.organization_id), one.organization_name}]
     if not templates:
         missing = f'no template found with the name "{wanted}"' if wanted else "no template can carry out tasks"
         raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
     if len(templates) > 1:
-        names = ", ".join(sorted(f"{one['organization_name']}/{one['name']}" for one in templates))
+        names = ", ".join(sorted(f"{one.organization_name}/{one.name}" for one in templates))
         raise CoderError("ambiguous", f"several templates fit: {names}", "Choose one with --template and --org.")
     template, name = templates[0], invocation["template_version"]
-    found: dict[str, Any]
     if name:
         with doing("get template version"):
-            found = client.request("GET", f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}").json()
-        return found
-    found = client.request("GET", f"/api/v2/templateversions/{template['active_version_id']}").json()
-    return found
+            answer = client.request("GET", f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}")
+    else:
+        answer = client.request("GET", f"/api/v2/templateversions/{template.active_version_id}")
+    return read(answer, TemplateVersion)
 
 
-def _preset(client: BlockingClient, version_id: str, wanted: str) -> str:
+def _preset(client: BlockingClient, version_id: UUID, wanted: str) -> str:
     """The id of a preset by its name; the version's default one where none was named."""
     if wanted.lower() == "none":
         return ""
-    presets = client.request("GET", f"/api/v2/templateversions/{version_id}/presets").json() or []
+    presets = read(client.request("GET", f"/api/v2/templateversions/{version_id}/presets"), list[Preset])
     for preset in presets:
-        if preset["Name"] == wanted if wanted else preset["Default"]:
-            return str(preset["ID"])
+        if preset.Name == wanted if wanted else preset.Default:
+            return preset.ID
     if not wanted:
         return ""
     raise CoderError(
-        "preset", f'preset "{wanted}" not found', f"Known: {', '.join(p['Name'] for p in presets) or 'none'}"
+        "preset", f'preset "{wanted}" not found', f"Known: {', '.join(one.Name for one in presets) or 'none'}"
     )
 
 
@@ -169,36 +189,39 @@ def _list(invocation: Invocation) -> int:
     if invocation["status"]:
         terms.append(f"status:{invocation['status']}")
     with doing("list tasks"):
-        tasks = client.request("GET", f"{_ROOT}?q={quote(' '.join(terms))}").json()["tasks"] or []
+        answer = client.request("GET", f"{_ROOT}?q={quote(' '.join(terms))}")
+        tasks = read(answer, TasksListResponse).tasks
     if invocation["quiet"]:
-        sys.stdout.writelines(f"{task['id']}\n" for task in tasks)
+        sys.stdout.writelines(f"{task.id}\n" for task in tasks)
         return 0
     if not tasks and invocation["output"] != "json":
         say("No tasks found.")
         return 0
-    print_rows(invocation, COLUMNS, lambda: [_row(task) for task in tasks], lambda: tasks)
+    print_rows(invocation, COLUMNS, lambda: [_row(task) for task in tasks], lambda: answer.json()["tasks"] or [])
     return 0
 
 
 def _status(invocation: Invocation) -> int:
     client = session.client(invocation)
-    path, task = _fetch(client, invocation.args[0])
+    path, answer = _ask(client, invocation.args[0])
     shown = None
     while True:
-        key = (task["status"], task["current_state"], _healthy(task))
+        task = read(answer, Task)
+        key = (task.status, task.current_state, _healthy(task))
         if key != shown:
-            _print_status(invocation, task, heading=shown is None)
+            _print_status(invocation, task, answer, heading=shown is None)
             shown = key
-        ended = task["status"] in {"paused", "error"} or (task["current_state"] or {}).get("state") in _OVER
+        is_over = task.current_state is not None and task.current_state.state in _OVER
+        ended = is_over or task.status in {"paused", "error"}
         if not invocation["watch"] or ended:
             return 0
         time.sleep(_TICK)
-        task = client.request("GET", path).json()
+        answer = client.request("GET", path)
 
 
-def _print_status(invocation: Invocation, task: dict[str, Any], *, heading: bool) -> None:
+def _print_status(invocation: Invocation, task: Task, answer: HttpAnswer, *, heading: bool) -> None:
     if invocation["output"] == "json":
-        print_json(task)
+        print_json(answer.json())
         return
     columns = chosen_columns(invocation, (*COLUMNS, "healthy"))
     if heading:
@@ -215,15 +238,15 @@ def _logs(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, task = _fetch(client, invocation.args[0])
     with doing("get task logs"):
-        found = client.request("GET", f"{path}/logs").json()
-    logs = found["logs"]
-    if found.get("snapshot"):
-        left = f" as of {go_time(found['snapshot_at'])}" if found.get("snapshot_at") else ""
-        say(f"Task is {task['status']}; showing what was said before it stopped{left}.")
+        answer = client.request("GET", f"{path}/logs")
+        found = read(answer, TaskLogsResponse)
+    if found.snapshot:
+        left = f" as of {go_time(found.snapshot_at)}" if found.snapshot_at else ""
+        say(f"Task is {task.status}; showing what was said before it stopped{left}.")
     if invocation["output"] == "json":
-        print_json(logs)
+        print_json(answer.json()["logs"])
         return 0
-    rows = [{**line, "time": go_time(line["time"])} for line in logs]
+    rows = [{**fields_of(line), "time": go_time(line.time)} for line in found.logs]
     print_table(chosen_columns(invocation, LOG_COLUMNS), rows)
     return 0
 
@@ -245,26 +268,27 @@ def _send(invocation: Invocation) -> int:
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     found = [_fetch(client, given) for given in invocation.args]
-    names = ", ".join(f"{task['owner_name']}/{task['name']}" for _, task in found)
+    names = ", ".join(f"{task.owner_name}/{task.name}" for _, task in found)
     confirm(invocation, f"Delete these tasks: {names}?")
     for path, task in found:
-        with doing(f'delete task "{task["name"]}"'):
+        with doing(f'delete task "{task.name}"'):
             client.request("DELETE", path, expect=(202, 204))
         at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")
-        sys.stdout.write(f"Deleted task {task['owner_name']}/{task['name']} at {at}\n")
+        sys.stdout.write(f"Deleted task {task.owner_name}/{task.name} at {at}\n")
     return 0
 
 
 def _pause(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, task = _fetch(client, invocation.args[0])
-    name = f"{task['owner_name']}/{task['name']}"
-    if task["status"] == "paused":
+    name = f"{task.owner_name}/{task.name}"
+    if task.status == "paused":
         raise CoderError("paused", f"task {name} is already paused", "`coder task resume` lets it go on.")
     confirm(invocation, f"Pause task {name}?")
     with doing(f'pause task "{name}"'):
-        build = client.request("POST", f"{path}/pause", expect=(202,)).json()["workspace_build"]
-    watch_build(client, build)
+        build = read(client.request("POST", f"{path}/pause", expect=(202,)), PauseTaskResponse).workspace_build
+    if build is not None:
+        watch_build(client, build)
     sys.stdout.write(f"\nThe {name} task has been paused at {datetime.now().astimezone():%b %d %H:%M:%S}!\n")
     return 0
 
@@ -272,13 +296,13 @@ def _pause(invocation: Invocation) -> int:
 def _resume(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, task = _fetch(client, invocation.args[0])
-    name = f"{task['owner_name']}/{task['name']}"
-    if task["status"] in {"active", "initializing", "pending"}:
-        raise CoderError("running", f"task {name} is already {task['status']}", "Only a paused task can be resumed.")
+    name = f"{task.owner_name}/{task.name}"
+    if task.status in {"active", "initializing", "pending"}:
+        raise CoderError("running", f"task {name} is already {task.status}", "Only a paused task can be resumed.")
     confirm(invocation, f"Resume task {name}?")
     with doing(f'resume task "{name}"'):
-        build = client.request("POST", f"{path}/resume", expect=(202,)).json()["workspace_build"]
-    if invocation["no_wait"]:
+        build = read(client.request("POST", f"{path}/resume", expect=(202,)), ResumeTaskResponse).workspace_build
+    if invocation["no_wait"] or build is None:
         sys.stdout.write(f"Resuming task {name} in the background.\n")
         return 0
     watch_build(client, build)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from uuid import UUID
 
+from coder.api.templates.template_versions import TemplateVersion
+from coder.api.templates.templates import Template
 from coder.base.errors import CoderError
 from coder.cli.choices import Choice, is_interactive, select, select_many
 from coder.cli.output import ask
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 
-def ask_templates(client: BlockingClient, organization: str) -> list[str]:
+def ask_templates(client: BlockingClient, organization: UUID) -> list[str]:
     """Names of any number of templates. On a line it is one name, which nothing is fetched for."""
     if not is_interactive():
         return [ask("Which template?")]
@@ -20,28 +23,27 @@ def ask_templates(client: BlockingClient, organization: str) -> list[str]:
     return chosen
 
 
-def ask_template(client: BlockingClient, organization: str) -> str:
+def ask_template(client: BlockingClient, organization: UUID) -> str:
     """The name of one template."""
     if not is_interactive():
         return ask("Which template?")
     return select("Which template?", _templates(client, organization))
 
 
-def ask_version(client: BlockingClient, template: dict[str, Any]) -> str:
+def ask_version(client: BlockingClient, template: Template) -> str:
     """The name of one version, the newest first."""
     if not is_interactive():
         return ask("Which version?")
-    rows = client.request("GET", f"/api/v2/templates/{template['id']}/versions").json() or []
-    active = template["active_version_id"]
+    versions = read(client.request("GET", f"/api/v2/templates/{template.id}/versions"), list[TemplateVersion])
     return select(
         "Which version?",
         [
-            Choice(row["name"], row["name"], "active" if row["id"] == active else row["job"]["status"])
-            for row in sorted(rows, key=lambda row: row["created_at"], reverse=True)
+            Choice(one.name, one.name, "active" if one.id == template.active_version_id else one.job.status)
+            for one in sorted(versions, key=lambda one: one.created_at, reverse=True)
         ],
     )
 
 
-def _templates(client: BlockingClient, organization: str) -> list[Choice]:
-    rows = client.request("GET", f"/api/v2/organizations/{organization}/templates").json() or []
-    return [Choice(row["name"], row["name"], row["display_name"] or row["description"]) for row in rows]
+def _templates(client: BlockingClient, organization: UUID) -> list[Choice]:
+    found = read(client.request("GET", f"/api/v2/organizations/{organization}/templates"), list[Template])
+    return [Choice(one.name, one.name, one.display_name or one.description) for one in found]

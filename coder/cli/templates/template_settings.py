@@ -7,9 +7,10 @@ import sys
 import tarfile
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.templates.template_versions import ArchiveTemplateVersionsResponse, TemplateVersion
+from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
@@ -18,18 +19,18 @@ from coder.cli.failures import doing
 from coder.cli.output import confirm, say
 from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.templates import organization_of
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def named_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> dict[str, Any]:
+def named_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
     """A template of the chosen organization. Raises CoderError naming what was tried."""
     organization = organization_of(invocation, client)
     with doing(trying):
-        path = f"/api/v2/organizations/{organization['id']}/templates/{quote(name, safe='')}"
-        found: dict[str, Any] = client.request("GET", path).json()
-    return found
+        path = f"/api/v2/organizations/{organization.id}/templates/{quote(name, safe='')}"
+        return read(client.request("GET", path), Template)
 
 
 # ---- edit
@@ -63,14 +64,14 @@ def _edit(invocation: Invocation) -> int:
     body = _changes(invocation, template)
     confirm(invocation, "Confirm save of template metadata?")
     with doing("update template metadata"):
-        client.request("PATCH", f"/api/v2/templates/{template['id']}", json=body)
+        client.request("PATCH", f"/api/v2/templates/{template.id}", json=body)
     sys.stdout.write(f"Updated template metadata at {_now()}!\n")
     return 0
 
 
-def _changes(invocation: Invocation, template: dict[str, Any]) -> dict[str, Any]:
+def _changes(invocation: Invocation, template: Template) -> dict[str, object]:
     """Only what flags say: whatever is left out keeps its value."""
-    body: dict[str, Any] = {}
+    body: dict[str, object] = {}
     for option, key in (*_TEXTS, *_SWITCHES):
         if invocation.given(option):
             body[key] = invocation[option]
@@ -80,9 +81,9 @@ def _changes(invocation: Invocation, template: dict[str, Any]) -> dict[str, Any]
     if invocation.given("private"):
         body["disable_everyone_group_access"] = invocation["private"]
     if invocation.given("stop_days") or invocation.given("stop_weeks"):
-        before = template["autostop_requirement"]
-        days = _days(invocation, "stop_days", "none") if invocation.given("stop_days") else before["days_of_week"]
-        weeks = invocation["stop_weeks"] if invocation.given("stop_weeks") else before["weeks"]
+        before = template.autostop_requirement
+        days = _days(invocation, "stop_days", "none") if invocation.given("stop_days") else before.days_of_week
+        weeks = invocation["stop_weeks"] if invocation.given("stop_weeks") else before.weeks
         body["autostop_requirement"] = {"days_of_week": days, "weeks": weeks}
     if invocation.given("start_days"):
         body["autostart_requirement"] = {"days_of_week": _days(invocation, "start_days", "all")}
@@ -176,7 +177,7 @@ def _pull(invocation: Invocation) -> int:
     template = named_template(invocation, client, name, "get template by name")
     version = _wanted_version(client, template, invocation["version"])
     shape = "?format=zip" if invocation["zip"] else ""
-    data = client.request("GET", f"/api/v2/files/{version['job']['file_id']}{shape}").body
+    data = client.request("GET", f"/api/v2/files/{version.job.file_id}{shape}").body
     if invocation["tar"] or invocation["zip"]:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -185,19 +186,17 @@ def _pull(invocation: Invocation) -> int:
     return 0
 
 
-def _wanted_version(client: BlockingClient, template: dict[str, Any], name: str) -> dict[str, Any]:
+def _wanted_version(client: BlockingClient, template: Template, name: str) -> TemplateVersion:
     if name in {"", "active"}:
-        path = f"/api/v2/templateversions/{template['active_version_id']}"
+        path = f"/api/v2/templateversions/{template.active_version_id}"
     elif name == "latest":
-        versions: list[dict[str, Any]] = (
-            client.request("GET", f"/api/v2/templates/{template['id']}/versions").json() or []
-        )
-        return max(versions, key=lambda version: str(version["created_at"]))
+        versions = read(client.request("GET", f"/api/v2/templates/{template.id}/versions"), list[TemplateVersion])
+        return max(versions, key=lambda version: version.created_at)
     else:
-        path = f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}"
+        path = f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}"
     with doing("get template version"):
-        found: dict[str, Any] = client.request("GET", path).json()
-    say(f"Pulling template version {found['name']}")
+        found = read(client.request("GET", path), TemplateVersion)
+    say(f"Pulling template version {found.name}")
     return found
 
 
@@ -238,16 +237,16 @@ PULL = Command(
 
 def _archive(invocation: Invocation) -> int:
     client = session.client(invocation)
-    names = invocation.args or ask_templates(client, organization_of(invocation, client)["id"])
+    names = invocation.args or ask_templates(client, organization_of(invocation, client).id)
     found = [named_template(invocation, client, name, f'get template by name "{name}"') for name in names]
     what = "all unused" if invocation["all"] else "failed"
     confirm(invocation, f"Archive {what} versions of these templates: {', '.join(names)}?")
     for template in found:
-        path = f"/api/v2/templates/{template['id']}/versions/archive"
-        with doing(f'archive template versions for "{template["name"]}"'):
-            done = client.request("POST", path, json={"all": invocation["all"]}).json()
-        count = len(done["archived_ids"] or ())
-        sys.stdout.write(f"Archived {count} versions from {template['name']} at {_now()}!\n")
+        path = f"/api/v2/templates/{template.id}/versions/archive"
+        with doing(f'archive template versions for "{template.name}"'):
+            answer = client.request("POST", path, json={"all": invocation["all"]})
+        count = len(read(answer, ArchiveTemplateVersionsResponse).archived_ids)
+        sys.stdout.write(f"Archived {count} versions from {template.name} at {_now()}!\n")
     return 0
 
 

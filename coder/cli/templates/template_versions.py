@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
+from coder.api.templates.parameters import Preset
+from coder.api.templates.template_versions import TemplateVersion
+from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import ask, clock_time, confirm, print_rows, say
+from coder.cli.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.cli.templates.pickers import ask_template, ask_version
 from coder.cli.templates.template_settings import named_template
 from coder.cli.templates.templates import organization_of
+from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
 COLUMNS = ("id", "name", "created at", "created by", "status", "active", "archived")
@@ -25,45 +29,44 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     template = named_template(invocation, client, invocation.args[0], "get template by name")
     query = "?include_archived=true" if invocation["include_archived"] else ""
-    versions = client.request("GET", f"/api/v2/templates/{template['id']}/versions{query}").json() or []
-    active = template["active_version_id"]
+    versions = read_rows(client.request("GET", f"/api/v2/templates/{template.id}/versions{query}"), TemplateVersion)
+    active = template.active_version_id
     print_rows(
         invocation,
         COLUMNS,
-        lambda: [_row(version, active) for version in versions],
-        lambda: [{"TemplateVersion": version, "active": version["id"] == active} for version in versions],
+        lambda: [_row(version, active) for version, _ in versions],
+        lambda: [{"TemplateVersion": raw, "active": version.id == active} for version, raw in versions],
     )
     return 0
 
 
-def _row(version: dict[str, Any], active: str) -> dict[str, Any]:
+def _row(version: TemplateVersion, active: UUID) -> Row:
     return {
-        "id": version["id"],
-        "name": version["name"],
-        "created at": clock_time(version["created_at"]),
-        "created by": version["created_by"]["username"],
-        "status": version["job"]["status"].capitalize(),
-        "active": "Active" if version["id"] == active else "",
-        "archived": "Archived" if version["archived"] else "",
+        "id": version.id,
+        "name": version.name,
+        "created at": clock_time(version.created_at),
+        "created by": version.created_by.username,
+        "status": version.job.status.capitalize(),
+        "active": "Active" if version.id == active else "",
+        "archived": "Archived" if version.archived else "",
     }
 
 
 def _promote(invocation: Invocation) -> int:
     client = session.client(invocation)
-    name = invocation["template"] or ask_template(client, organization_of(invocation, client)["id"])
+    name = invocation["template"] or ask_template(client, organization_of(invocation, client).id)
     template = named_template(invocation, client, name, "get template by name")
     version = _by_name(client, template, invocation["template_version"] or ask_version(client, template))
     with doing("update active template version"):
-        client.request("PATCH", f"/api/v2/templates/{template['id']}/versions", json={"id": version["id"]})
-    sys.stdout.write(f'Successfully promoted version "{version["name"]}" to active for template "{name}"\n')
+        client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
+    sys.stdout.write(f'Successfully promoted version "{version.name}" to active for template "{name}"\n')
     return 0
 
 
-def _by_name(client: BlockingClient, template: dict[str, Any], name: str) -> dict[str, Any]:
+def _by_name(client: BlockingClient, template: Template, name: str) -> TemplateVersion:
     with doing("get template version by name"):
-        path = f"/api/v2/templates/{template['id']}/versions/{quote(name, safe='')}"
-        found: dict[str, Any] = client.request("GET", path).json()
-    return found
+        path = f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}"
+        return read(client.request("GET", path), TemplateVersion)
 
 
 def _archive(invocation: Invocation) -> int:
@@ -81,48 +84,48 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
     template = named_template(invocation, client, name, "get template by name")
     names = names or [ask(f"Which versions of {name}?")]
     versions = [_by_name(client, template, one) for one in names]
-    changed = [version for version in versions if version["archived"] != archived]
+    changed = [version for version in versions if version.archived != archived]
     for version in versions:
         if version not in changed:
-            say(f"Version {version['name']} is {verb}d already.")
+            say(f"Version {version.name} is {verb}d already.")
     if changed:
-        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(one['name'] for one in changed)}?")
+        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(one.name for one in changed)}?")
     for version in changed:
-        with doing(f'{verb} template version "{version["name"]}"'):
-            client.request("POST", f"/api/v2/templateversions/{version['id']}/{verb}")
-        sys.stdout.write(f"Version {version['name']} {verb}d\n")
+        with doing(f'{verb} template version "{version.name}"'):
+            client.request("POST", f"/api/v2/templateversions/{version.id}/{verb}")
+        sys.stdout.write(f"Version {version.name} {verb}d\n")
     return 0
 
 
 def _presets(invocation: Invocation) -> int:
     client = session.client(invocation)
     template = named_template(invocation, client, invocation.args[0], "get template by name")
-    version_id, version_name = template["active_version_id"], ""
+    version_id, version_name = template.active_version_id, ""
     if invocation["template_version"]:
         version = _by_name(client, template, invocation["template_version"])
-        version_id, version_name = version["id"], version["name"]
+        version_id, version_name = version.id, version.name
     with doing("get template versions presets by template version"):
-        presets = client.request("GET", f"/api/v2/templateversions/{version_id}/presets").json() or []
+        presets = read_rows(client.request("GET", f"/api/v2/templateversions/{version_id}/presets"), Preset)
     if not presets and invocation["output"] != "json":
         which = f"template version {version_name}" if version_name else "the active version"
-        say(f"No presets found for template {template['name']} and {which}.")
+        say(f"No presets found for template {template.name} and {which}.")
         return 0
     print_rows(
         invocation,
         PRESET_COLUMNS,
-        lambda: [_preset_row(preset) for preset in presets],
-        lambda: [{"TemplatePreset": preset} for preset in presets],
+        lambda: [_preset_row(preset) for preset, _ in presets],
+        lambda: [{"TemplatePreset": raw} for _, raw in presets],
     )
     return 0
 
 
-def _preset_row(preset: dict[str, Any]) -> dict[str, Any]:
-    desired = preset["DesiredPrebuildInstances"]
+def _preset_row(preset: Preset) -> Row:
+    desired = preset.DesiredPrebuildInstances
     return {
-        "name": preset["Name"],
-        "description": preset["Description"],
-        "parameters": ",".join(f"{one['Name']}={one['Value']}" for one in preset["Parameters"]),
-        "default": preset["Default"],
+        "name": preset.Name,
+        "description": preset.Description,
+        "parameters": ",".join(f"{one.Name}={one.Value}" for one in preset.Parameters),
+        "default": preset.Default,
         "desired prebuild instances": "-" if desired is None else str(desired),
     }
 

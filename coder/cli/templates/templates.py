@@ -7,22 +7,28 @@ import sys
 import tarfile
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.output import ask, confirm, print_rows, say
+from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
 from coder.cli.progress import watch_job
 from coder.cli.provisioning.no_provisioner import WAIT, settle_unmatched
 from coder.cli.templates.archive import pack_directory
 from coder.cli.templates.examples import example_ids
 from coder.cli.templates.template_variables import variable_values
 from coder.cli.workspaces.parameters import pairs
+from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
+
+if TYPE_CHECKING:
+    from coder.api.people.organizations import Organization
+    from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
+    from coder.api.templates.templates import Template
 
 LIST_COLUMNS = (
     "name", "created at", "last updated", "organization id", "organization name", "provisioner", "active version id",
@@ -30,54 +36,70 @@ LIST_COLUMNS = (
 )  # fmt: skip
 
 
-def organization_of(invocation: Invocation, client: BlockingClient) -> dict[str, Any]:
+def organization_of(invocation: Invocation, client: BlockingClient) -> Organization:
     """The organization chosen by flag or saved file, else the only one. Raises CoderError when there are several."""
+    return find_organization(invocation, client)[0]
+
+
+def find_organization(invocation: Invocation, client: BlockingClient) -> tuple[Organization, object]:
+    """As `organization_of`, and what the server said of it."""
+    from coder.api.people.organizations import Organization
+
     chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
     if chosen:
-        found: dict[str, Any] = client.request("GET", f"/api/v2/organizations/{quote(chosen)}").json()
-        return found
-    organizations: list[dict[str, Any]] = client.request("GET", "/api/v2/users/me/organizations").json() or []
+        return named_organization(client, chosen)
+    organizations = read_rows(client.request("GET", "/api/v2/users/me/organizations"), Organization)
     if not organizations:
         raise CoderError("no_organization", "you are not a member of any organization", "Ask an administrator.")
     if len(organizations) > 1:
-        names = ", ".join(sorted(item["name"] for item in organizations))
+        names = ", ".join(sorted(item.name for item, _ in organizations))
         raise CoderError(
             "organization", f"you are a member of several organizations: choose one with --org (one of: {names})"
         )
     return organizations[0]
 
 
+def named_organization(client: BlockingClient, name: str) -> tuple[Organization, object]:
+    """By name or id, and what the server said of it."""
+    from coder.api.people.organizations import Organization
+
+    answer = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}")
+    return read(answer, Organization), answer.json()
+
+
 def _list(invocation: Invocation) -> int:
+    from coder.api.templates.templates import Template
+
     client = session.client(invocation)
-    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json() or []
+    templates = read_rows(client.request("GET", "/api/v2/templates"), Template)
     if invocation["org"]:
         organization = organization_of(invocation, client)
-        templates = [item for item in templates if item["organization_id"] == organization["id"]]
+        templates = [one for one in templates if one[0].organization_id == organization.id]
     if not templates and invocation["output"] != "json":
         say("No templates found! Create one:\n\n  coder templates push\n")
         return 0
     print_rows(
         invocation,
         LIST_COLUMNS,
-        lambda: [_row(item) for item in templates],
-        lambda: [{"Template": item} for item in templates],
+        lambda: [_row(template) for template, _ in templates],
+        lambda: [{"Template": raw} for _, raw in templates],
     )
     return 0
 
 
-def _row(template: dict[str, Any]) -> dict[str, Any]:
-    count = template["active_user_count"]
+def _row(template: Template) -> Row:
+    count = template.active_user_count
     users = "" if count < 0 else f"{count} developer{'' if count == 1 else 's'}"
     return {
-        "name": template["name"],
-        "created at": template["created_at"],
-        "last updated": template["updated_at"][:10],
-        "organization id": template["organization_id"],
-        "organization name": template["organization_name"],
-        "provisioner": template["provisioner"],
-        "active version id": template["active_version_id"],
+        "name": template.name,
+        "created at": api_time(template.created_at),
+        "last updated": api_time(template.updated_at)[:10],
+        "organization id": template.organization_id,
+        "organization name": template.organization_name,
+        "provisioner": template.provisioner,
+        "active version id": template.active_version_id,
         "used by": users,
-        "default ttl": _ttl(template["default_ttl_ms"]),
+        "default ttl": _ttl(template.default_ttl_ms),
     }
 
 
@@ -158,11 +180,11 @@ def _confirmed(invocation: Invocation, source: Path, archive: bytes, files: int)
     return archive
 
 
-def _find_template(client: BlockingClient, organization: dict[str, Any], name: str) -> dict[str, Any] | None:
+def _find_template(client: BlockingClient, organization: Organization, name: str) -> Template | None:
+    from coder.api.templates.templates import Template
+
     try:
-        path = f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}"
-        found: dict[str, Any] = client.request("GET", path).json()
-        return found
+        return read(client.request("GET", f"/api/v2/organizations/{organization.id}/templates/{quote(name)}"), Template)
     except HttpError as error:
         if error.status == 404:
             return None
@@ -172,18 +194,21 @@ def _find_template(client: BlockingClient, organization: dict[str, Any], name: s
 def _create_version(
     invocation: Invocation,
     client: BlockingClient,
-    organization: dict[str, Any],
-    template: dict[str, Any] | None,
+    organization: Organization,
+    template: Template | None,
     archive: bytes,
     wanted: dict[str, dict[str, str]],
-) -> dict[str, Any]:
+) -> TemplateVersion:
     """Uploads, imports, shows the import's log; asks for missing variables and tries again."""
+    from coder.api.site.deployment import UploadResponse
+    from coder.api.templates.template_versions import TemplateVersion
+
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
-    stored = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),)).json()
+    answer = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),))
     values = dict(wanted["values"])
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "storage_method": "file",
-        "file_id": stored["hash"],
+        "file_id": read(answer, UploadResponse).hash,
         "provisioner": "terraform" if not invocation["test_provisioner"] else invocation["test_provisioner"],
         "tags": wanted["tags"],
         "message": invocation["message"] or "Uploaded from the CLI",
@@ -191,33 +216,39 @@ def _create_version(
     if invocation["name"]:
         body["name"] = invocation["name"]
     if template is not None:
-        body["template_id"] = template["id"]
+        body["template_id"] = template.id
     while True:
         body["user_variable_values"] = [{"name": key, "value": value} for key, value in values.items()]
-        path = f"/api/v2/organizations/{organization['id']}/templateversions"
-        version: dict[str, Any] = client.request("POST", path, json=body, expect=(201,)).json()
-        path = f"/api/v2/templateversions/{version['id']}"
+        path = f"/api/v2/organizations/{organization.id}/templateversions"
+        version = read(client.request("POST", path, json=body, expect=(201,)), TemplateVersion)
+        path = f"/api/v2/templateversions/{version.id}"
         settle_unmatched(invocation, client, version, f"{path}/cancel")
         try:
-            return watch_job(client, f"{path}/logs", path)
+            return watch_job(client, path, TemplateVersion)
         except CoderError:
             missing = _missing_variables(client, version, values)
             if not missing or invocation["yes"]:
                 raise
-            values |= {item["name"]: ask(f"{item['name']} ({item['description']}):") for item in missing}
+            values |= {item.name: ask(f"{item.name} ({item.description}):") for item in missing}
             body.pop("name", None)
 
 
-def _missing_variables(client: BlockingClient, version: dict[str, Any], values: dict[str, str]) -> list[dict[str, Any]]:
-    job = client.request("GET", f"/api/v2/templateversions/{version['id']}").json()["job"]
-    if job.get("error_code") != "REQUIRED_TEMPLATE_VARIABLES":
+def _missing_variables(
+    client: BlockingClient, version: TemplateVersion, values: dict[str, str]
+) -> list[TemplateVersionVariable]:
+    from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
+
+    path = f"/api/v2/templateversions/{version.id}"
+    if read(client.request("GET", path), TemplateVersion).job.error_code != "REQUIRED_TEMPLATE_VARIABLES":
         return []
-    listed = client.request("GET", f"/api/v2/templateversions/{version['id']}/variables").json() or []
-    return [item for item in listed if item["required"] and item["name"] not in values]
+    listed = read(client.request("GET", f"{path}/variables"), list[TemplateVersionVariable])
+    return [item for item in listed if item.required and item.name not in values]
 
 
-def _tags(invocation: Invocation, client: BlockingClient, template: dict[str, Any] | None) -> dict[str, str]:
+def _tags(invocation: Invocation, client: BlockingClient, template: Template | None) -> dict[str, str]:
     """The tags asked for, else those of the active version; said either way."""
+    from coder.api.templates.template_versions import TemplateVersion
+
     given = invocation["provisioner_tag"]
     tags: dict[str, str] = {}
     if given and given != ("-",):
@@ -225,8 +256,8 @@ def _tags(invocation: Invocation, client: BlockingClient, template: dict[str, An
     elif not given and template is not None:
         say("Re-using provisioner tags from the active template version.")
         say("Tip: You can override these tags by passing --provisioner-tag; a single - takes all of them off.")
-        active = client.request("GET", f"/api/v2/templateversions/{template['active_version_id']}").json()
-        tags = {key: value for key, value in active["job"]["tags"].items() if key != "owner" and value}
+        active = read(client.request("GET", f"/api/v2/templateversions/{template.active_version_id}"), TemplateVersion)
+        tags = {key: value for key, value in active.job.tags.items() if key != "owner" and value}
     say("Provisioner tags: " + (" ".join(f"{key}={tags[key]}" for key in sorted(tags)) or "<none>"))
     return tags
 
@@ -234,24 +265,24 @@ def _tags(invocation: Invocation, client: BlockingClient, template: dict[str, An
 def _finish_push(
     invocation: Invocation,
     client: BlockingClient,
-    organization: dict[str, Any],
+    organization: Organization,
     name: str,
-    template: dict[str, Any] | None,
-    version: dict[str, Any],
+    template: Template | None,
+    version: TemplateVersion,
 ) -> None:
     if template is None:
-        body = {"name": name, "template_version_id": version["id"], **_settings(invocation)}
-        client.request("POST", f"/api/v2/organizations/{organization['id']}/templates", json=body, expect=(201,))
+        body = {"name": name, "template_version_id": version.id, **_settings(invocation)}
+        client.request("POST", f"/api/v2/organizations/{organization.id}/templates", json=body, expect=(201,))
         sys.stdout.write(f"The {name} template has been created! Developers can provision a workspace with it:\n\n")
         sys.stdout.write(f"  coder create --template={name} [workspace name]\n\n")
         return
     if invocation["activate"]:
-        client.request("PATCH", f"/api/v2/templates/{template['id']}/versions", json={"id": version["id"]})
-    sys.stdout.write(f"Updated version at {version['created_at']}!\n")
+        client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
+    sys.stdout.write(f"Updated version at {api_time(version.created_at)}!\n")
 
 
-def _settings(invocation: Invocation) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _settings(invocation: Invocation) -> dict[str, object]:
+    found: dict[str, object] = {}
     for option, key in (
         ("default_ttl", "default_ttl_ms"),
         ("failure_ttl", "failure_ttl_ms"),
@@ -268,16 +299,19 @@ def _settings(invocation: Invocation) -> dict[str, Any]:
 
 
 def _delete(invocation: Invocation) -> int:
+    from coder.api.templates.templates import Template
+
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     from coder.cli.templates.pickers import ask_templates
 
-    names = invocation.args or ask_templates(client, organization["id"])
+    names = invocation.args or ask_templates(client, organization.id)
     confirm(invocation, f"Delete these templates: {', '.join(names)}?")
     for name in names:
-        template = client.request("GET", f"/api/v2/organizations/{organization['id']}/templates/{quote(name)}").json()
+        path = f"/api/v2/organizations/{organization.id}/templates/{quote(name)}"
+        template = read(client.request("GET", path), Template)
         try:
-            client.request("DELETE", f"/api/v2/templates/{template['id']}")
+            client.request("DELETE", f"/api/v2/templates/{template.id}")
         except HttpError as error:
             raise CoderError("delete", f'delete template "{name}"') from error
         sys.stdout.write(f"Deleted template {name}!\n")

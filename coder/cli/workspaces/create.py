@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.templates.parameters import Preset, WorkspaceBuildParameter
+from coder.api.templates.template_versions import TemplateVersion
+from coder.api.templates.templates import Template
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
@@ -24,11 +27,12 @@ from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
 from coder.cli.workspaces.resource_tree import show_plan
 from coder.cli.workspaces.workspaces import find_workspace
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
-VersionCheck = Callable[[dict[str, Any]], None]
+VersionCheck = Callable[[TemplateVersion], None]
 
 
 def _create(invocation: Invocation) -> int:
@@ -38,30 +42,30 @@ def _create(invocation: Invocation) -> int:
 
 def create_workspace(
     invocation: Invocation, client: BlockingClient, *, check_version: VersionCheck | None = None
-) -> dict[str, Any]:
-    """Creates, confirms, watches. Returns the workspace's JSON once its build has ended."""
+) -> Workspace:
+    """Creates, confirms, watches. Returns the workspace once its build has ended."""
     owner, name = _owner_and_name(invocation, client)
     source = _copied_workspace(invocation, client)
     template, version = _template_of(invocation, client, source) if source else choose_template(invocation, client)
     if check_version is not None:
         check_version(version)
-    require_logins(invocation, client, version["id"], owner)
+    require_logins(invocation, client, version.id, owner)
     preset = _preset(invocation, client, version)
-    set_by_preset = {one["Name"]: one["Value"] for one in preset["Parameters"]} if preset else {}
+    set_by_preset = {one.Name: one.Value for one in preset.Parameters} if preset else {}
     wishes = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
-    values = resolve_values(invocation, VersionParameters(client, version["id"], owner), wishes)
+    values = resolve_values(invocation, VersionParameters(client, version.id, owner), wishes)
     _say_template(template, version, name)
-    show_plan(invocation, client, version["id"], name, values)
+    show_plan(invocation, client, version.id, name, values)
     confirm(invocation, "Confirm create?", default=True)
     body = _request_body(invocation, name, template, version, values)
     if preset:
-        body["template_version_preset_id"] = preset["ID"]
-    workspace: dict[str, Any] = client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body).json()
-    settle_build(invocation, client, workspace["latest_build"], waits=not invocation["no_wait"])
+        body["template_version_preset_id"] = preset.ID
+    workspace = read(client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body), Workspace)
+    settle_build(invocation, client, workspace.latest_build, waits=not invocation["no_wait"])
     if not invocation["no_wait"]:
-        watch_build(client, workspace["latest_build"])
-        workspace = client.request("GET", f"/api/v2/workspaces/{workspace['id']}").json()
-        sys.stdout.write(f"\nThe {workspace['name']} workspace has been created!\n")
+        watch_build(client, workspace.latest_build)
+        workspace = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
+        sys.stdout.write(f"\nThe {workspace.name} workspace has been created!\n")
     return workspace
 
 
@@ -100,40 +104,40 @@ def _taken(client: BlockingClient, owner: str, name: str) -> str:
     return f'a workspace already exists named "{name}"'
 
 
-def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[dict[str, Any], dict[str, Any]]:
+def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Template, TemplateVersion]:
     """The template and the version to build from, by flags or, for a person at a terminal, by a question."""
-    templates: list[dict[str, Any]] = client.request("GET", "/api/v2/templates").json() or []
+    templates = read(client.request("GET", "/api/v2/templates"), list[Template])
     organization = invocation["org"]
     if organization:
-        templates = [item for item in templates if organization in {item["organization_id"], item["organization_name"]}]
+        templates = [item for item in templates if organization in {str(item.organization_id), item.organization_name}]
     wanted = invocation["template"]
     if not wanted:
         if not templates:
             raise CoderError("no_templates", "there are no templates", "Create one with `coder templates push`.")
-        wanted = templates[0]["name"] if len(templates) == 1 else _ask_template(templates)
-    found = [item for item in templates if item["name"] == wanted]
+        wanted = templates[0].name if len(templates) == 1 else _ask_template(templates)
+    found = [item for item in templates if item.name == wanted]
     if not found:
         raise CoderError("no_template", f'no template found with the name "{wanted}"')
     if len(found) > 1:
         raise CoderError("ambiguous", f'several organizations have a template "{wanted}"', "Choose one with --org.")
     template = found[0]
     if invocation["template_version"]:
-        path = f"/api/v2/templates/{template['id']}/versions/{quote(invocation['template_version'])}"
+        path = f"/api/v2/templates/{template.id}/versions/{quote(invocation['template_version'])}"
     else:
-        path = f"/api/v2/templateversions/{template['active_version_id']}"
-    return template, client.request("GET", path).json()
+        path = f"/api/v2/templateversions/{template.active_version_id}"
+    return template, read(client.request("GET", path), TemplateVersion)
 
 
-def _ask_template(templates: list[dict[str, Any]]) -> str:
+def _ask_template(templates: list[Template]) -> str:
     """The name of one of them; those that most people use come first."""
-    ordered = sorted(templates, key=lambda item: (-item["active_user_count"], item["name"]))
+    ordered = sorted(templates, key=lambda item: (-item.active_user_count, item.name))
     return select(
         "Select a template:",
-        [Choice(item["name"], item["name"], item["display_name"] or item["description"]) for item in ordered],
+        [Choice(item.name, item.name, item.display_name or item.description) for item in ordered],
     )
 
 
-def _copied_workspace(invocation: Invocation, client: BlockingClient) -> dict[str, Any] | None:
+def _copied_workspace(invocation: Invocation, client: BlockingClient) -> Workspace | None:
     """The workspace whose values, and with them template and version, are taken over. Raises CoderError."""
     name = invocation["copy_parameters_from"]
     if not name:
@@ -141,82 +145,79 @@ def _copied_workspace(invocation: Invocation, client: BlockingClient) -> dict[st
     with doing("get source workspace"):
         source = find_workspace(client, name)
     wanted = invocation["template"]
-    if wanted and wanted != source["template_name"]:
-        said = f'{name} was made from template "{source["template_name"]}", not from "{wanted}"'
+    if wanted and wanted != source.template_name:
+        said = f'{name} was made from template "{source.template_name}", not from "{wanted}"'
         raise CoderError("template", said, "Leave --template out, or give the values with --parameter.")
-    sys.stdout.write(f'The template "{source["template_name"]}" of {name} is used.\n')
+    sys.stdout.write(f'The template "{source.template_name}" of {name} is used.\n')
     return source
 
 
-def _template_of(
-    invocation: Invocation, client: BlockingClient, source: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    template = client.request("GET", f"/api/v2/templates/{source['template_id']}").json()
+def _template_of(invocation: Invocation, client: BlockingClient, source: Workspace) -> tuple[Template, TemplateVersion]:
+    template = read(client.request("GET", f"/api/v2/templates/{source.template_id}"), Template)
     if invocation["template_version"]:
-        path = f"/api/v2/templates/{template['id']}/versions/{quote(invocation['template_version'])}"
+        path = f"/api/v2/templates/{template.id}/versions/{quote(invocation['template_version'])}"
     else:
-        path = f"/api/v2/templateversions/{source['latest_build']['template_version_id']}"
-    return template, client.request("GET", path).json()
+        path = f"/api/v2/templateversions/{source.latest_build.template_version_id}"
+    return template, read(client.request("GET", path), TemplateVersion)
 
 
-def _parameters_of(client: BlockingClient, source: dict[str, Any] | None) -> dict[str, str]:
+def _parameters_of(client: BlockingClient, source: Workspace | None) -> dict[str, str]:
     if source is None:
         return {}
-    build = source["latest_build"]["id"]
-    rows = client.request("GET", f"/api/v2/workspacebuilds/{build}/parameters").json() or []
-    return {row["name"]: row["value"] for row in rows}
+    path = f"/api/v2/workspacebuilds/{source.latest_build.id}/parameters"
+    return {one.name: one.value for one in read(client.request("GET", path), list[WorkspaceBuildParameter])}
 
 
-def _preset(invocation: Invocation, client: BlockingClient, version: dict[str, Any]) -> dict[str, Any] | None:
+def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVersion) -> Preset | None:
     """The preset named by flag, else the default one, else what the person picks. Says what it sets."""
     wanted = invocation["preset"]
     if wanted.lower() == "none":
         return None
-    presets = client.request("GET", f"/api/v2/templateversions/{version['id']}/presets").json() or []
+    presets = read(client.request("GET", f"/api/v2/templateversions/{version.id}/presets"), list[Preset])
     label = ""
     if wanted:
-        found = next((one for one in presets if one["Name"] == wanted), None)
+        found = next((one for one in presets if one.Name == wanted), None)
         if found is None:
-            known = ", ".join(one["Name"] for one in presets) or "none"
+            known = ", ".join(one.Name for one in presets) or "none"
             raise CoderError("preset", f'preset "{wanted}" not found', f"Known: {known}")
     else:
-        found = next((one for one in presets if one["Default"]), None)
+        found = next((one for one in presets if one.Default), None)
         label = " (default)"
         if found is None:
             return _ask_preset(invocation, presets)
-    sys.stdout.write(f"Preset '{found['Name']}'{label} applied:\n")
-    for one in found["Parameters"]:
-        sys.stdout.write(f"  {one['Name']}: '{one['Value']}'\n")
-    return dict(found)
+    sys.stdout.write(f"Preset '{found.Name}'{label} applied:\n")
+    for one in found.Parameters:
+        sys.stdout.write(f"  {one.Name}: '{one.Value}'\n")
+    return found
 
 
-def _ask_preset(invocation: Invocation, presets: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _ask_preset(invocation: Invocation, presets: list[Preset]) -> Preset | None:
     if not presets or invocation["yes"] or invocation["use_defaults"]:
         return None
     sys.stdout.write("\nPresets of this template\n")
-    choices = [Choice(one["Name"], one["Name"], one["Description"]) for one in presets]
+    choices = [Choice(one.Name, one.Name, one.Description) for one in presets]
     choices.append(Choice("none", "none", "values as they are given or asked for"))
     answer = select("Select a preset:", choices, default="none")
-    return next((one for one in presets if one["Name"] == answer), None)
+    return next((one for one in presets if one.Name == answer), None)
 
 
-def _say_template(template: dict[str, Any], version: dict[str, Any], name: str) -> None:
-    title = template.get("display_name") or template["name"]
-    sys.stdout.write(f"Creating workspace {name} from template {title}, version {version['name']}\n")
+def _say_template(template: Template, version: TemplateVersion, name: str) -> None:
+    title = template.display_name or template.name
+    sys.stdout.write(f"Creating workspace {name} from template {title}, version {version.name}\n")
 
 
 def _request_body(
-    invocation: Invocation, name: str, template: dict[str, Any], version: dict[str, Any], values: list[dict[str, str]]
-) -> dict[str, Any]:
-    body: dict[str, Any] = {
+    invocation: Invocation, name: str, template: Template, version: TemplateVersion, values: list[dict[str, str]]
+) -> dict[str, object]:
+    body: dict[str, object] = {
         "name": name,
         "rich_parameter_values": values,
         "automatic_updates": invocation["automatic_updates"],
     }
     if invocation["template_version"] or invocation["copy_parameters_from"]:
-        body["template_version_id"] = version["id"]
+        body["template_version_id"] = version.id
     else:
-        body["template_id"] = template["id"]
+        body["template_id"] = template.id
     if invocation["stop_after"]:
         body["ttl_ms"] = int(parse_duration(invocation["stop_after"]).total_seconds() * 1000)
     if invocation["start_at"]:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
+from coder.api.login.external_auth import TemplateVersionExternalAuth
+from coder.api.people.users import User
 from coder.base.errors import CoderError
 from coder.cli.command import Invocation
 from coder.cli.output import say
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 LIMIT = 900.0
@@ -20,18 +23,19 @@ LIMIT = 900.0
 _LOOK = 1.0
 
 
-def require_logins(invocation: Invocation, client: BlockingClient, version_id: str, owner: str) -> None:
+def require_logins(invocation: Invocation, client: BlockingClient, version_id: UUID, owner: UUID | str) -> None:
     """Returns when `owner` (an id, a name or `me`) has every login the version needs. Raises CoderError."""
     path = f"/api/v2/templateversions/{version_id}/external-auth"
     if not _missing(client, path):
         return
-    me = client.request("GET", "/api/v2/users/me").json()
-    whose = me if owner == "me" else client.request("GET", f"/api/v2/users/{quote(owner, safe='')}").json()
-    theirs = f"{path}?user_id={whose['id']}"
+    me = read(client.request("GET", "/api/v2/users/me"), User)
+    theirs = f"/api/v2/users/{quote(str(owner), safe='')}"
+    whose = me if owner == "me" else read(client.request("GET", theirs), User)
+    theirs = f"{path}?user_id={whose.id}"
     for provider in _missing(client, theirs):
-        name, page = provider["display_name"], provider["authenticate_url"]
-        if whose["id"] != me["id"]:
-            raise CoderError("external_login", f"{whose['username']} must log in with {name} first", f"At {page}")
+        name, page = provider.display_name, provider.authenticate_url
+        if whose.id != me.id:
+            raise CoderError("external_login", f"{whose.username} must log in with {name} first", f"At {page}")
         sys.stdout.write(f"You must authenticate with {name} to build this workspace. Visit:\n\n\t{page}\n\n")
         sys.stdout.flush()
         _open(invocation, page)
@@ -39,9 +43,9 @@ def require_logins(invocation: Invocation, client: BlockingClient, version_id: s
         say(f"Authenticated with {name}.")
 
 
-def _missing(client: BlockingClient, path: str) -> list[dict[str, Any]]:
-    found = client.request("GET", path).json()
-    return [one for one in found if not one["authenticated"] and not one.get("optional")]
+def _missing(client: BlockingClient, path: str) -> list[TemplateVersionExternalAuth]:
+    found = read(client.request("GET", path), list[TemplateVersionExternalAuth])
+    return [one for one in found if not one.authenticated and not one.optional]
 
 
 def _open(invocation: Invocation, page: str) -> None:
@@ -52,9 +56,9 @@ def _open(invocation: Invocation, page: str) -> None:
     webbrowser.open(page)
 
 
-def _wait(client: BlockingClient, path: str, provider: dict[str, Any]) -> None:
+def _wait(client: BlockingClient, path: str, provider: TemplateVersionExternalAuth) -> None:
     end = time.monotonic() + LIMIT
-    while any(one["id"] == provider["id"] for one in _missing(client, path)):
+    while any(one.id == provider.id for one in _missing(client, path)):
         if time.monotonic() > end:
-            raise CoderError("external_login", f"nobody logged in with {provider['display_name']} in time")
+            raise CoderError("external_login", f"nobody logged in with {provider.display_name} in time")
         time.sleep(_LOOK)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 from urllib.parse import quote
 
+from coder.api.agents.external_agents import RotatedAgentToken
+from coder.api.site.deployment import ExternalAgentCredentials
+from coder.api.templates.template_versions import TemplateVersion
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, output_option
@@ -15,27 +21,38 @@ from coder.cli.workspaces.agent_health import fetch_health, lines_of
 from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
 from coder.cli.workspaces.create import create_workspace
 from coder.cli.workspaces.workspaces import find_workspace, list_options, list_workspaces
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 DEFAULT_COLUMNS = ("workspace", "template", "status", "healthy", "last built", "current version", "outdated")
+
+Told = TypeVar("Told", ExternalAgentCredentials, RotatedAgentToken)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment(Generic[Told]):
+    """How an agent's machine is attached."""
+
+    agent_name: str
+    told: Told
 
 
 def _create(invocation: Invocation) -> int:
     if not invocation["template"]:
         raise CoderError("usage", "--template is required", "coder external-workspaces list shows those you have.")
 
-    def check(version: dict[str, Any]) -> None:
-        if not version.get("has_external_agent"):
+    def check(version: TemplateVersion) -> None:
+        if not version.has_external_agent:
             raise CoderError(
                 "no_external_agent",
-                f"template version {version['name']!r} does not have an external agent",
+                f"template version {version.name!r} does not have an external agent",
                 "Choose a template with a coder_external_agent resource, or use `coder create`.",
             )
 
     client = session.client(invocation)
     workspace = create_workspace(invocation, client, check_version=check)
-    _print_instructions(workspace["name"], _credentials(client, workspace, ""))
+    _print_instructions(workspace.name, _credentials(client, workspace, ""))
     return 0
 
 
@@ -45,10 +62,10 @@ def _instructions(invocation: Invocation) -> int:
     workspace = find_workspace(client, name)
     found = _credentials(client, workspace, agent)
     if invocation["output"] == "json":
-        shown = [_as_json(workspace["name"], item) for item in found]
+        shown = [_as_json(workspace.name, item) for item in found]
         print_json(shown[0] if len(shown) == 1 else shown)
         return 0
-    _print_instructions(workspace["name"], found)
+    _print_instructions(workspace.name, found)
     return 0
 
 
@@ -56,68 +73,70 @@ def _rotate(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
-    found = []
+    found: list[Attachment[RotatedAgentToken]] = []
     for agent_name in _agent_names(workspace, agent):
-        path = f"/api/v2/workspaces/{workspace['id']}/external-agent/{quote(agent_name, safe='')}/rotate-token"
+        path = f"/api/v2/workspaces/{workspace.id}/external-agent/{quote(agent_name, safe='')}/rotate-token"
         with doing(f"rotate the token of agent {agent_name!r}"):
-            found.append({"agent_name": agent_name, **client.request("POST", path).json()})
+            found.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
-        shown = [_as_json(workspace["name"], item) | {"generation": item["generation"]} for item in found]
+        shown = [_as_json(workspace.name, item) | {"generation": item.told.generation} for item in found]
         print_json(shown[0] if len(shown) == 1 else shown)
         return 0
     say("The old token goes on working until the agent connects with the new one.\n")
-    _print_instructions(workspace["name"], found)
+    _print_instructions(workspace.name, found)
     return 0
 
 
-def _credentials(client: BlockingClient, workspace: dict[str, Any], agent: str) -> list[dict[str, Any]]:
-    """[{agent_name, command, agent_token}] of the workspace's external agents. Raises CoderError when it has none."""
+def _credentials(
+    client: BlockingClient, workspace: Workspace, agent: str
+) -> list[Attachment[ExternalAgentCredentials]]:
+    """Of the workspace's external agents. Raises CoderError when it has none."""
     found = []
     for name in _agent_names(workspace, agent):
-        path = f"/api/v2/workspaces/{workspace['id']}/external-agent/{name}/credentials"
+        path = f"/api/v2/workspaces/{workspace.id}/external-agent/{name}/credentials"
         try:
-            answer = client.request("GET", path).json()
+            answer = read(client.request("GET", path), ExternalAgentCredentials)
         except HttpError as error:
             raise CoderError("credentials", f"get external agent credentials for agent {name!r}") from error
-        found.append({"agent_name": name, **answer})
+        found.append(Attachment(name, answer))
     return found
 
 
-def _agent_names(workspace: dict[str, Any], agent: str) -> list[str]:
+def _agent_names(workspace: Workspace, agent: str) -> list[str]:
     """The external agents that are meant: the named one, or all. Raises CoderError when there is none."""
     names = [
-        item["name"]
-        for resource in workspace["latest_build"]["resources"]
-        if resource["type"] == "coder_external_agent"
-        for item in resource.get("agents") or []
+        item.name
+        for resource in workspace.latest_build.resources
+        if resource.type == "coder_external_agent"
+        for item in resource.agents or []
     ]
     if agent and agent not in names:
         raise CoderError("no_agent", f"agent not found by name {agent!r}, available agents: [{' '.join(names)}]")
     if not names:
         raise CoderError(
             "no_external_agent",
-            f"workspace {workspace['name']!r} has no external agent",
+            f"workspace {workspace.name!r} has no external agent",
             "Only workspaces of templates with a coder_external_agent resource have one; is its build finished?",
         )
     return [agent] if agent else names
 
 
-def _as_json(workspace: str, item: dict[str, Any]) -> dict[str, Any]:
+def _as_json(workspace: str, item: Attachment[Told]) -> dict[str, object]:
     return {
         "workspace_name": workspace,
-        "agent_name": item["agent_name"],
+        "agent_name": item.agent_name,
         "auth_type": "token",
-        "auth_token": item["agent_token"],
-        "init_script": item["command"],
+        "auth_token": item.told.agent_token,
+        "init_script": item.told.command,
     }
 
 
-def _print_instructions(workspace: str, found: list[dict[str, Any]]) -> None:
+def _print_instructions(workspace: str, found: Sequence[Attachment[Told]]) -> None:
     sys.stdout.write(f"\nPlease run the following command to attach external agent to the workspace {workspace}:\n\n")
     for item in found:
         if len(found) > 1:
-            sys.stdout.write(f"For agent {item['agent_name']}:\n")
-        sys.stdout.write(f"{item['command']}\n\n")
+            sys.stdout.write(f"For agent {item.agent_name}:\n")
+        sys.stdout.write(f"{item.told.command}\n\n")
 
 
 def _health(invocation: Invocation) -> int:
@@ -127,24 +146,24 @@ def _health(invocation: Invocation) -> int:
         workspace = find_workspace(client, name)
     agents = [
         agent
-        for resource in workspace["latest_build"]["resources"]
-        for agent in resource.get("agents") or []
-        if wanted in {"", agent["name"]}
+        for resource in workspace.latest_build.resources
+        for agent in resource.agents or []
+        if wanted in {"", agent.name}
     ]
     if not agents:
         raise CoderError(
             "no_agent",
-            f"workspace {workspace['name']!r} has no agent" + (f" named {wanted!r}" if wanted else ""),
+            f"workspace {workspace.name!r} has no agent" + (f" named {wanted!r}" if wanted else ""),
             "`coder show` lists its agents; one that is stopped has none.",
         )
     with doing("get the agent's health"):
-        found = {agent["name"]: fetch_health(client, agent["id"]) for agent in agents}
+        found = {agent.name: fetch_health(client, agent.id) for agent in agents}
     if invocation["output"] == "json":
-        print_json(found)
+        print_json({name: one.json() for name, one in found.items()})
         return 0
     for agent in agents:
-        sys.stdout.write(f"{workspace['name']}.{agent['name']}  {agent['status']}\n")
-        for line in lines_of(found[agent["name"]], 10):
+        sys.stdout.write(f"{workspace.name}.{agent.name}  {agent.status}\n")
+        for line in lines_of(found[agent.name], 10):
             sys.stdout.write(f"  {line}\n")
     return 0
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from uuid import UUID
 
+from coder.api.templates.parameters import WorkspaceBuildParameter
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspace_inventory import WorkspaceInventory
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
@@ -18,19 +22,20 @@ from coder.cli.workspaces.parameter_form import START as START_ACTION
 from coder.cli.workspaces.parameter_form import UPDATE as UPDATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
 from coder.cli.workspaces.workspaces import find_workspace
+from coder.client.answers import read
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 
 def build(
-    invocation: Invocation, client: BlockingClient, workspace: dict[str, Any], transition: str, **extra: Any
-) -> dict[str, Any]:
+    invocation: Invocation, client: BlockingClient, workspace: Workspace, transition: str, **extra: object
+) -> WorkspaceBuild:
     """Queues a build and, unless told otherwise, watches it. Raises HttpError 409 when one is active."""
     body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
     if invocation.options.get("log_debug"):
         body["log_level"] = "debug"
-    created: dict[str, Any] = client.request("POST", f"/api/v2/workspaces/{workspace['id']}/builds", json=body).json()
+    created = read(client.request("POST", f"/api/v2/workspaces/{workspace.id}/builds", json=body), WorkspaceBuild)
     wait = not invocation.options.get("no_wait")
     settle_build(invocation, client, created, waits=wait)
     return watch_build(client, created) if wait else created
@@ -39,34 +44,34 @@ def build(
 def _start(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    latest = workspace["latest_build"]
-    if latest["status"] == "running":
-        sys.stdout.write(f"\nThe {workspace['name']} workspace is already running!\n")
+    latest = workspace.latest_build
+    if latest.status == "running":
+        sys.stdout.write(f"\nThe {workspace.name} workspace is already running!\n")
         return 0
-    if latest["status"] == "starting":
+    if latest.status == "starting":
         watch_build(client, latest)
     else:
         build(invocation, client, workspace, "start", **_start_extra(invocation, client, workspace))
     verb = "has been queued to start" if invocation["no_wait"] else "has been started"
-    sys.stdout.write(f"\nThe {workspace['name']} workspace {verb} at {_now()}!\n")
+    sys.stdout.write(f"\nThe {workspace.name} workspace {verb} at {_now()}!\n")
     return 0
 
 
-def _start_extra(invocation: Invocation, client: BlockingClient, workspace: dict[str, Any]) -> dict[str, Any]:
-    version = workspace["latest_build"]["template_version_id"]
-    if workspace["automatic_updates"] == "always" or workspace["template_require_active_version"]:
-        version = workspace["template_active_version_id"]
+def _start_extra(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> dict[str, object]:
+    version = workspace.latest_build.template_version_id
+    if workspace.automatic_updates == "always" or workspace.template_require_active_version:
+        version = workspace.template_active_version_id
     return _values_for(invocation, client, workspace, version, START_ACTION)
 
 
 def _values_for(
-    invocation: Invocation, client: BlockingClient, workspace: dict[str, Any], version: str, action: str
-) -> dict[str, Any]:
-    require_logins(invocation, client, version, workspace["owner_id"])
-    build_id = workspace["latest_build"]["id"]
-    rows = client.request("GET", f"/api/v2/workspacebuilds/{build_id}/parameters").json() or []
-    known = KnownValues(action, previous={row["name"]: row["value"] for row in rows})
-    values = resolve_values(invocation, VersionParameters(client, version, workspace["owner_name"]), known)
+    invocation: Invocation, client: BlockingClient, workspace: Workspace, version: UUID, action: str
+) -> dict[str, object]:
+    require_logins(invocation, client, version, workspace.owner_id)
+    path = f"/api/v2/workspacebuilds/{workspace.latest_build.id}/parameters"
+    before = read(client.request("GET", path), list[WorkspaceBuildParameter])
+    known = KnownValues(action, previous={one.name: one.value for one in before})
+    values = resolve_values(invocation, VersionParameters(client, version, workspace.owner_name), known)
     return {"template_version_id": version, "rich_parameter_values": values}
 
 
@@ -74,11 +79,11 @@ def _update(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     asks = invocation["always_prompt"] or invocation["build_options"] or invocation["prompt_ephemeral"]
-    if not workspace["outdated"] and not asks and not parameters.given_values(invocation):
+    if not workspace.outdated and not asks and not parameters.given_values(invocation):
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
-    extra = _values_for(invocation, client, workspace, workspace["template_active_version_id"], UPDATE_ACTION)
-    if workspace["latest_build"]["transition"] == "start":
+    extra = _values_for(invocation, client, workspace, workspace.template_active_version_id, UPDATE_ACTION)
+    if workspace.latest_build.transition == "start":
         # Whatever the old version holds on to is let go before the new one starts.
         sys.stdout.write("Stopping the workspace before it is updated.\n")
         build(invocation, client, workspace, "stop")
@@ -90,11 +95,11 @@ def _stop(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     confirm(invocation, "Confirm stop workspace?")
-    if workspace["latest_build"]["job"]["status"] == "pending":
+    if workspace.latest_build.job.status == "pending":
         say("The last build is still queued; waiting for it first.")
-        watch_build(client, workspace["latest_build"])
+        watch_build(client, workspace.latest_build)
     build(invocation, client, workspace, "stop")
-    sys.stdout.write(f"\nThe {workspace['name']} workspace has been stopped at {_now()}!\n")
+    sys.stdout.write(f"\nThe {workspace.name} workspace has been stopped at {_now()}!\n")
     return 0
 
 
@@ -105,44 +110,44 @@ def _restart(invocation: Invocation) -> int:
     confirm(invocation, "Restart workspace?")
     build(invocation, client, workspace, "stop")
     build(invocation, client, workspace, "start", **extra)
-    sys.stdout.write(f"\nThe {workspace['name']} workspace has been restarted at {_now()}!\n")
+    sys.stdout.write(f"\nThe {workspace.name} workspace has been restarted at {_now()}!\n")
     return 0
 
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    used = parse_time(workspace["last_used_at"])
+    used = parse_time(workspace.last_used_at)
     days = (datetime.now(UTC) - used).days if used else 0
-    owner = f"{workspace['owner_name']}/{workspace['name']}"
+    owner = f"{workspace.owner_name}/{workspace.name}"
     say(f"{owner} was last used {days} days ago")
     if invocation["abandon"] or invocation["orphan"]:
         _show_remains(client, workspace)
     confirm(invocation, "Confirm delete workspace?")
     if invocation["abandon"]:
-        client.request("POST", f"/api/v2/workspaces/{workspace['id']}/abandon")
-        sys.stdout.write(f"\n{workspace['name']} has been abandoned at {_now()}!\n")
+        client.request("POST", f"/api/v2/workspaces/{workspace.id}/abandon")
+        sys.stdout.write(f"\n{workspace.name} has been abandoned at {_now()}!\n")
         return 0
     extra = {"orphan": True} if invocation["orphan"] else {}
     build(invocation, client, workspace, "delete", **extra)
-    sys.stdout.write(f"\n{workspace['name']} has been deleted at {_now()}!\n")
+    sys.stdout.write(f"\n{workspace.name} has been deleted at {_now()}!\n")
     return 0
 
 
-def _show_remains(client: BlockingClient, workspace: dict[str, Any]) -> None:
+def _show_remains(client: BlockingClient, workspace: Workspace) -> None:
     """What nobody will remove: the person has to."""
     try:
-        found = client.request("GET", f"/api/v2/workspaces/{workspace['id']}/inventory").json()
+        found = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}/inventory"), WorkspaceInventory)
     except HttpError:
         return  # an older server
-    if not found["readable"]:
+    if not found.readable:
         say("The workspace has a Terraform state that cannot be read: nobody can say what remains.")
-    elif not found["resources"]:
+    elif not found.resources:
         say("The Terraform state knows of nothing that would remain.")
     else:
         say("These are not removed and may remain:")
-    for one in found["resources"]:
-        say(f"  {one['address']}" + (f" ({one['id']})" if one["id"] else ""))
+    for one in found.resources:
+        say(f"  {one.address}" + (f" ({one.id})" if one.id else ""))
 
 
 def _now() -> str:

@@ -5,27 +5,31 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from typing import Any
 from urllib.parse import urlencode
 
+from coder.api.access.keys import GenerateAPIKeyResponse
+from coder.api.agents.agents import WorkspaceAgent, WorkspaceApp
+from coder.api.proxies.proxies import Region, RegionsResponse
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
 from coder.cli.workspaces.workspaces import find_workspace
+from coder.client.answers import read
 
 
-def _agent_of(workspace: dict[str, Any], wanted: str) -> dict[str, Any]:
-    resources = workspace["latest_build"]["resources"]
-    agents: list[dict[str, Any]] = [agent for resource in resources for agent in resource.get("agents") or ()]
+def _agent_of(workspace: Workspace, wanted: str) -> WorkspaceAgent:
+    resources = workspace.latest_build.resources
+    agents = [agent for resource in resources for agent in resource.agents or ()]
     if not agents:
-        raise CoderError("no_agent", f'workspace "{workspace["name"]}" has no agents', "Is it started?")
+        raise CoderError("no_agent", f'workspace "{workspace.name}" has no agents', "Is it started?")
     if not wanted:
         return agents[0]
-    found = next((agent for agent in agents if agent["name"] == wanted), None)
+    found = next((agent for agent in agents if agent.name == wanted), None)
     if found is None:
-        names = ", ".join(agent["name"] for agent in agents)
+        names = ", ".join(agent.name for agent in agents)
         raise CoderError("no_agent", f'agent not found by name "{wanted}", available agents: [{names}]')
     return found
 
@@ -43,27 +47,27 @@ def _vscode(invocation: Invocation) -> int:
     agent = _agent_of(workspace, wanted)
     folder = _folder(agent, invocation.args[1] if len(invocation.args) > 1 else "")
     query = {
-        "owner": workspace["owner_name"],
-        "workspace": workspace["name"],
-        "agent": agent["name"],
+        "owner": workspace.owner_name,
+        "workspace": workspace.name,
+        "agent": agent.name,
         "url": client.policy.url,
         **({"folder": folder} if folder else {}),
     }
     if invocation["generate_token"]:
-        query["token"] = client.request("POST", "/api/v2/users/me/keys").json()["key"]
+        query["token"] = read(client.request("POST", "/api/v2/users/me/keys"), GenerateAPIKeyResponse).key
     uri = f"vscode://coder.coder-remote/open?{urlencode(query)}"
-    say(f"Opening {workspace['name']} in Visual Studio Code Desktop.")
+    say(f"Opening {workspace.name} in Visual Studio Code Desktop.")
     if invocation.globals["no_open"] or not _open(uri):
         say("It was not opened here; open this address instead:")
         sys.stdout.write(f"{uri}\n")
     return 0
 
 
-def _folder(agent: dict[str, Any], given: str) -> str:
+def _folder(agent: WorkspaceAgent, given: str) -> str:
     """The directory asked for, relative ones from the agent's own; the agent's own if none is."""
-    base = agent.get("expanded_directory") or agent.get("directory") or ""
+    base = agent.expanded_directory or agent.directory or ""
     if not given:
-        return str(base)
+        return base
     is_absolute = given.startswith("/") or given[1:3] == ":\\"
     return given if is_absolute or not base else f"{base.rstrip('/')}/{given}"
 
@@ -73,17 +77,18 @@ def _app(invocation: Invocation) -> int:
     name, wanted = _split(invocation.args[0])
     workspace = find_workspace(client, name)
     agent = _agent_of(workspace, wanted)
-    slugs = [app["slug"] for app in agent["apps"]]
+    slugs = [app.slug for app in agent.apps]
     if len(invocation.args) < 2:
         sys.stdout.write("".join(f"{slug}\n" for slug in slugs))
         return 0
     slug = invocation.args[1]
-    app = next((one for one in agent["apps"] if one["slug"] == slug), None)
+    app = next((one for one in agent.apps if one.slug == slug), None)
     if app is None:
-        say(f'ERROR: App "{slug}" not found in workspace "{workspace["name"]}"!')
+        say(f'ERROR: App "{slug}" not found in workspace "{workspace.name}"!')
         say(f"Available apps: [{' '.join(slugs)}]")
         raise CoderError("no_app", "app not found")
-    region = _region(client.request("GET", "/api/v2/regions").json()["regions"], invocation["region"])
+    regions = read(client.request("GET", "/api/v2/regions"), RegionsResponse).regions
+    region = _region(regions, invocation["region"])
     url = _app_url(region, workspace, agent, app)
     say(f"Opening {url}")
     if not invocation.globals["no_open"] and not _open(url):
@@ -91,25 +96,25 @@ def _app(invocation: Invocation) -> int:
     return 0
 
 
-def _region(regions: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    found = next((region for region in regions if region["name"] == name), None)
+def _region(regions: list[Region], name: str) -> Region:
+    found = next((region for region in regions if region.name == name), None)
     if found is None:
-        names = ", ".join(region["name"] for region in regions)
+        names = ", ".join(region.name for region in regions)
         raise CoderError("no_region", f'region "{name}" not found', f"Known: {names}")
     return found
 
 
-def _app_url(region: dict[str, Any], workspace: dict[str, Any], agent: dict[str, Any], app: dict[str, Any]) -> str:
-    if app.get("external"):
-        return str(app["url"])
-    base = region["path_app_url"].rstrip("/")
-    if app.get("command"):
-        path = f"/@{workspace['owner_name']}/{workspace['name']}.{agent['name']}/terminal?"
-        return f"{base}{path}{urlencode({'command': app['command']})}"
-    if app.get("subdomain") and app.get("subdomain_name") and region.get("wildcard_hostname"):
+def _app_url(region: Region, workspace: Workspace, agent: WorkspaceAgent, app: WorkspaceApp) -> str:
+    if app.external:
+        return app.url or ""
+    base = region.path_app_url.rstrip("/")
+    if app.command:
+        path = f"/@{workspace.owner_name}/{workspace.name}.{agent.name}/terminal?"
+        return f"{base}{path}{urlencode({'command': app.command})}"
+    if app.subdomain and app.subdomain_name and region.wildcard_hostname:
         scheme = base.partition("://")[0]
-        return f"{scheme}://{region['wildcard_hostname'].replace('*', app['subdomain_name'], 1)}/"
-    return f"{base}/@{workspace['owner_name']}/{workspace['name']}.{agent['name']}/apps/{app['slug']}/"
+        return f"{scheme}://{region.wildcard_hostname.replace('*', app.subdomain_name, 1)}/"
+    return f"{base}/@{workspace.owner_name}/{workspace.name}.{agent.name}/apps/{app.slug}/"
 
 
 def _open(address: str) -> bool:

@@ -10,14 +10,17 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
+from coder.api.people.users import User
+from coder.api.templates.parameters import DynamicParametersResponse, PreviewParameter, TemplateVersionParameter
 from coder.base.errors import CoderError
 from coder.cli.choices import Choice, is_interactive, picked, select, select_many, write_list
 from coder.cli.command import Invocation
 from coder.cli.output import ask
 from coder.cli.workspaces.parameters import given_values, pairs
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -29,48 +32,93 @@ _ROUNDS = 200
 class VersionParameters:
     """A version's parameters for given values."""
 
-    def __init__(self, client: BlockingClient, version_id: str, owner: str) -> None:
+    def __init__(self, client: BlockingClient, version_id: UUID, owner: str) -> None:
         self._client = client
         self._path = f"/api/v2/templateversions/{version_id}"
         self._owner = owner
-        self._owner_id = ""
-        self._fixed: list[dict[str, Any]] | None = None
+        self._owner_id: UUID | None = None
+        self._fixed: list[TemplateVersionParameter] | None = None
 
-    def read(self, inputs: Mapping[str, str]) -> list[dict[str, Any]]:
-        """The parameters in their order, in the shape of `rich-parameters` with `value` and `problems` added."""
+    def read(self, inputs: Mapping[str, str]) -> list[FormParameter]:
+        """The parameters in their order."""
         if self._fixed is None:
             answer = self._evaluate(inputs)
             if answer is not None:
-                return [_plain(one) for one in answer]
-            self._fixed = self._client.request("GET", f"{self._path}/rich-parameters").json()
-        return [{"value": inputs.get(one["name"], one["default_value"]), "problems": [], **one} for one in self._fixed]
+                return [_rendered(one) for one in answer]
+            found = self._client.request("GET", f"{self._path}/rich-parameters")
+            self._fixed = read(found, list[TemplateVersionParameter])
+        return [_fixed(one, inputs) for one in self._fixed]
 
-    def _evaluate(self, inputs: Mapping[str, str]) -> list[dict[str, Any]] | None:
+    def _evaluate(self, inputs: Mapping[str, str]) -> list[PreviewParameter] | None:
         """None when the server cannot render this version, or not for this owner."""
         try:
             if not self._owner_id:
-                self._owner_id = self._client.request("GET", f"/api/v2/users/{quote(self._owner)}").json()["id"]
+                owner = self._client.request("GET", f"/api/v2/users/{quote(self._owner)}")
+                self._owner_id = read(owner, User).id
             body = {"id": 0, "inputs": dict(inputs), "owner_id": self._owner_id}
-            answer = self._client.request("POST", f"{self._path}/dynamic-parameters/evaluate", json=body).json()
+            answer = self._client.request("POST", f"{self._path}/dynamic-parameters/evaluate", json=body)
         except HttpError as error:
             if error.status in {403, 404}:
                 return None
             raise
-        found: list[dict[str, Any]] | None = answer["parameters"]
-        return found
+        return read(answer, DynamicParametersResponse).parameters
 
 
-def _plain(one: dict[str, Any]) -> dict[str, Any]:
-    problems = [problem for problem in one["diagnostics"] if problem["severity"] == "error"]
-    default, value = one["default_value"], one["value"]
-    return {
-        **one,
-        "description_plaintext": one["description"],
-        "default_value": default["value"] if default["valid"] else "",
-        "options": [{**option, "value": option["value"]["value"]} for option in one["options"]],
-        "value": value["value"] if value["valid"] else None,
-        "problems": [f"{problem['summary']}: {problem['detail']}" for problem in problems],
-    }
+@dataclass(frozen=True, slots=True)
+class FormOption:
+    name: str
+    value: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FormParameter:
+    """What a person is asked, whichever way the server told of it."""
+
+    name: str
+    title: str
+    description: str
+    type: str
+    mutable: bool
+    ephemeral: bool
+    required: bool
+    default_value: str
+    options: tuple[FormOption, ...] = ()
+    value: str | None = None
+    "With the answers so far; None where there is none."
+    problems: tuple[str, ...] = ()
+    "What is wrong with that."
+
+
+def _rendered(one: PreviewParameter) -> FormParameter:
+    return FormParameter(
+        name=one.name,
+        title=one.display_name or one.name,
+        description=one.description,
+        type=one.type,
+        mutable=one.mutable,
+        ephemeral=one.ephemeral,
+        required=one.required,
+        default_value=one.default_value.value if one.default_value.valid else "",
+        options=tuple(FormOption(option.name, option.value.value, option.description) for option in one.options),
+        value=one.value.value if one.value.valid else None,
+        problems=tuple(f"{said.summary}: {said.detail}" for said in one.diagnostics if said.severity == "error"),
+    )
+
+
+def _fixed(one: TemplateVersionParameter, inputs: Mapping[str, str]) -> FormParameter:
+    return FormParameter(
+        name=one.name,
+        title=one.display_name or one.name,
+        description=one.description_plaintext,
+        type=one.type,
+        mutable=one.mutable,
+        ephemeral=one.ephemeral,
+        required=one.required,
+        default_value=one.default_value,
+        options=tuple(FormOption(option.name, option.value, option.description) for option in one.options),
+        value=inputs.get(one.name, one.default_value),
+    )
 
 
 @dataclass(slots=True)
@@ -92,46 +140,46 @@ def resolve_values(invocation: Invocation, form: VersionParameters, wishes: Know
     offered = pairs(invocation["parameter_default"], "parameter-default")
     chosen: dict[str, str] = dict(given)
     asked: set[str] = set()
-    seen: dict[str, dict[str, Any]] = {}
+    seen: dict[str, FormParameter] = {}
     for _ in range(_ROUNDS):
         parameters = form.read({**wishes.previous, **wishes.copied, **chosen, **wishes.preset})
-        seen |= {one["name"]: one for one in parameters}
+        seen |= {one.name: one for one in parameters}
         _refuse_slips(given, seen)
         open_one = next((one for one in parameters if _wants_answer(invocation, one, chosen, asked, wishes)), None)
         if open_one is None:
             break
-        name = open_one["name"]
-        before = wishes.previous.get(name) or offered.get(name) or open_one["default_value"]
+        name = open_one.name
+        before = wishes.previous.get(name) or offered.get(name) or open_one.default_value
         chosen[name] = prompt(open_one, before)
         asked.add(name)
     _check_given(invocation, given, seen, wishes)
-    copied = {name: value for name, value in wishes.copied.items() if name in seen and not seen[name]["ephemeral"]}
+    copied = {name: value for name, value in wishes.copied.items() if name in seen and not seen[name].ephemeral}
     return [{"name": name, "value": value} for name, value in {**copied, **chosen}.items()]
 
 
 def _wants_answer(
-    invocation: Invocation, one: dict[str, Any], chosen: Mapping[str, str], asked: set[str], wishes: KnownValues
+    invocation: Invocation, one: FormParameter, chosen: Mapping[str, str], asked: set[str], wishes: KnownValues
 ) -> bool:
-    name = one["name"]
+    name = one.name
     if name in wishes.preset:
         return False
     if name in chosen:
-        return name in asked and bool(one["problems"])  # the last answer was not good: ask again
-    wants_all = bool(invocation["always_prompt"]) and one["mutable"] and not one["ephemeral"]
-    if one["ephemeral"]:
+        return name in asked and bool(one.problems)  # the last answer was not good: ask again
+    wants_all = bool(invocation["always_prompt"]) and one.mutable and not one.ephemeral
+    if one.ephemeral:
         return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
     if name in wishes.previous or name in wishes.copied:
         return wants_all or (wishes.action == UPDATE and _is_no_option(one))
-    if one["required"]:
+    if one.required:
         return True
     if _takes_default(invocation, name):
         return False
-    return wishes.action == CREATE or wants_all or (wishes.action == UPDATE and not one["mutable"])
+    return wishes.action == CREATE or wants_all or (wishes.action == UPDATE and not one.mutable)
 
 
-def _is_no_option(one: dict[str, Any]) -> bool:
+def _is_no_option(one: FormParameter) -> bool:
     """The last build's value is not among the options of the version updated to."""
-    return bool(one["options"]) and one["type"] != "list(string)" and bool(one["problems"])
+    return bool(one.options) and one.type != "list(string)" and bool(one.problems)
 
 
 def _takes_default(invocation: Invocation, name: str) -> bool:
@@ -140,7 +188,7 @@ def _takes_default(invocation: Invocation, name: str) -> bool:
     return bool(invocation["use_defaults"] or (invocation.options.get("yes") and name not in offered))
 
 
-def _refuse_slips(given: Mapping[str, str], seen: Mapping[str, dict[str, Any]]) -> None:
+def _refuse_slips(given: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
     """Names that are almost a parameter's are said at once; others may still come up with a later answer."""
     from difflib import get_close_matches
 
@@ -150,7 +198,7 @@ def _refuse_slips(given: Mapping[str, str], seen: Mapping[str, dict[str, Any]]) 
 
 
 def _check_given(
-    invocation: Invocation, given: Mapping[str, str], seen: Mapping[str, dict[str, Any]], wishes: KnownValues
+    invocation: Invocation, given: Mapping[str, str], seen: Mapping[str, FormParameter], wishes: KnownValues
 ) -> None:
     ephemeral_given = {
         **pairs(invocation["ephemeral_parameter"], "ephemeral-parameter"),
@@ -160,10 +208,10 @@ def _check_given(
         one = seen.get(name)
         if one is None:
             raise _unknown(name, list(seen))
-        if one["ephemeral"] and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
+        if one.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
             said = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
             raise CoderError("parameter", f"{said}--ephemeral-parameter flag")
-        if not one["mutable"] and wishes.action != CREATE and wishes.previous.get(name, value) != value:
+        if not one.mutable and wishes.action != CREATE and wishes.previous.get(name, value) != value:
             raise CoderError("parameter", f'parameter "{name}" is immutable and cannot be updated')
 
 
@@ -178,20 +226,18 @@ def _unknown(name: str, known: list[str]) -> CoderError:
 # ---- asking
 
 
-def prompt(parameter: dict[str, Any], default: str) -> str:
+def prompt(parameter: FormParameter, default: str) -> str:
     """Shows a parameter with its description and options, returns the answer as the API wants it."""
     out = sys.stdout
-    out.write(f"\n{parameter.get('display_name') or parameter['name']}\n")
-    for line in (parameter.get("description_plaintext") or "").splitlines():
+    out.write(f"\n{parameter.title}\n")
+    for line in parameter.description.splitlines():
         out.write(f"  {line}\n")
-    for problem in parameter["problems"] if parameter.get("value") is not None else ():
+    for problem in parameter.problems if parameter.value is not None else ():
         out.write(f"  ! {problem}\n")
-    choices = [
-        Choice(one["value"], one["name"], one.get("description") or "") for one in parameter.get("options") or []
-    ]
-    if parameter["type"] == "list(string)":
+    choices = [Choice(one.value, one.name, one.description) for one in parameter.options]
+    if parameter.type == "list(string)":
         return _ask_list(choices, default)
-    if parameter["type"] == "bool" and not choices:
+    if parameter.type == "bool" and not choices:
         if not is_interactive():
             return _bool_answer(ask("Enter true or false:", default=default))
         choices = [Choice("true", "Yes"), Choice("false", "No")]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.people.groups import Group
+from coder.api.people.users import User
+from coder.api.workspaces.workspaces import Workspace, WorkspaceACL
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
@@ -12,6 +14,7 @@ from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
 from coder.cli.output import print_json, print_table
 from coder.cli.workspaces.workspaces import find_workspace
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 COLUMNS = ("user", "group", "role")
@@ -23,14 +26,15 @@ def _status(invocation: Invocation) -> int:
     return _print(invocation, client, find_workspace(client, invocation.args[0]))
 
 
-def _print(invocation: Invocation, client: BlockingClient, workspace: dict[str, Any]) -> int:
+def _print(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> int:
     with doing("unable to fetch ACL for workspace"):
-        acl = client.request("GET", f"/api/v2/workspaces/{workspace['id']}/acl").json()
+        answer = client.request("GET", f"/api/v2/workspaces/{workspace.id}/acl")
     if invocation["output"] == "json":
-        print_json(acl)
+        print_json(answer.json())
         return 0
-    rows = [{"user": user["username"], "group": "", "role": user["role"]} for user in acl["users"]]
-    rows += [{"user": "", "group": group["name"], "role": group["role"]} for group in acl.get("group") or ()]
+    acl = read(answer, WorkspaceACL)
+    rows = [{"user": user.username, "group": "", "role": user.role} for user in acl.users]
+    rows += [{"user": "", "group": group.name, "role": group.role} for group in acl.group]
     if rows:
         print_table([column.strip().lower() for column in invocation["column"]], rows)
     return 0
@@ -54,12 +58,12 @@ def _remove(invocation: Invocation) -> int:
     return _print(invocation, client, workspace)
 
 
-def _change(client: BlockingClient, workspace: dict[str, Any], users: dict[str, str], groups: dict[str, str]) -> None:
+def _change(client: BlockingClient, workspace: Workspace, users: dict[str, str], groups: dict[str, str]) -> None:
     if not users and not groups:
         raise CoderError("usage", "at least one user or group must be provided", "Name them with --user and --group.")
     with doing("update workspace sharing"):
         body = {"user_roles": users, "group_roles": groups}
-        client.request("PATCH", f"/api/v2/workspaces/{workspace['id']}/acl", json=body)
+        client.request("PATCH", f"/api/v2/workspaces/{workspace.id}/acl", json=body)
 
 
 def _with_roles(words: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -76,13 +80,13 @@ def _with_roles(words: tuple[str, ...]) -> list[tuple[str, str]]:
 
 def _user(client: BlockingClient, name: str) -> str:
     with doing(f'could not find user "{name}"'):
-        return str(client.request("GET", f"/api/v2/users/{quote(name, safe='')}").json()["id"])
+        return str(read(client.request("GET", f"/api/v2/users/{quote(name, safe='')}"), User).id)
 
 
-def _group(client: BlockingClient, workspace: dict[str, Any], name: str) -> str:
+def _group(client: BlockingClient, workspace: Workspace, name: str) -> str:
     with doing(f'could not find group "{name}"'):
-        path = f"/api/v2/organizations/{workspace['organization_id']}/groups/{quote(name, safe='')}"
-        return str(client.request("GET", path).json()["id"])
+        path = f"/api/v2/organizations/{workspace.organization_id}/groups/{quote(name, safe='')}"
+        return str(read(client.request("GET", path), Group).id)
 
 
 _WHO = (

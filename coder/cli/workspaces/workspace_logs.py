@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
+from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLog
+from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
@@ -12,6 +15,7 @@ from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import clock_time
 from coder.cli.workspaces.workspaces import find_workspace
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 
@@ -20,44 +24,43 @@ def _logs(invocation: Invocation) -> int:
     with doing("failed to get workspace"):
         workspace = find_workspace(client, invocation.args[0])
     build = _chosen(client, workspace, invocation["build_number"])
-    path = f"/api/v2/workspacebuilds/{build['id']}"
+    path = f"/api/v2/workspacebuilds/{build.id}"
     if invocation["follow"]:
         import trio
 
         trio.run(_follow, client, path)
         return 0
-    lines = [_build_line(log) for log in client.request("GET", f"{path}/logs").json() or []]
+    lines = [_build_line(log) for log in read(client.request("GET", f"{path}/logs"), list[ProvisionerJobLog])]
     for agent in _agents(build):
-        logs = client.request("GET", f"/api/v2/workspaceagents/{agent['id']}/logs").json()
-        lines += [_agent_line(agent, log) for log in logs]
+        answer = client.request("GET", f"/api/v2/workspaceagents/{agent.id}/logs")
+        lines += [_agent_line(agent, log) for log in read(answer, list[WorkspaceAgentLog])]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 
 
-def _chosen(client: BlockingClient, workspace: dict[str, Any], number: int) -> dict[str, Any]:
+def _chosen(client: BlockingClient, workspace: Workspace, number: int) -> WorkspaceBuild:
     """A build by its number; zero and below count back from the latest."""
-    latest: dict[str, Any] = workspace["latest_build"]
-    wanted = number if number > 0 else latest["build_number"] + number
-    if wanted == latest["build_number"]:
+    latest = workspace.latest_build
+    wanted = number if number > 0 else latest.build_number + number
+    if wanted == latest.build_number:
         return latest
     if wanted < 1:
-        raise CoderError("build", f"there is no build {number}", f"The latest is {latest['build_number']}.")
-    path = f"/api/v2/users/{workspace['owner_id']}/workspace/{workspace['name']}/builds/{wanted}"
+        raise CoderError("build", f"there is no build {number}", f"The latest is {latest.build_number}.")
+    path = f"/api/v2/users/{workspace.owner_id}/workspace/{workspace.name}/builds/{wanted}"
     with doing("failed to get workspace build"):
-        found: dict[str, Any] = client.request("GET", path).json()
-    return found
+        return read(client.request("GET", path), WorkspaceBuild)
 
 
-def _agents(build: dict[str, Any]) -> list[dict[str, Any]]:
-    return [agent for resource in build["resources"] for agent in resource.get("agents") or ()]
+def _agents(build: WorkspaceBuild) -> list[WorkspaceAgent]:
+    return [agent for resource in build.resources for agent in resource.agents or ()]
 
 
-def _build_line(log: dict[str, Any]) -> str:
-    return f"{clock_time(log['created_at'])} [{log['log_level']}] [provisioner|{log['stage']}] {log['output']}"
+def _build_line(log: ProvisionerJobLog) -> str:
+    return f"{clock_time(log.created_at)} [{log.log_level}] [provisioner|{log.stage}] {log.output}"
 
 
-def _agent_line(agent: dict[str, Any], log: dict[str, Any]) -> str:
-    return f"{clock_time(log['created_at'])} [{log['level']}] [agent.{agent['name']}] {log['output']}"
+def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
+    return f"{clock_time(log.created_at)} [{log.level}] [agent.{agent.name}] {log.output}"
 
 
 async def _follow(client: BlockingClient, path: str) -> None:
@@ -68,10 +71,10 @@ async def _follow(client: BlockingClient, path: str) -> None:
 
     async for log in follow_job_logs(client.policy, f"{path}/logs"):
         _say(_build_line(log))
-    build = await trio.to_thread.run_sync(lambda: client.request("GET", path).json())
+    build = read(await trio.to_thread.run_sync(client.request, "GET", path), WorkspaceBuild)
 
-    async def watch(agent: dict[str, Any]) -> None:
-        async for log in follow_agent_logs(client.policy, agent["id"]):
+    async def watch(agent: WorkspaceAgent) -> None:
+        async for log in follow_agent_logs(client.policy, agent.id):
             _say(_agent_line(agent, log))
 
     async with trio.open_nursery() as nursery:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.cli import session
@@ -14,6 +14,7 @@ from coder.cli.failures import doing
 from coder.cli.output import go_time, print_rows, print_table, say
 from coder.cli.workspaces.schedules import parse_schedule
 from coder.cli.workspaces.workspaces import fetch, find_workspace, search, workspace_row
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 COLUMNS = ("workspace", "starts at", "starts next", "stops after", "stops next")
@@ -41,14 +42,14 @@ def _show(invocation: Invocation) -> int:
     return 0
 
 
-def schedule_row(workspace: dict[str, Any]) -> dict[str, Any]:
+def schedule_row(workspace: Workspace) -> dict[str, object]:
     """Cells by column; times to the second."""
     row = workspace_row(workspace)
-    return {column: go_time(row[column]) if column.endswith("next") else row[column] for column in COLUMNS}
+    return {column: go_time(str(row[column])) if column.endswith("next") else row[column] for column in COLUMNS}
 
 
-def _print(client: BlockingClient, workspace: dict[str, Any]) -> int:
-    fresh = client.request("GET", f"/api/v2/workspaces/{workspace['id']}").json()
+def _print(client: BlockingClient, workspace: Workspace) -> int:
+    fresh = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
     print_table(COLUMNS, [schedule_row(fresh)])
     return 0
 
@@ -58,7 +59,7 @@ def _start(invocation: Invocation) -> int:
     name, *words = invocation.args
     schedule = None if words == ["manual"] else parse_schedule(words)
     workspace = find_workspace(client, name)
-    client.request("PUT", f"/api/v2/workspaces/{workspace['id']}/autostart", json={"schedule": schedule})
+    client.request("PUT", f"/api/v2/workspaces/{workspace.id}/autostart", json={"schedule": schedule})
     return _print(client, workspace)
 
 
@@ -67,7 +68,7 @@ def _stop(invocation: Invocation) -> int:
     name, when = invocation.args
     ttl = None if when == "manual" else int(parse_duration(when).total_seconds() * 1000)
     workspace = find_workspace(client, name)
-    client.request("PUT", f"/api/v2/workspaces/{workspace['id']}/ttl", json={"ttl_ms": ttl})
+    client.request("PUT", f"/api/v2/workspaces/{workspace.id}/ttl", json={"ttl_ms": ttl})
     return _print(client, workspace)
 
 
@@ -80,7 +81,7 @@ def _extend(invocation: Invocation) -> int:
         return 0
     workspace = find_workspace(client, name)
     deadline = (datetime.now(UTC) + longer).isoformat(timespec="seconds").replace("+00:00", "Z")
-    client.request("PUT", f"/api/v2/workspaces/{workspace['id']}/extend", json={"deadline": deadline})
+    client.request("PUT", f"/api/v2/workspaces/{workspace.id}/extend", json={"deadline": deadline})
     return _print(client, workspace)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import sys
 from pathlib import Path
-from typing import Any
 
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
@@ -15,10 +16,11 @@ from coder.cli.failures import doing
 from coder.cli.output import ask, confirm
 from coder.cli.progress import watch_build
 from coder.cli.workspaces.workspaces import find_workspace
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 
-def _workspace(client: BlockingClient, name: str) -> dict[str, Any]:
+def _workspace(client: BlockingClient, name: str) -> Workspace:
     with doing("get workspace"):
         return find_workspace(client, name)
 
@@ -29,11 +31,11 @@ def _rename(invocation: Invocation) -> int:
     sys.stdout.write("WARNING: A rename can result in data loss if a resource references the workspace name in the ")
     sys.stdout.write("template (e.g volumes). Please backup any data before proceeding.\n\n")
     # --yes does not skip this: the name is typed out because volumes may hang on it (as upstream has it).
-    if ask(f'Type "{workspace["name"]}" to confirm rename:') != workspace["name"]:
+    if ask(f'Type "{workspace.name}" to confirm rename:') != workspace.name:
         raise CoderError("canceled", "the name typed is not the workspace's", "Nothing was changed.")
     with doing("rename workspace"):
-        client.request("PATCH", f"/api/v2/workspaces/{workspace['id']}", json={"name": invocation.args[1]})
-    sys.stdout.write(f'Workspace "{workspace["name"]}" renamed to "{invocation.args[1]}"\n')
+        client.request("PATCH", f"/api/v2/workspaces/{workspace.id}", json={"name": invocation.args[1]})
+    sys.stdout.write(f'Workspace "{workspace.name}" renamed to "{invocation.args[1]}"\n')
     return 0
 
 
@@ -41,8 +43,8 @@ def _favorite(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, invocation.args[0])
     with doing("favorite workspace"):
-        client.request("PUT", f"/api/v2/workspaces/{workspace['id']}/favorite")
-    sys.stdout.write(f'Workspace "{workspace["name"]}" added to favorites.\n')
+        client.request("PUT", f"/api/v2/workspaces/{workspace.id}/favorite")
+    sys.stdout.write(f'Workspace "{workspace.name}" added to favorites.\n')
     return 0
 
 
@@ -50,8 +52,8 @@ def _unfavorite(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, invocation.args[0])
     with doing("unfavorite workspace"):
-        client.request("DELETE", f"/api/v2/workspaces/{workspace['id']}/favorite")
-    sys.stdout.write(f'Workspace "{workspace["name"]}" removed from favorites.\n')
+        client.request("DELETE", f"/api/v2/workspaces/{workspace.id}/favorite")
+    sys.stdout.write(f'Workspace "{workspace.name}" removed from favorites.\n')
     return 0
 
 
@@ -63,30 +65,30 @@ def _autoupdate(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, name)
     # Nothing is lost by it, so scripts are not asked.
-    if sys.stdin.isatty() and policy == "always" and workspace["automatic_updates"] != policy:
+    if sys.stdin.isatty() and policy == "always" and workspace.automatic_updates != policy:
         confirm(invocation, "Every start will take the template's active version. Is that wanted?")
     with doing("update workspace automatic updates policy"):
-        path = f"/api/v2/workspaces/{workspace['id']}/autoupdates"
+        path = f"/api/v2/workspaces/{workspace.id}/autoupdates"
         client.request("PUT", path, json={"automatic_updates": policy})
-    sys.stdout.write(f'Updated workspace "{workspace["name"]}" auto-update policy to "{policy}"\n')
+    sys.stdout.write(f'Updated workspace "{workspace.name}" auto-update policy to "{policy}"\n')
     return 0
 
 
 # ---- state
 
 
-def _build(client: BlockingClient, name: str, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _build(client: BlockingClient, name: str, number: int) -> tuple[Workspace, WorkspaceBuild]:
     workspace = find_workspace(client, name)
     if not number:
-        return workspace, workspace["latest_build"]
-    path = f"/api/v2/users/{workspace['owner_id']}/workspace/{workspace['name']}/builds/{number}"
-    return workspace, client.request("GET", path).json()
+        return workspace, workspace.latest_build
+    path = f"/api/v2/users/{workspace.owner_id}/workspace/{workspace.name}/builds/{number}"
+    return workspace, read(client.request("GET", path), WorkspaceBuild)
 
 
 def _pull(invocation: Invocation) -> int:
     client = session.client(invocation)
     _, build = _build(client, invocation.args[0], invocation["build"])
-    state = client.request("GET", f"/api/v2/workspacebuilds/{build['id']}/state").body
+    state = client.request("GET", f"/api/v2/workspacebuilds/{build.id}/state").body
     if len(invocation.args) < 2:
         sys.stdout.buffer.write(state + b"\n")
         sys.stdout.flush()
@@ -108,16 +110,16 @@ def _push(invocation: Invocation) -> int:
     workspace, build = _build(client, name, invocation["build"])
     encoded = base64.b64encode(state).decode()
     if invocation["no_build"]:
-        client.request("PUT", f"/api/v2/workspacebuilds/{build['id']}/state", json={"state": encoded})
+        client.request("PUT", f"/api/v2/workspacebuilds/{build.id}/state", json={"state": encoded})
         sys.stdout.write("State updated successfully.\n")
         return 0
     body = {
-        "template_version_id": build["template_version_id"],
-        "transition": build["transition"],
+        "template_version_id": build.template_version_id,
+        "transition": build.transition,
         "state": encoded,
     }
-    made = client.request("POST", f"/api/v2/workspaces/{workspace['id']}/builds", json=body).json()
-    watch_build(client, made)
+    answer = client.request("POST", f"/api/v2/workspaces/{workspace.id}/builds", json=body)
+    watch_build(client, read(answer, WorkspaceBuild))
     return 0
 
 

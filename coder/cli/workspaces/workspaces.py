@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from coder.base.config import Option
@@ -11,8 +11,14 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import print_rows, say, since
-from coder.net.blocking import BlockingClient
+from coder.cli.output import api_time, chosen_columns, print_json, print_table, say, since
+from coder.client.answers import read
+from coder.net.blocking import BlockingClient, HttpAnswer
+
+if TYPE_CHECKING:
+    from coder.api.agents.agents import WorkspaceAgent
+    from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
+    from coder.api.workspaces.workspaces import Workspace
 
 COLUMNS = (
     "favorite",
@@ -48,9 +54,9 @@ _DOING = {"start": "Starting", "stop": "Stopping", "delete": "Deleting"}
 _JOB = {"pending": "Queued", "canceling": "Canceling", "canceled": "Canceled", "failed": "Failed"}
 
 
-def status_word(build: dict[str, Any]) -> str:
+def status_word(build: WorkspaceBuild) -> str:
     """The STATUS cell: from (job status, transition)."""
-    job, transition = build["job"]["status"], build["transition"]
+    job, transition = build.job.status, build.transition
     if job == "succeeded":
         return _DONE.get(transition, "Unknown")
     if job == "running":
@@ -58,31 +64,31 @@ def status_word(build: dict[str, Any]) -> str:
     return _JOB.get(job, "Unknown")
 
 
-def workspace_row(workspace: dict[str, Any]) -> dict[str, Any]:
+def workspace_row(workspace: Workspace) -> dict[str, object]:
     """Cells of one workspace by column name."""
-    build = workspace["latest_build"]
+    build = workspace.latest_build
     status = status_word(build)
-    star = "★ " if workspace.get("favorite") and sys.stdout.isatty() else ""
+    star = "★ " if workspace.favorite and sys.stdout.isatty() else ""
     return {
-        "favorite": bool(workspace.get("favorite")),
-        "workspace": f"{star}{workspace['owner_name']}/{workspace['name']}",
-        "organization id": workspace["organization_id"],
-        "organization name": workspace["organization_name"],
-        "template": workspace["template_name"],
+        "favorite": workspace.favorite,
+        "workspace": f"{star}{workspace.owner_name}/{workspace.name}",
+        "organization id": workspace.organization_id,
+        "organization name": workspace.organization_name,
+        "template": workspace.template_name,
         "status": status,
-        "healthy": workspace["health"]["healthy"] if status in {"Starting", "Started"} else "",
-        "last built": since(build["created_at"]),
-        "current version": build["template_version_name"],
-        "outdated": bool(workspace["outdated"]),
-        "starts at": _schedule(workspace.get("autostart_schedule")),
-        "starts next": workspace.get("next_start_at") or "",
-        "stops after": _ttl(workspace.get("ttl_ms")),
-        "stops next": build.get("deadline") or "" if status == "Started" else "",
-        "daily cost": build["daily_cost"],
+        "healthy": workspace.health.healthy if status in {"Starting", "Started"} else "",
+        "last built": since(build.created_at),
+        "current version": build.template_version_name,
+        "outdated": workspace.outdated,
+        "starts at": _schedule(workspace.autostart_schedule or ""),
+        "starts next": api_time(workspace.next_start_at) if workspace.next_start_at else "",
+        "stops after": _ttl(workspace.ttl_ms or 0),
+        "stops next": api_time(build.deadline) if build.deadline and status == "Started" else "",
+        "daily cost": build.daily_cost,
     }
 
 
-def _schedule(cron: str | None) -> str:
+def _schedule(cron: str) -> str:
     """`7:00AM Mon-Fri (Europe/Berlin)` of a weekly cron line; the line itself where it is anything else."""
     if not cron:
         return ""
@@ -104,7 +110,7 @@ def _days(text: str) -> str:
     return "".join(names[int(char)] if char.isdigit() and int(char) < len(names) else char for char in text)
 
 
-def _ttl(milliseconds: int | None) -> str:
+def _ttl(milliseconds: int) -> str:
     if not milliseconds:
         return ""
     minutes = milliseconds // 60000
@@ -125,33 +131,51 @@ def search(invocation: Invocation, extra: str = "") -> str:
     return f"{query} {extra}".strip()
 
 
-def fetch(client: BlockingClient, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (
-        client.request("GET", f"/api/v2/workspaces?q={quote(query)}").json()["workspaces"] or []
-    )
-    return found
+def fetch(client: BlockingClient, query: str) -> list[Workspace]:
+    """Those that the query matches."""
+    return _workspaces(_query(client, query))
+
+
+def _query(client: BlockingClient, query: str) -> HttpAnswer:
+    return client.request("GET", f"/api/v2/workspaces?q={quote(query)}")
+
+
+def _workspaces(answer: HttpAnswer) -> list[Workspace]:
+    from coder.api.workspaces.workspaces import WorkspacesResponse
+
+    return read(answer, WorkspacesResponse).workspaces
 
 
 def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
     client = session.client(invocation)
     with doing("query workspaces"):
-        workspaces = fetch(client, search(invocation, extra))
-    if not workspaces and invocation["output"] != "json":
+        answer = _query(client, search(invocation, extra))
+    if invocation["output"] == "json":
+        print_json(answer.json()["workspaces"] or [])  # as it came: no shape of ours need be loaded for it
+        return 0
+    workspaces = _workspaces(answer)
+    if not workspaces:
         say(f"No workspaces found! Create one:\n\n  {empty_hint}\n")
         return 0
-    print_rows(invocation, COLUMNS, lambda: [workspace_row(item) for item in workspaces], lambda: workspaces)
+    print_table(chosen_columns(invocation, COLUMNS), [workspace_row(item) for item in workspaces])
     return 0
 
 
-def find_workspace(client: BlockingClient, name: str) -> dict[str, Any]:
-    """`[owner/]workspace` -> its JSON. Raises HttpError 404."""
+def find_workspace(client: BlockingClient, name: str) -> Workspace:
+    """By `[owner/]workspace`. Raises HttpError 404."""
+    from coder.api.workspaces.workspaces import Workspace
+
+    return read(ask_for_workspace(client, name), Workspace)
+
+
+def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
+    """What the server says of `[owner/]workspace`. Raises HttpError 404."""
     owner, slash, workspace = name.partition("/")
     if not slash:
         owner, workspace = "me", name
     if not workspace or "/" in workspace:
         raise CoderError("bad_name", f"invalid workspace name: {name!r}", "Write it as workspace or owner/workspace.")
-    found: dict[str, Any] = client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}").json()
-    return found
+    return client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}")
 
 
 def _show(invocation: Invocation) -> int:
@@ -160,37 +184,37 @@ def _show(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("get workspace"):
         workspace = find_workspace(client, invocation.args[0])
-    build = workspace["latest_build"]
+    build = workspace.latest_build
     sys.stdout.write(head_line(workspace, status_word(build)) + "\n")
-    for resource in build["resources"]:
-        if resource.get("hide") or resource["workspace_transition"] != build["transition"]:
+    for resource in build.resources:
+        if resource.hide or resource.workspace_transition != build.transition:
             continue
         _print_resource(client, workspace, resource, details=invocation["details"])
-        if invocation["details"] or build.get("has_external_agent"):
-            _print_health(client, resource.get("agents") or [])
+        if invocation["details"] or build.has_external_agent:
+            _print_health(client, resource.agents or [])
     return 0
 
 
-def _print_health(client: BlockingClient, agents: list[dict[str, Any]]) -> None:
+def _print_health(client: BlockingClient, agents: list[WorkspaceAgent]) -> None:
     from coder.cli.workspaces.agent_health import health_lines
 
     for agent in agents:
-        for line in health_lines(client, agent["id"]):
+        for line in health_lines(client, agent.id):
             sys.stdout.write(f"   {line}\n")
 
 
 def _print_resource(
-    client: BlockingClient, workspace: dict[str, Any], resource: dict[str, Any], *, details: bool
+    client: BlockingClient, workspace: Workspace, resource: WorkspaceResource, *, details: bool
 ) -> None:
     from coder.cli.workspaces.resource_tree import agent_lines
 
-    sys.stdout.write(f"{resource['type']}.{resource['name']}\n")
+    sys.stdout.write(f"{resource.type}.{resource.name}\n")
     for line in agent_lines(client, workspace, resource):
         sys.stdout.write(f"{line}\n")
     if details:
-        for item in resource.get("metadata") or []:
-            value = "***" if item.get("sensitive") else item.get("value", "")
-            sys.stdout.write(f"   {item['key']} = {value}\n")
+        for item in resource.metadata or []:
+            value = "***" if item.sensitive else item.value
+            sys.stdout.write(f"   {item.key} = {value}\n")
 
 
 def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:

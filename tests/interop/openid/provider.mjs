@@ -1,4 +1,4 @@
-// An OpenID Connect provider with two people. Usage: node provider.mjs REDIRECT_URI; prints its issuer, ends with stdin.
+// An OpenID Connect provider with two people. Usage: node provider.mjs REDIRECT_URI…; prints its issuer, ends with stdin.
 // The client is `coder` with the secret `a secret of ours`, sent as HTTP Basic; codes need PKCE as the client's
 // defaults have it; passwords are not looked at: the development login form takes any.
 import { createServer } from "node:http";
@@ -17,7 +17,7 @@ server.listen(0, "127.0.0.1", () => {
     clients: [{
       client_id: "coder",
       client_secret: "a secret of ours",
-      redirect_uris: [process.argv[2]],
+      redirect_uris: process.argv.slice(2),
       grant_types: ["authorization_code", "refresh_token"],
       response_types: ["code"],
     }],

@@ -116,6 +116,8 @@ def without_rows(method: str, path: str) -> bytes:
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name.split()[-1] in {"list", "ls"}])
 @pytest.mark.parametrize("form", ["table", "json"])
 async def test_nothing_to_list_is_no_failure(name: str, form: str, server: OddServer, tmp_path: Path) -> None:
+    if name == "exp sync list":
+        return  # asks the agent, not a server
     server.answer = without_rows
     result = await run([*arguments(name), "-o", form], server, tmp_path)
     assert result.code == 0, result.stderr

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from coder.api.provisioning.provisioners import ProvisionerJobLog
 from coder.cli.live_stages import KEPT, TAIL, StageView
 
 
-def log(stage: str, output: str, second: int) -> dict[str, str]:
-    return {"stage": stage, "output": output, "created_at": f"2026-01-01T00:00:{second:02d}Z"}
+def log(stage: str, output: str, second: int) -> ProvisionerJobLog:
+    at = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
+    return ProvisionerJobLog(
+        id=second, created_at=at, log_source="provisioner", log_level="info", stage=stage, output=output
+    )
 
 
 def test_a_stage_ends_when_the_next_one_begins() -> None:

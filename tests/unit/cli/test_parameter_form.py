@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,33 +13,39 @@ import pytest
 from coder.base.errors import CoderError
 from coder.cli.command import parse
 from coder.cli.main import load
-from coder.cli.workspaces.parameter_form import CREATE, START, UPDATE, KnownValues, resolve_values
+from coder.cli.workspaces.parameter_form import (
+    CREATE,
+    START,
+    UPDATE,
+    FormOption,
+    FormParameter,
+    KnownValues,
+    resolve_values,
+)
 from coder.cli.workspaces.parameters import pairs
 
 
-def parameter(name: str, **rest: Any) -> dict[str, Any]:
-    base = {
-        "name": name, "display_name": "", "description_plaintext": "", "type": "string", "mutable": True,
-        "ephemeral": False, "required": False, "default_value": "d", "options": [], "value": "d", "problems": [],
-    }  # fmt: skip
-    return base | rest
+def parameter(name: str, **rest: Any) -> FormParameter:
+    plain = FormParameter(
+        name, title=name, description="", type="string", mutable=True, ephemeral=False, required=False,
+        default_value="d", value="d",
+    )  # fmt: skip
+    return replace(plain, **rest)
 
 
 class FakeForm:
     """A form that is a function of its inputs; remembers what it was asked."""
 
-    def __init__(self, *fixed: dict[str, Any], swap: bool = False) -> None:
+    def __init__(self, *fixed: FormParameter, swap: bool = False) -> None:
         self.fixed, self.swap = fixed, swap
         self.asked: list[dict[str, str]] = []
 
-    def read(self, inputs: Mapping[str, str]) -> list[dict[str, Any]]:
+    def read(self, inputs: Mapping[str, str]) -> list[FormParameter]:
         self.asked.append(dict(inputs))
-        found = [{**one, "value": inputs.get(one["name"], one["value"])} for one in self.fixed]
+        found = [replace(one, value=inputs.get(one.name, one.value)) for one in self.fixed]
         if self.swap and inputs.get("more") == "true":
             found.append(parameter("swap", required=True))
-        for one in found:
-            one["problems"] = ["bad"] if one["value"] == "wrong" else []
-        return found
+        return [replace(one, problems=("bad",) if one.value == "wrong" else ()) for one in found]
 
 
 def resolve(
@@ -77,7 +84,7 @@ def test_a_refused_answer_is_asked_for_again() -> None:
 
 
 def test_options_by_value_name_or_place() -> None:
-    options = [{"name": "Europe", "value": "eu"}, {"name": "America", "value": "us", "description": "far"}]
+    options = (FormOption("Europe", "eu"), FormOption("America", "us", "far"))
     form = FakeForm(parameter("region", options=options))
     for answer in ("us", "America", "2"):
         assert resolve(form, answers=f"{answer}\n") == {"region": "us"}

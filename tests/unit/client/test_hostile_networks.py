@@ -69,7 +69,7 @@ async def through(
     with trio.fail_after(40):
         async with running_agent(view_context, policy, folder):
             person = policy.with_token(Secret(view_context.world.token))
-            async with open_link(person, str(view_context.agent_id), direct=direct) as link:
+            async with open_link(person, view_context.agent_id, direct=direct) as link:
                 said = await shell_says(link)
                 return said, link.node.status().relays[0]
 
@@ -138,7 +138,7 @@ async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
         with trio.fail_after(40):
             async with (
                 running_agent(view_context, policy, folder),
-                open_link(person, str(view_context.agent_id), direct=False, trace=note) as link,  # type: ignore[arg-type]
+                open_link(person, view_context.agent_id, direct=False, trace=note) as link,  # type: ignore[arg-type]
             ):
                 await link.wait_reachable(15)
                 async with await terminal(link, "echo ready; read x; echo got:$x; sleep 0.2") as stream:

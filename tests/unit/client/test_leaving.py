@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from coder.api.base.answers import read_answer
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.secret import Secret
-from coder.client.ready import Preparation, ReadyAgent
+from coder.client.ready import Preparation, ReadyAgent, choose_agent
 from coder.client.usage import report_usage
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.net.dial import DialPolicy
@@ -14,7 +20,9 @@ from tests.kit.agents import eventually, workspace_world
 async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not() -> None:
     async with workspace_world() as view_context:
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
-        target = ReadyAgent(view_context.workspace, await view_context.agent())
+        path = f"/api/v2/users/me/workspace/{view_context.workspace['name']}"
+        workspace = read_answer((await view_context.world.get(path)).content, Workspace)
+        target = ReadyAgent(workspace, choose_agent(workspace, ""))
         before = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()[
             "last_used_at"
         ]
@@ -31,7 +39,7 @@ async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not
         async with HttpClient(policy) as http:
             prepare = Preparation(http, lambda _: None)
             assert not await prepare.is_leaving(target)
-            gone = ReadyAgent({**view_context.workspace, "id": "00000000-0000-4000-8000-000000000000"}, target.agent)
+            gone = ReadyAgent(replace(workspace, id=UUID("00000000-0000-4000-8000-000000000000")), target.agent)
             assert await prepare.is_leaving(gone)
             stop = {"transition": "stop"}
             assert (

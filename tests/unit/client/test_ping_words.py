@@ -23,7 +23,7 @@ async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         with trio.fail_after(30):
             async with running_agent(view_context, policy, tmp_path / "agent"):
-                async with open_link(policy, str(view_context.agent_id), direct=False) as link:
+                async with open_link(policy, view_context.agent_id, direct=False) as link:
                     await link.wait_reachable()
                     found = {transport.name: transport for transport in explain_link(link, await link.ping())}
                 assert {name: transport.state for name, transport in found.items()} == {

@@ -214,7 +214,7 @@ async def get_reinit() -> Response:
     scope=PUBLIC,
     body=_AwsIdentity,
     answers=_SessionToken,
-    refuses=(401, 404),
+    refuses=(401, 404, 409),
 )
 async def post_aws_instance_identity() -> Response:
     """The instance an identity document is about."""
@@ -230,7 +230,7 @@ async def post_aws_instance_identity() -> Response:
     scope=PUBLIC,
     body=_AzureIdentity,
     answers=_SessionToken,
-    refuses=(401, 404),
+    refuses=(401, 404, 409),
 )
 async def post_azure_instance_identity() -> Response:
     """The machine an attested document is about."""
@@ -246,7 +246,7 @@ async def post_azure_instance_identity() -> Response:
     scope=PUBLIC,
     body=_GoogleIdentity,
     answers=_SessionToken,
-    refuses=(401, 404),
+    refuses=(401, 404, 409),
 )
 async def post_google_instance_identity() -> Response:
     """The instance a token of Compute Engine is about."""

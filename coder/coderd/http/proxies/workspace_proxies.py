@@ -5,12 +5,12 @@ from __future__ import annotations
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
-from coder.api.base.struct import ApiStruct
 from coder.api.proxies.proxies import (
     CreateWorkspaceProxyRequest,
     PatchWorkspaceProxy,
-    Region,
+    RegionsResponse,
     UpdateWorkspaceProxyResponse,
+    WorkspaceProxiesResponse,
     WorkspaceProxy,
 )
 from coder.coderd.http.server.audit_rules import Audited
@@ -23,24 +23,16 @@ from coder.domain.access.route_scopes import ANY_KEY
 blueprint = Blueprint("workspace_proxies", __name__, url_prefix="/api/v2")
 
 
-class _Regions(ApiStruct):
-    regions: list[Region]
-
-
-class _Proxies(ApiStruct):
-    regions: list[WorkspaceProxy]
-
-
-@route(blueprint, "GET", "/regions", scope=ANY_KEY, answers=_Regions)
+@route(blueprint, "GET", "/regions", scope=ANY_KEY, answers=RegionsResponse)
 async def get_regions() -> Response:
     """Where applications can be reached: this server, and the proxies that serve any."""
-    return reply(_Regions(regions=await workspace_proxies.list_regions(context())))
+    return reply(RegionsResponse(regions=await workspace_proxies.list_regions(context())))
 
 
-@route(blueprint, "GET", "/workspaceproxies", scope="workspace_proxy:read", answers=_Proxies)
+@route(blueprint, "GET", "/workspaceproxies", scope="workspace_proxy:read", answers=WorkspaceProxiesResponse)
 async def get_proxies() -> Response:
     """The primary region first."""
-    return reply(_Proxies(regions=await workspace_proxies.list_proxies(context(), subject())))
+    return reply(WorkspaceProxiesResponse(regions=await workspace_proxies.list_proxies(context(), subject())))
 
 
 @route(

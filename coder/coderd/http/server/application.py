@@ -69,6 +69,8 @@ BLUEPRINTS: tuple[str, ...] = (
     "server.unsupported",
     "wireguard.wireguard_clients",
     "login.oauth2",
+    "login.oauth2_apps",
+    "login.oauth2_registration",
     "login.provider_logins",
     "login.external_auth",
     "people.scim",

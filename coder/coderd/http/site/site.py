@@ -1,7 +1,7 @@
 """The dashboard's files: hashed assets for ever, everything unknown is the single page.
 
 Registered last: what no API route takes ends here. What the page carries
-is `page_values.py`. Not here: /bin (`binaries.py`).
+is `page_values.py`. Not here: /bin (`binaries.py`), the pictures of /icon and /emojis (`pictures.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from quart import Blueprint, Response, request
 from coder.api.base import codec
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.auth import context
+from coder.coderd.http.site import pictures
 from coder.coderd.http.site.page_values import fill_page
 from coder.coderd.services.apps.applications import app_host
 from coder.domain.agents.install_scripts import install_ps1, install_sh
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 blueprint = Blueprint("site", __name__)
 
 _BUNDLED = Path(__file__).resolve().parents[3] / "dashboard"
-_FILES = ("assets/", "icon/", "emojis/")
+_PICTURES = _BUNDLED / "dist/pictures.zip"
+_FILES = ("assets/", *pictures.FOLDERS)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
@@ -60,9 +62,10 @@ async def page(path: str) -> Response:
             codec.encode({"message": "Route not found."}), 404, content_type="application/json; charset=utf-8"
         )
     found = _find(_root(), path)
-    if found is None:
+    loaded = _load(str(found), found.stat().st_mtime_ns) if found else pictures.find(_PICTURES, path)
+    if loaded is None:
         return _no_file() if path.startswith(_FILES) else await _index()
-    data, kind, tag = _load(str(found), found.stat().st_mtime_ns)
+    data, kind, tag = loaded
     if request.headers.get("If-None-Match") == tag:
         return framed(Response(b"", 304, {"ETag": tag}))
     response = Response(data, content_type=kind)

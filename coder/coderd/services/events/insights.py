@@ -36,9 +36,11 @@ from coder.api.templates.parameters import TemplateParameterUsage, TemplateParam
 from coder.api.templates.templates import TemplateAppUsage
 from coder.api.workspaces.workspaces import WorkspaceConnectionLatencyMS
 from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Forbidden, NotFound
 from coder.coderd.store.events import insights as store
 from coder.coderd.store.events.insights import Usage
+from coder.coderd.store.templates import templates as template_store
 from coder.domain.access.policy import Resource, Subject
 
 if TYPE_CHECKING:
@@ -81,15 +83,22 @@ async def count_daily_users(ctx: Context, offset_hours: int = 0, template_id: UU
     return DAUsResponse(entries=entries, tz_hour_offset=offset_hours)
 
 
-def _require_insights(subject: Subject) -> None:
-    """Who may look at templates' use in general; others hear of nothing."""
-    if not may(subject, "view_insights", Resource("template")):
+async def _require_insights(ctx: Context, subject: Subject, window: Window) -> None:
+    """Who may look at the use of each template asked for; without a choice, of every one. Others hear of nothing."""
+    if not window.template_ids:
+        asked = [Resource("template")]
+    else:
+        found = await ctx.db.read(template_store.get_templates, window.template_ids)
+        asked = [template_resource(found[one]) for one in window.template_ids if one in found]
+        if len(asked) < len(window.template_ids):
+            raise NotFound
+    if not all(may(subject, "view_insights", one) for one in asked):
         raise NotFound
 
 
 async def user_activity(ctx: Context, subject: Subject, window: Window) -> UserActivityInsightsResponse:
     """Raises NotFound."""
-    _require_insights(subject)
+    await _require_insights(ctx, subject, window)
     rows = await ctx.db.read(store.user_activity, window.start, window.end, window.template_ids)
     users = [
         UserActivity(
@@ -109,7 +118,7 @@ async def user_activity(ctx: Context, subject: Subject, window: Window) -> UserA
 
 async def user_latency(ctx: Context, subject: Subject, window: Window) -> UserLatencyInsightsResponse:
     """Raises NotFound."""
-    _require_insights(subject)
+    await _require_insights(ctx, subject, window)
     rows = await ctx.db.read(store.user_latency, window.start, window.end, window.template_ids)
     users = [
         UserLatency(
@@ -135,7 +144,7 @@ async def template_usage(
     ctx: Context, subject: Subject, window: Window, interval: str, sections: Sequence[str]
 ) -> TemplateInsightsResponse:
     """`interval` is day, week or empty; `sections` empty means both. Raises NotFound."""
-    _require_insights(subject)
+    await _require_insights(ctx, subject, window)
     answer = TemplateInsightsResponse()
     if not sections or "report" in sections:
         used = await ctx.db.read(store.usage, window.start, window.end, window.template_ids)

@@ -36,6 +36,9 @@ const DEPLOYMENT = {
   editWorkspaceProxies: check("workspace_proxy", "create"),
   viewOAuth2Apps: check("oauth2_app", "read"),
   editOAuth2Apps: check("oauth2_app", "create"),
+  viewAnyWorkspace: check("workspace", "read", { any_org: true }),
+  enterAnyWorkspace: check("workspace", "ssh"),
+  viewAnyTask: check("task", "read", { any_org: true }),
   createWorkspaceForAny: check("workspace", "create", { any_org: true, owner_id: "*" }),
 } as const satisfies Record<string, AuthorizationCheck>;
 

@@ -1345,6 +1345,10 @@ export interface OAuth2GithubConfig {
   enterprise_base_url: string;
 }
 
+export interface OAuth2LegacyClient {
+  legacy: boolean;
+}
+
 export interface OAuth2ProtectedResourceMetadata {
   resource: string;
   authorization_servers: string[];
@@ -1961,6 +1965,10 @@ export interface Region {
   healthy: boolean;
   path_app_url: string;
   wildcard_hostname: string;
+}
+
+export interface RegionsResponse {
+  regions: Region[];
 }
 
 export interface RegisterWorkspaceProxyRequest {
@@ -3314,6 +3322,10 @@ export interface WorkspaceInventory {
 
 export interface WorkspaceOptions {
   include_deleted?: boolean;
+}
+
+export interface WorkspaceProxiesResponse {
+  regions: WorkspaceProxy[];
 }
 
 export interface WorkspaceProxy {

@@ -35,4 +35,5 @@ export const ACCOUNT: readonly NavItem[] = [
   { to: "/settings/tokens/new", text: "Create token", words: "api key" },
   { to: "/inbox", text: "Inbox", words: "notifications unread" },
   { to: "/install", text: "Install CLI", words: "command line download" },
+  { to: "/icons", text: "Icons", words: "pictures emojis logos" },
 ];

@@ -24,5 +24,6 @@ export const moreBareRoutes: RouteObject[] = [];
 
 /** Everybody, in the frame. */
 export const moreOpenRoutes: RouteObject[] = [
+  page("/icons", async () => (await import("../pages/icons/IconsPage")).IconsPage),
   page("/install", async () => (await import("../pages/InstallPage")).InstallPage),
 ];

@@ -47,7 +47,7 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
   });
   const rows = table.getRowModel().rows;
   if (rows.length === 0 && empty) return <div className="rounded-xl border border-line bg-surface">{empty}</div>;
-  const pad = dense ? "px-3 py-1.5" : "px-4 py-2.5";
+  const pad = dense ? "px-3 py-1.5" : "px-4 py-2.5 max-sm:px-2.5";
   return (
     <div className="overflow-x-auto rounded-xl border border-line bg-surface shadow-card" tabIndex={-1}>
       <table className="w-full border-collapse text-base" aria-label={label}>
@@ -64,7 +64,7 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
                 const sorted = header.column.getIsSorted();
                 const text = flexRender(header.column.columnDef.header, header.getContext());
                 return (
-                  <th key={header.id} scope="col" className={cx("py-2 text-left text-sm font-medium whitespace-nowrap text-muted", dense ? "px-3" : "px-4", meta?.extra && "max-md:hidden", meta?.align === "right" && "text-right")}
+                  <th key={header.id} scope="col" className={cx("py-2 text-left text-sm font-medium whitespace-nowrap text-muted", dense ? "px-3" : "px-4 max-sm:px-2.5", meta?.extra && "max-md:hidden", meta?.align === "right" && "text-right")}
                     {...(sorted ? { "aria-sort": sorted === "asc" ? "ascending" as const : "descending" as const } : {})}>
                     {header.column.getCanSort() ? (
                       <button type="button" className="inline-flex items-center gap-1 hover:text-text" onClick={header.column.getToggleSortingHandler()}>

@@ -2,7 +2,8 @@
 import { useRef, useState } from "react";
 
 import { Button } from "./Button";
-import type { Form } from "./form";
+import { Failure } from "./Failure";
+import { useForm, type Form } from "./form";
 import { Notice } from "./Notice";
 
 export class ConflictError extends Error {}
@@ -37,6 +38,29 @@ export function useConflict<S, T extends object>(load: () => Promise<S>, pick: (
     saved: (now) => { base.current = now; setTheirs(null); },
     overwrite: () => setTheirs(null),
   };
+}
+
+export type SettingsForm<T> = Form<T> & { conflict: Conflict<T> };
+
+/**
+ * A form about something that is there already, by `useForm` and `useConflict`: `load` asks the server for it anew
+ * (null: the form makes something new), `pick` says what the form shows of it.
+ */
+export function useSettingsForm<S, T extends object>(load: (() => Promise<S>) | null, pick: (found: S) => T, start: T, send: (values: T) => Promise<unknown>, check?: (values: T) => Partial<Record<keyof T & string, string>>): SettingsForm<T> {
+  const ask = async () => (load ? pick(await load()) : start);
+  const conflict = useConflict(ask, (found) => found, start);
+  const form = useForm<T>(start, conflict.guard(async (values: T) => {
+    await send(values);
+    // What the server made of it may differ from what was typed: spaces cut off, lists in order.
+    await ask().then(conflict.saved, () => undefined);
+  }), check);
+  return { ...form, conflict };
+}
+
+/** What stands above the fields of such a form: that somebody else was quicker, or why it was refused. */
+export function FormProblems<T extends object>({ form }: { form: SettingsForm<T> }) {
+  if (form.conflict.theirs) return <ConflictNotice conflict={form.conflict} form={form} />;
+  return form.error ? <Failure error={form.error} /> : null;
 }
 
 function isSame(a: object, b: object): boolean {

@@ -16,6 +16,8 @@ from coder.mesh.core.errors import CryptoError
 
 MAC_SIZE = 16
 COOKIE_NONCE_SIZE = 24
+# WireGuard paper 5.4.7: the secret changes every two minutes, so no cookie is good for longer; both sides count for
+# themselves.
 COOKIE_LIFE = 120.0
 """Seconds a cookie, and the secret behind it, are good for."""
 NO_MAC = bytes(MAC_SIZE)
@@ -52,6 +54,7 @@ class CookieMaker:
 
     def cookie(self, source: bytes, now: float) -> bytes:
         """What a sender at `source` (address and port bytes) must know to make a valid mac2."""
+        # No secret is drawn before the first cookie, and a clock that ran backwards is a reason for a new one.
         if not self._secret or not 0 <= now - self._born < COOKIE_LIFE:
             self._secret = self._random(32)
             self._born = now
@@ -59,6 +62,7 @@ class CookieMaker:
 
     def is_mac2_valid(self, signed: bytes, mac2: bytes, source: bytes, now: float) -> bool:
         """Whether the message (up to mac2) was signed with this source's present cookie."""
+        # In constant time: how many bytes were right must not be readable from the time a refusal takes.
         return compare_digest(mac16(self.cookie(source, now), signed), mac2)
 
     def seal_reply(self, mac1: bytes, source: bytes, now: float) -> tuple[bytes, bytes]:
@@ -88,6 +92,7 @@ class CookieJar:
         signed = message + self._mac1
         if self._cookie and 0 <= now - self._born < COOKIE_LIFE:
             return signed + mac16(self._cookie, signed)
+        # 5.4.4: zeros stand for "no cookie". A responder without load does not look.
         return signed + NO_MAC
 
     def slept(self, seconds: float) -> None:
@@ -96,6 +101,7 @@ class CookieJar:
 
     def accept_reply_untrusted(self, nonce: bytes, sealed: bytes, now: float) -> None:
         """Keep the cookie of a reply to our last message; CryptoError when forged or nothing was sent."""
+        # Whoever floods us with replies is stopped before any cryptography.
         if not self._mac1:
             raise CryptoError("no_message_sent", "a cookie reply to nothing")
         if not self._key:

@@ -134,6 +134,8 @@ def write_initiation(
     # WireGuard paper 5.4.2, in its order: e, es, s, ss, then the timestamp.
     public = ephemeral.public
     chain = kdf1(INITIAL_CHAIN, public)
+    # Every public field goes into the hash, which is the additional data of whatever is sealed next: a changed field
+    # anywhere makes all that follows unreadable.
     transcript = hash32(initial_hash(remote) + public)
     chain, key = kdf2(chain, ephemeral.exchange(remote))
     static = seal_zero(key, local, transcript)
@@ -151,6 +153,8 @@ def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes
 
     This costs one X25519 (25 us): check mac1 first.
     """
+    # A low-order ephemeral key gives a shared secret of zeros, which `exchange` refuses: RFC 7748 section 6.1 leaves
+    # the check to the protocol.
     peer = PublicKey(ephemeral)
     chain = kdf1(INITIAL_CHAIN, ephemeral)
     transcript = hash32(initial_hash(local.public) + ephemeral)
@@ -163,6 +167,8 @@ def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes
 def read_timestamp_untrusted(heard: Heard, static_shared: bytes, timestamp: bytes) -> tuple[bytes, Accepted]:
     """Open the 12-byte timestamp, which proves the sender's static key; CryptoError when forged."""
     chain, key = kdf2(heard.transcript.chain, static_shared)
+    # The static key was opened with `es` alone, which anybody can make; only `ss` in this key shows that its owner
+    # speaks.
     opened = open_zero(key, timestamp, heard.transcript.hash)
     transcript = Transcript(chain, hash32(heard.transcript.hash + timestamp))
     return opened, Accepted(transcript, heard.remote, heard.ephemeral)
@@ -193,7 +199,9 @@ def read_response_untrusted(
         initiated.transcript, ephemeral, initiated.ephemeral.exchange(ephemeral), local.exchange(ephemeral)
     )
     chain, tau, key = kdf3(transcript.chain, psk)
+    # Nothing is sealed but nothing: the tag is the proof that the responder owns the static key we called.
     open_zero(key, empty, hash32(transcript.hash + tau))
+    # 5.4.5 from the other side: the initiator sends with the first key.
     ours, theirs = kdf2(chain, b"")
     return TransportKeys(send=ours, receive=theirs)
 

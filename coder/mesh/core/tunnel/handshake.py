@@ -40,6 +40,8 @@ _SECOND = 1_000_000_000
 
 def tai64n(seconds: int, nanoseconds: int) -> bytes:
     """The 12-byte label of a Unix time; nanoseconds lose their low 24 bits."""
+    # 5.1: a responder takes only timestamps greater than the last of that peer, which is what stops replayed
+    # initiations.
     return _TAI64N.pack(_TAI_EPOCH + seconds, nanoseconds // _COARSE * _COARSE)
 
 

@@ -29,6 +29,8 @@ class ReplayWindow:
         """Whether a packet with this counter may still be delivered."""
         if counter > self.newest:
             return True
+        # Below the base everything was seen or is too old to tell: both are refused, as the paper (5.4.6) prefers
+        # loss to a replay.
         if self.newest - counter > REPLAY_WINDOW or counter < self._base:
             return False
         return self._missing >> (counter - self._base) & 1 == 1
@@ -37,6 +39,7 @@ class ReplayWindow:
         """Note a counter for which `is_new` was true and whose packet proved genuine."""
         after = self.newest + 1
         if counter < after:
+            # Only after the tag was verified: a forged counter must not move the window.
             self._missing &= ~(1 << (counter - self._base))
             return
         gap = counter - after

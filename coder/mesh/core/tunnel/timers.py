@@ -100,6 +100,8 @@ class SessionTimers:
             elif operation == _RESTART_PERSISTENT:
                 if self.interval:
                     self.arm(timer, now + self.interval)
+            # An armed timer stays where it is: fifteen seconds count from the first packet that went unanswered, not
+            # from the last.
             elif operation == _RESTART or deadlines[timer] == inf:
                 self.arm(timer, now + delay + (self.jitter if timer in _JITTERED else 0.0))
 
@@ -140,6 +142,7 @@ class SessionTimers:
 
     def take_due(self, now: float) -> list[Timer]:
         """Everything due by now, disarmed; call `settle` after acting on it."""
+        # In the order of the enumeration: keys are dropped before anything is sent with them.
         due = [timer for timer in Timer if self.deadlines[timer] <= now]
         for timer in due:
             self.deadlines[timer] = inf

@@ -18,6 +18,7 @@ PORT = 5351
 NONCE_SIZE = 12
 PCP, NAT_PMP = 2, 0
 """Versions, the first byte of every message."""
+# Larger datagrams are dropped unread, whatever they begin with.
 MAX_SIZE = 1100
 """RFC 6887 section 7: no PCP message is larger."""
 
@@ -167,6 +168,7 @@ def parse_answer_untrusted(datagram: bytes) -> Answer:
     if opcode == _MAP | _ANSWER and len(datagram) >= _PMP_ANSWER.size:
         _, _, result, epoch, port, external, lifetime = _PMP_ANSWER.unpack_from(datagram)
         return PmpMapped(result, epoch, port, external, lifetime)
+    # Of an error nothing behind the result is needed, so nothing more is asked for.
     result = int.from_bytes(datagram[2:4], "big")
     # Successful and yet too short for what it claims to be: nothing of it can be used.
     if result == SUCCESS:

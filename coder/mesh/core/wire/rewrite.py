@@ -25,6 +25,7 @@ def trimmed(packet: bytes) -> bytes:
     if len(packet) < ip.HEADER_SIZE or packet[0] >> 4 != 6:
         return b""
     size = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
+    # Most packets have no padding: they come back without a copy.
     if size == len(packet):
         return packet
     return packet[:size] if size < len(packet) else b""
@@ -62,8 +63,10 @@ def _readdress_error(packet: bytes, at: int, source: bytes, destination: bytes) 
     quoted = at + icmp.HEADER_SIZE
     if len(out) < quoted + ip.HEADER_SIZE or at != ip.HEADER_SIZE:
         return packet
+    # The quote is of a packet that went the other way: its source is who gets this error.
     out[quoted + 8 : quoted + 24] = destination
     out[quoted + 24 : quoted + 40] = source
+    # Computed anew, not adjusted: the quoted addresses lie inside what the checksum covers, and errors are rare.
     out[at + 2 : at + 4] = bytes(2)
     check = ip.checksum(ip.PROTOCOL_ICMP6, source, destination, bytes(out[at:]))
     out[at + 2 : at + 4] = check.to_bytes(2, "big")
@@ -71,6 +74,7 @@ def _readdress_error(packet: bytes, at: int, source: bytes, destination: bytes) 
 
 
 def _add_to_checksum(packet: bytearray, at: int, added: int) -> None:
+    # RFC 1624, equation 3: HC' = ~(~HC + ~m + m'); what was added is the difference of the words.
     total = 0xFFFF - int.from_bytes(packet[at : at + 2], "big") + added
     packet[at : at + 2] = (0xFFFF - total % 0xFFFF).to_bytes(2, "big")
 
@@ -79,6 +83,7 @@ def clamp_mss(packet: bytes, mtu: int) -> bytes:
     """A TCP SYN announces no larger segments than fit into `mtu`; other packets come back as they are."""
     if packet[6] != ip.PROTOCOL_TCP or len(packet) < _TCP_HEADERS or not packet[ip.HEADER_SIZE + 13] & _SYN:
         return packet
+    # RFC 6691 section 2: the MSS counts neither IP nor TCP options, so only the fixed headers are taken off.
     largest = mtu - _TCP_HEADERS
     end = min(ip.HEADER_SIZE + (packet[ip.HEADER_SIZE + 12] >> 4) * 4, len(packet))
     at = _TCP_HEADERS

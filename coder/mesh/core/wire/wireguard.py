@@ -18,6 +18,7 @@ TYPE_RESPONSE = 2
 TYPE_COOKIE_REPLY = 3
 TYPE_TRANSPORT = 4
 
+# Fixed sizes, all different: with the first word they tell every message from garbage before a hash is computed.
 INITIATION_SIZE = 148
 RESPONSE_SIZE = 92
 COOKIE_REPLY_SIZE = 64
@@ -26,6 +27,7 @@ TRANSPORT_HEADER_SIZE = 16
 TRANSPORT_OVERHEAD = 32
 """Bytes a transport datagram is longer than its padded plaintext; also the size of a keepalive."""
 
+# Little endian, unlike nearly everything else on the network (paper, section 5.4).
 TRANSPORT_HEADER = Struct("<IIQ")
 """Type (with the three reserved zero bytes), receiver index, counter."""
 

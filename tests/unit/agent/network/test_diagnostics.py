@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from coder.agent.network import diagnostics
-from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi, HttpReply, HttpRequest
+from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
+from coder.agent.network.http_messages import HttpReply, HttpRequest
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import find_identity
 

@@ -1,4 +1,4 @@
-"""Streams that come before the SSH service is loaded are served once it is."""
+"""The SSH service is loaded by the first stream; whoever comes meanwhile waits for it, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import trio
 import trio_asyncio
-from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+from trio.testing import memory_stream_pair
 
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
@@ -18,16 +18,18 @@ def _state() -> AgentState:
     return AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
 
 
-async def test_early_streams_wait() -> None:
+async def test_the_first_streams_load_it() -> None:
     door = SshAcceptor(_state(), max_timeout=60)
     door.terminate_all()  # nothing there yet, nothing to end
     near, far = memory_stream_pair()
+    later, late = memory_stream_pair()
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
         nursery.start_soon(door.serve, far)
-        await wait_all_tasks_blocked()
-        nursery.start_soon(door.open)
+        nursery.start_soon(door.serve, late)
         with trio.fail_after(20):
             assert (await near.receive_some()).startswith(b"SSH-2.0-")
+            assert (await later.receive_some()).startswith(b"SSH-2.0-")
+        await later.aclose()
         await near.aclose()
         nursery.cancel_scope.cancel()
 

@@ -53,7 +53,7 @@ async def test_a_client_of_one_replica_reaches_an_agent_of_the_other() -> None:
             assert other.ctx.agent_dialer is not None
             await exchange(await other.ctx.agent_dialer.dial(view_context.agent_id, 7))
             policy = DialPolicy(other.url, token=Secret(other.token))
-            async with open_link(policy, str(view_context.agent_id), direct=False) as link:
+            async with open_link(policy, view_context.agent_id, direct=False) as link:
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
 
@@ -61,7 +61,7 @@ async def test_a_client_of_one_replica_reaches_an_agent_of_the_other() -> None:
 async def test_a_client_that_waits_is_told_when_the_agent_comes_to_the_other_replica() -> None:
     async with two_replicas() as (view_context, other):
         policy = DialPolicy(other.url, token=Secret(other.token))
-        async with open_link(policy, str(view_context.agent_id), direct=False) as link, running_agent(view_context):
+        async with open_link(policy, view_context.agent_id, direct=False) as link, running_agent(view_context):
             with trio.fail_after(30):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
@@ -75,7 +75,7 @@ async def test_an_agent_comes_back_at_the_replica_that_is_left() -> None:
         )
         async with replica_of(view_context.world) as other:
             policy = DialPolicy(other.url, token=Secret(other.token))
-            async with open_link(policy, str(view_context.agent_id), direct=False) as link:
+            async with open_link(policy, view_context.agent_id, direct=False) as link:
                 with trio.fail_after(30):
                     async with running_agent(view_context):
                         await link.wait_reachable()

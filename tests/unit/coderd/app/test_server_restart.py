@@ -84,7 +84,7 @@ async def hold_link(
     view_context: AgentWorld, *, direct: bool, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED
 ) -> None:
     policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
-    async with open_link(policy, str(view_context.agent_id), direct=direct) as link:
+    async with open_link(policy, view_context.agent_id, direct=direct) as link:
         await link.wait_reachable()
         task_status.started(link)
         await trio.sleep_forever()

@@ -41,7 +41,7 @@ async def test_server_and_client_reach_an_agent() -> None:
             assert dialer is not None
             await exchange(await dialer.dial(view_context.agent_id, 7))
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
-        async with open_link(policy, str(view_context.agent_id), direct=False) as link:
+        async with open_link(policy, view_context.agent_id, direct=False) as link:
             with trio.fail_after(15):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
@@ -251,7 +251,7 @@ async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: p
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
         assert (await world.patch(acl, {"user_roles": {bob: "use"}})).status_code == 204
         policy = DialPolicy(world.url, token=Secret(token))
-        async with open_link(policy, str(view_context.agent_id), direct=False) as link:
+        async with open_link(policy, view_context.agent_id, direct=False) as link:
             with trio.fail_after(15):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))

@@ -12,11 +12,10 @@ import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Facts, Section } from "../../ui/Card";
-import { ConflictNotice, useConflict } from "../../ui/conflict";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { dateTime } from "../../ui/time";
@@ -43,20 +42,17 @@ export function ProfilePage() {
 function Profile({ me }: { me: User }) {
   const queries = useQueryClient();
   const may = useChecks(["rename", me.id], { rename: authorizationCheck("user", "update", { resource_id: me.id }) });
-  const conflict = useConflict(() => get<User>("/api/v2/users/me"), fields, fields(me));
-  const form = useForm(fields(me), conflict.guard(async (values) => {
+  const form = useSettingsForm(() => get<User>("/api/v2/users/me"), fields, fields(me), async (values) => {
     const saved = await put<User>("/api/v2/users/me/profile", values);
-    conflict.saved(fields(saved));
     queries.setQueryData(meQuery.queryKey, saved);
     toast.done("Your account is updated.");
-  }));
+  });
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Section title="Account" description="How you are listed wherever people are.">
         <Stack>
-          <ConflictNotice conflict={conflict} form={form} />
-          {form.error && !conflict.theirs ? <Failure error={form.error} /> : null}
+          <FormProblems form={form} />
           <div className="flex items-center gap-4">
             <Avatar name={values.username} src={values.avatar_url} size="xl" />
             <p className="text-sm text-muted">Without a picture your first letter stands for you.</p>

@@ -3,19 +3,19 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Megaphone, Pencil, Plus, Trash2 } from "lucide-react";
 import { useId, useState } from "react";
 
-import { put } from "../../api/client";
+import { get, put } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { appearance } from "../../api/queries/session";
 import type { AppearanceConfig, BannerConfig, UpdateAppearanceConfig } from "../../api/types";
 import { safeImage } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
 import { Section } from "../../ui/Card";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Switch, TextArea, TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
@@ -23,6 +23,7 @@ import { toast } from "../../ui/toast";
 import { Refused } from "./Refused";
 
 const COLOUR = "#004852";
+const APPEARANCE = "/api/v2/appearance";
 
 export function AppearancePage() {
   useTitle("Appearance Settings");
@@ -39,24 +40,32 @@ export function AppearancePage() {
   );
 }
 
-function useSave(look: AppearanceConfig) {
+const now = () => get<AppearanceConfig>(APPEARANCE);
+
+/** The server takes all of it at once: what is not changed here is what it has at that moment, not what this page once loaded. */
+function useSave() {
   const queries = useQueryClient();
-  return async (change: Partial<UpdateAppearanceConfig>) => {
-    const { application_name, logo_url, service_banner, announcement_banners } = look;
-    await put("/api/v2/appearance", { application_name, logo_url, service_banner, announcement_banners: announcement_banners ?? [], ...change });
+  return async (change: (found: AppearanceConfig) => Partial<UpdateAppearanceConfig>) => {
+    const found = await now();
+    const { application_name, logo_url, service_banner, announcement_banners } = found;
+    await put(APPEARANCE, { application_name, logo_url, service_banner, announcement_banners: announcement_banners ?? [], ...change(found) });
     toast.done("Successfully updated appearance settings!");
     await queries.invalidateQueries({ queryKey: appearance.queryKey });
   };
 }
 
+const nameOf = ({ application_name }: AppearanceConfig) => ({ application_name });
+const logoOf = ({ logo_url }: AppearanceConfig) => ({ logo_url });
+const textOf = (banner: BannerConfig | undefined) => ({ message: banner?.message ?? "", background_color: banner?.background_color ?? COLOUR });
+
 function ApplicationName({ look }: { look: AppearanceConfig }) {
-  const save = useSave(look);
-  const form = useForm({ application_name: look.application_name }, save);
+  const save = useSave();
+  const form = useSettingsForm(now, nameOf, nameOf(look), (values) => save(() => values));
   return (
     <form onSubmit={form.submit}>
       <Section title="Application name" description="Shown in the top bar and on the sign-in page.">
         <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
+          <FormProblems form={form} />
           <TextField label="Application name" hideLabel placeholder="Coder" value={form.values.application_name} problem={form.problem("application_name")} onChange={(value) => form.set("application_name", value)} />
           <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Submit</Button></div>
         </Stack>
@@ -66,14 +75,14 @@ function ApplicationName({ look }: { look: AppearanceConfig }) {
 }
 
 function Logo({ look }: { look: AppearanceConfig }) {
-  const save = useSave(look);
-  const form = useForm({ logo_url: look.logo_url }, save);
+  const save = useSave();
+  const form = useSettingsForm(now, logoOf, logoOf(look), (values) => save(() => values));
   const picture = safeImage(form.values.logo_url);
   return (
     <form onSubmit={form.submit}>
       <Section title="Logo URL" description="The address of a picture with a transparent background, 3:1 or narrower.">
         <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
+          <FormProblems form={form} />
           <TextField label="Logo URL" hideLabel placeholder="https://example.com/logo.svg" value={form.values.logo_url} problem={form.problem("logo_url")} onChange={(value) => form.set("logo_url", value)} />
           {picture ? <div className="flex h-16 items-center rounded-lg border border-line bg-inset px-4"><img src={picture} alt="How the logo looks" className="max-h-10 max-w-48" referrerPolicy="no-referrer" /></div> : null}
           <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Submit</Button></div>
@@ -84,11 +93,14 @@ function Logo({ look }: { look: AppearanceConfig }) {
 }
 
 function Banners({ look }: { look: AppearanceConfig }) {
-  const save = useSave(look);
+  const save = useSave();
   const banners = look.announcement_banners ?? [];
   const [editing, setEditing] = useState<number | null>(null);
   const [deleting, setDeleting] = useState<number | null>(null);
-  const replaced = (at: number, banner: BannerConfig) => (at < banners.length ? banners.map((one, index) => (index === at ? banner : one)) : [...banners, banner]);
+  const replace = (at: number, banner: BannerConfig) => save(({ announcement_banners }) => {
+    const there = announcement_banners ?? [];
+    return { announcement_banners: at < banners.length ? there.map((one, index) => (index === at ? banner : one)) : [...there, banner] };
+  });
   const edited = editing === null ? null : banners[editing] ?? { enabled: true, message: "", background_color: COLOUR };
   return (
     <Section title="Announcement banners" description="A line above every page: maintenance, rules, where to get help." padded={banners.length === 0} actions={<Button icon={<Plus />} onClick={() => setEditing(banners.length)}>New</Button>}>
@@ -98,29 +110,29 @@ function Banners({ look }: { look: AppearanceConfig }) {
             <li key={index} className="flex items-center gap-3 px-5 py-2.5">
               <span aria-hidden="true" className="size-5 shrink-0 rounded-sm border border-line" style={{ background: banner.background_color ?? COLOUR }} />
               <span className={`min-w-0 flex-1 [overflow-wrap:anywhere] ${banner.enabled ? "" : "text-muted"}`}>{banner.message || "(no text)"}</span>
-              <Switch label={<span className="sr-only">Show the banner {banner.message}</span>} checked={banner.enabled} onChange={(on) => void save({ announcement_banners: replaced(index, { ...banner, enabled: on }) }).catch((error: unknown) => toast.failed("The banner could not be changed", error))} />
+              <Switch label={<span className="sr-only">Show the banner {banner.message}</span>} checked={banner.enabled} onChange={(on) => void replace(index, { ...banner, enabled: on }).catch((error: unknown) => toast.failed("The banner could not be changed", error))} />
               <IconButton size="sm" label={`Edit banner ${banner.message ?? ""}`} onClick={() => setEditing(index)}><Pencil /></IconButton>
               <IconButton size="sm" label={`Delete banner ${banner.message ?? ""}`} onClick={() => setDeleting(index)}><Trash2 /></IconButton>
             </li>
           ))}
         </ul>
       )}
-      {edited && editing !== null ? <BannerDialog banner={edited} onClose={() => setEditing(null)} onSave={(banner) => save({ announcement_banners: replaced(editing, banner) })} /> : null}
-      <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title="Delete this banner?" confirm="Delete" onConfirm={() => save({ announcement_banners: banners.filter((_, index) => index !== deleting) })}><p>“{deleting === null ? "" : banners[deleting]?.message}” disappears for everybody. To bring it back later, turn it off instead.</p></Confirm>
+      {edited && editing !== null ? <BannerDialog banner={edited} load={editing < banners.length ? async () => (await now()).announcement_banners?.[editing] : null} onClose={() => setEditing(null)} onSave={(banner) => replace(editing, banner)} /> : null}
+      <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title="Delete this banner?" confirm="Delete" onConfirm={() => save(({ announcement_banners }) => ({ announcement_banners: (announcement_banners ?? []).filter((_, index) => index !== deleting) }))}><p>“{deleting === null ? "" : banners[deleting]?.message}” disappears for everybody. To bring it back later, turn it off instead.</p></Confirm>
     </Section>
   );
 }
 
-function BannerDialog({ banner, onClose, onSave }: { banner: BannerConfig; onClose: () => void; onSave: (banner: BannerConfig) => Promise<unknown> }) {
+function BannerDialog({ banner, load, onClose, onSave }: { banner: BannerConfig; load: (() => Promise<BannerConfig | undefined>) | null; onClose: () => void; onSave: (banner: BannerConfig) => Promise<unknown> }) {
   const id = useId();
-  const form = useForm({ message: banner.message ?? "", background_color: banner.background_color ?? COLOUR }, async (values) => {
+  const form = useSettingsForm(load, textOf, textOf(banner), async (values) => {
     await onSave({ ...banner, ...values });
     onClose();
   });
   return (
     <Dialog open onClose={onClose} title="Announcement banner" actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" form={id} look="primary" busy={form.busy}>Update</Button></>}>
       <form id={id} className="flex flex-col gap-4" onSubmit={form.submit}>
-        {form.error ? <Failure error={form.error} /> : null}
+        <FormProblems form={form} />
         <TextArea label="Message" required rows={3} hint="Links in Markdown work: [text](https://…)." value={form.values.message} onChange={(value) => form.set("message", value)} />
         <TextField label="Background color" type="color" className="max-w-20 p-1!" value={form.values.background_color} onChange={(value) => form.set("background_color", value)} />
       </form>

@@ -4,7 +4,7 @@ import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useNavigate, useParams } from "react-router";
 
-import { post, put, remove } from "../../api/client";
+import { get, post, put, remove } from "../../api/client";
 import { oauth2App, oauth2Secrets } from "../../api/queries/deployment";
 import type { OAuth2ProviderApp, OAuth2ProviderAppSecret, OAuth2ProviderAppSecretFull } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -49,7 +49,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
           </dl>
         </Section>
         <Secrets app={app} />
-        <AppForm start={{ name, callback_url, icon }} submit="Update application" send={async (values) => {
+        <AppForm start={{ name, callback_url, icon }} load={() => get<OAuth2ProviderApp>(`/api/v2/oauth2-provider/apps/${app.id}`)} submit="Update application" send={async (values) => {
           await put(`/api/v2/oauth2-provider/apps/${app.id}`, values);
           toast.done("Successfully updated the OAuth2 application.");
           await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });

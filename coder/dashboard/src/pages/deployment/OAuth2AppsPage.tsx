@@ -12,11 +12,12 @@ import { Avatar } from "../../ui/Avatar";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { CodeBox } from "../../ui/CodeBox";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { DataTable, type Column } from "../../ui/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Switch, TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
+import { IconField } from "../../ui/IconField";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
@@ -102,17 +103,26 @@ export function CreateOAuth2AppPage() {
   );
 }
 
-export function AppForm({ start, send, submit, actions }: { start: { name: string; callback_url: string; icon: string }; send: (values: { name: string; callback_url: string; icon: string }) => Promise<unknown>; submit: string; actions?: ReactNode }) {
-  const form = useForm(start, send);
+export interface AppValues {
+  name: string;
+  callback_url: string;
+  icon: string;
+}
+
+const fields = ({ name, callback_url, icon }: AppValues) => ({ name, callback_url, icon });
+
+/** `load`: of an application that is there already. */
+export function AppForm({ start, load = null, send, submit, actions }: { start: AppValues; load?: (() => Promise<AppValues>) | null; send: (values: AppValues) => Promise<unknown>; submit: string; actions?: ReactNode }) {
+  const form = useSettingsForm(load, fields, start, send);
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Section title="Application">
         <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
+          <FormProblems form={form} />
           <TextField label="Application name" required autoComplete="off" hint="Shown to people when they are asked." value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
           <TextField label="Callback URL" required type="url" hint="Where people are sent back to." value={values.callback_url} problem={problem("callback_url")} onChange={(value) => set("callback_url", value)} />
-          <TextField label="Application icon" hint="The address of a picture." value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+          <IconField label="Application icon" value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
           <div className="flex justify-end gap-2">{actions}<Button type="submit" look="primary" busy={form.busy}>{submit}</Button></div>
         </Stack>
       </Section>

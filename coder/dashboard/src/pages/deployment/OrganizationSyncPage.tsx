@@ -1,7 +1,7 @@
 // Which organizations people join by what the identity provider says of them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import { patch } from "../../api/client";
+import { get, patch } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { organizationSync } from "../../api/queries/deployment";
 import { claimValues } from "../../api/queries/organizations";
@@ -9,9 +9,9 @@ import { organizations } from "../../api/queries/session";
 import type { OrganizationSyncSettings } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { Failure } from "../../ui/Failure";
 import { Switch, TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
@@ -33,11 +33,14 @@ export function OrganizationSyncPage() {
   );
 }
 
+const SETTINGS = "/api/v2/settings/idpsync/organization";
+const fields = (settings: OrganizationSyncSettings) => ({ field: settings.field, mapping: readMapping(settings.mapping), organization_assign_default: settings.organization_assign_default });
+
 function SyncForm({ settings }: { settings: OrganizationSyncSettings }) {
   const queries = useQueryClient();
   const orgs = useQuery(organizations).data ?? [];
-  const form = useForm({ field: settings.field, mapping: readMapping(settings.mapping), organization_assign_default: settings.organization_assign_default }, async (values) => {
-    await patch("/api/v2/settings/idpsync/organization", values);
+  const form = useSettingsForm(() => get<OrganizationSyncSettings>(SETTINGS), fields, fields(settings), async (values) => {
+    await patch(SETTINGS, values);
     toast.done("Organization sync settings updated.");
     await queries.invalidateQueries({ queryKey: organizationSync.queryKey });
   });
@@ -46,7 +49,7 @@ function SyncForm({ settings }: { settings: OrganizationSyncSettings }) {
   return (
     <form onSubmit={form.submit}>
       <Stack>
-        {form.error ? <Failure error={form.error} /> : null}
+        <FormProblems form={form} />
         <Section title="Where organizations come from">
           <Stack>
             <TextField label="Organization sync field" autoComplete="off" hint="The claim with the names of the organizations. Empty: nothing is synced." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />

@@ -4,7 +4,7 @@ import { Ellipsis, Settings, Trash2, UserMinus, UsersRound } from "lucide-react"
 import { useState, type ReactNode } from "react";
 import { useNavigate, useParams } from "react-router";
 
-import { patch, remove } from "../../api/client";
+import { get, patch, remove } from "../../api/client";
 import { members } from "../../api/queries/organizations";
 import { groupByName } from "../../api/queries/people";
 import type { Group, ReducedUser } from "../../api/types";
@@ -103,6 +103,8 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
   );
 }
 
+const fields = (group: Group) => ({ name: group.name, display_name: group.display_name, avatar_url: group.avatar_url, quota_allowance: String(group.quota_allowance) });
+
 function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
   const changed = useChanged(home);
   const navigate = useNavigate();
@@ -112,7 +114,7 @@ function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
     <>
       <PageHead title="Group settings" crumbs={[["Groups", home.base], [groupName(group), back], ["Settings"]]} />
       {home.may.updateGroups ? (
-        <GroupForm everyone={isEveryone(group)} start={{ name: group.name, display_name: group.display_name, avatar_url: group.avatar_url, quota_allowance: String(group.quota_allowance) }} actions={<ButtonLink to={back}>Cancel</ButtonLink>} send={async (values) => {
+        <GroupForm everyone={isEveryone(group)} start={fields(group)} load={async () => fields(await get<Group>(`/api/v2/groups/${group.id}`))} actions={<ButtonLink to={back}>Cancel</ButtonLink>} send={async (values) => {
           const { quota_allowance } = values;
           const saved = await patch<Group>(`/api/v2/groups/${group.id}`, isEveryone(group) ? { ...CHANGE, quota_allowance } : { ...CHANGE, ...values, name: values.name === group.name ? "" : values.name });
           toast.done("Group settings updated.");

@@ -10,6 +10,7 @@ import { auditLog, LOG_SHOWN } from "../../api/queries/deployment";
 import { users } from "../../api/queries/people";
 import { organizations } from "../../api/queries/session";
 import type { AuditLog } from "../../api/types";
+import { useMe } from "../../app/guards";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Empty } from "../../ui/Empty";
@@ -22,7 +23,7 @@ import { Pager } from "../../ui/Pager";
 import { dateTime } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { Refused } from "../deployment/Refused";
-import { byDay, changes, program, sentence, words, type Change } from "./audit";
+import { byDay, changes, linkOf, program, sentence, words, type Change } from "./audit";
 
 const ACTIONS = ["create", "write", "delete", "start", "stop", "login", "logout", "register", "request_password_reset"];
 const TYPES = ["api_key", "custom_role", "git_ssh_key", "group", "health_settings", "idp_sync_settings_group", "idp_sync_settings_organization", "idp_sync_settings_role", "notification_template", "notifications_settings", "oauth2_provider_app", "oauth2_provider_app_secret", "organization", "organization_member", "task", "template", "template_version", "user", "user_secret", "workspace", "workspace_build", "workspace_proxy"];
@@ -102,10 +103,11 @@ function Entry({ entry }: { entry: AuditLog }) {
 }
 
 function Sentence({ entry }: { entry: AuditLog }) {
+  const link = linkOf(entry, usePermissions(), useMe().username);
   return sentence(entry).map((part, index) => {
     if (part.kind === "text") return <span key={index}>{part.text}</span>;
-    if (part.kind === "user" || !entry.resource_link.startsWith("/") || entry.resource_link.startsWith("//") || entry.is_deleted) return <strong key={index} className="font-semibold">{part.text}</strong>;
-    return <Link key={index} to={entry.resource_link} className="font-semibold text-accent-text hover:underline">{part.text}</Link>;
+    if (part.kind === "user" || link === null) return <strong key={index} className="font-semibold">{part.text}</strong>;
+    return <Link key={index} to={link} className="font-semibold text-accent-text hover:underline">{part.text}</Link>;
   });
 }
 

@@ -8,6 +8,7 @@ import { connectionLog, LOG_SHOWN } from "../../api/queries/deployment";
 import { users } from "../../api/queries/people";
 import { organizations } from "../../api/queries/session";
 import type { ConnectionLog } from "../../api/types";
+import { useMe } from "../../app/guards";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { DataTable, type Column } from "../../ui/DataTable";
@@ -30,7 +31,7 @@ const COLUMNS: Column<ConnectionLog>[] = [
     cell: ({ row: { original: entry } }) => (
       <div className="min-w-40">
         <p><strong className="font-semibold">{entry.web_info?.user?.username ?? (entry.web_info ? "Somebody without an account" : "A client")}</strong> by {KINDS[entry.type]} {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}</p>
-        <p className="text-sm text-muted [overflow-wrap:anywhere]">to <TextLink to={`/@${entry.workspace_owner_username}/${entry.workspace_name}`}>{entry.workspace_owner_username}/{entry.workspace_name}</TextLink>{entry.agent_name ? `.${entry.agent_name}` : ""}</p>
+        <p className="text-sm text-muted [overflow-wrap:anywhere]">to <Workspace entry={entry} />{entry.agent_name ? `.${entry.agent_name}` : ""}</p>
       </div>
     ),
   },
@@ -38,6 +39,14 @@ const COLUMNS: Column<ConnectionLog>[] = [
   { id: "at", header: "Started", meta: { extra: true }, cell: ({ row }) => <time className="whitespace-nowrap text-muted" dateTime={row.original.connect_time}>{dateTime(row.original.connect_time)}</time> },
   { id: "end", header: "State", cell: ({ row }) => <State entry={row.original} /> },
 ];
+
+// Whoever reads the log may not see every workspace that is in it.
+function Workspace({ entry }: { entry: ConnectionLog }) {
+  const may = usePermissions();
+  const own = entry.workspace_owner_username === useMe().username;
+  const name = `${entry.workspace_owner_username}/${entry.workspace_name}`;
+  return may.viewAnyWorkspace || own ? <TextLink to={`/@${name}`}>{name}</TextLink> : <span className="text-text">{name}</span>;
+}
 
 function State({ entry }: { entry: ConnectionLog }) {
   if (entry.web_info) {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import { byDay, changes, program, sentence, shown, words } from "./audit";
+import type { Permissions } from "../../api/permissions";
+import type { AuditLog } from "../../api/types";
+import { byDay, changes, linkOf, program, sentence, shown, words } from "./audit";
 
 const user = { username: "ana" } as never;
 
@@ -47,4 +49,18 @@ it.each([["workspace_build", "Workspace build"], ["api_key", "API key"], ["idp_s
 
 it.each([["coder/v2.34.0", "Coder CLI"], ["Mozilla/5.0 (X11; Linux) AppleWebKit/537.36 Chrome/140.0 Safari/537.36", "Chrome"], ["", ""], ["python-requests/2", "python-requests"]])("%s is %s", (agent, name) => {
   expect(program(agent)).toBe(name);
+});
+
+describe("where an entry leads", () => {
+  const nobody = {} as Permissions;
+  const entry = (resource_type: AuditLog["resource_type"], resource_link: string, is_deleted = false) => ({ resource_type, resource_link, is_deleted });
+  it.each([
+    ["a template", entry("template", "/templates/x"), nobody, "/templates/x"],
+    ["another's workspace", entry("workspace", "/@bob/dev"), nobody, null],
+    ["one's own workspace", entry("workspace", "/@ana/dev"), nobody, "/@ana/dev"],
+    ["a workspace, for who sees all", entry("workspace_build", "/@bob/dev/builds/1"), { viewAnyWorkspace: true } as Permissions, "/@bob/dev/builds/1"],
+    ["what is deleted", entry("template", "/templates/x", true), nobody, null],
+    ["another site", entry("template", "//evil.example"), nobody, null],
+    ["nothing", entry("api_key", ""), nobody, null],
+  ])("%s", (_, one, may, expected) => expect(linkOf(one, may, "ana")).toBe(expected));
 });

@@ -1,4 +1,5 @@
 // An audit entry in words, and its change as lines: pure, so that every oddity of a diff is a test.
+import type { Permissions } from "../../api/permissions";
 import type { AuditDiffField, AuditLog } from "../../api/types";
 
 export type Part = { kind: "text" | "user" | "target"; text: string };
@@ -19,6 +20,19 @@ export function sentence(entry: Pick<AuditLog, "description" | "resource_target"
   const rest = entry.description.slice(from);
   if (rest) parts.push({ kind: "text", text: rest });
   return parts;
+}
+
+/** Whoever reads the log may not see all that is in it: what leads to a refusal is no link. Kinds not named: everybody. */
+const SEEN_BY: Readonly<Record<string, keyof Permissions>> = {
+  user: "viewUsers", workspace: "viewAnyWorkspace", workspace_build: "viewAnyWorkspace", task: "viewAnyTask", oauth2_provider_app: "editOAuth2Apps",
+};
+
+/** Where an entry's thing is shown to this person; null for nowhere. */
+export function linkOf(entry: Pick<AuditLog, "resource_link" | "resource_type" | "is_deleted">, may: Permissions, username: string): string | null {
+  const link = entry.resource_link;
+  if (!link.startsWith("/") || link.startsWith("//") || entry.is_deleted) return null;
+  const asked = SEEN_BY[entry.resource_type];
+  return asked === undefined || may[asked] || link.startsWith(`/@${username}/`) || link.startsWith(`/tasks/${username}/`) ? link : null;
 }
 
 export interface Change {

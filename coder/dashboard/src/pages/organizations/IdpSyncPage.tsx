@@ -2,15 +2,15 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 
-import { patch } from "../../api/client";
+import { get, patch } from "../../api/client";
 import { claimValues, groupSync, organizationRoles, roleSync } from "../../api/queries/organizations";
 import { groupsOf } from "../../api/queries/people";
 import type { GroupSyncSettings, RoleSyncSettings } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { Failure } from "../../ui/Failure";
 import { Checkbox, TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
@@ -44,10 +44,14 @@ export function IdpSyncPage() {
   );
 }
 
+const pathOf = (view: OrganizationView, what: "groups" | "roles") => `/api/v2/organizations/${view.organization.id}/settings/idpsync/${what}`;
+const groupFields = (settings: GroupSyncSettings) => ({ field: settings.field, mapping: readMapping(settings.mapping), regex_filter: settings.regex_filter ?? "", auto_create_missing_groups: settings.auto_create_missing_groups });
+const roleFields = (settings: RoleSyncSettings) => ({ field: settings.field, mapping: readMapping(settings.mapping) });
+
 function useSave(view: OrganizationView, what: "groups" | "roles") {
   const queries = useQueryClient();
   return async (body: object) => {
-    await patch(`/api/v2/organizations/${view.organization.id}/settings/idpsync/${what}`, body);
+    await patch(pathOf(view, what), body);
     toast.done("IdP sync settings updated.");
     await queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "idpsync", what] });
   };
@@ -56,14 +60,13 @@ function useSave(view: OrganizationView, what: "groups" | "roles") {
 function GroupForm({ view, settings }: { view: OrganizationView; settings: GroupSyncSettings }) {
   const save = useSave(view, "groups");
   const groups = (useQuery(groupsOf(view.organization.name)).data ?? []).filter((group) => group.id !== view.organization.id);
-  const start = { field: settings.field, mapping: readMapping(settings.mapping), regex_filter: settings.regex_filter ?? "", auto_create_missing_groups: settings.auto_create_missing_groups };
-  const form = useForm(start, (values) => save({ ...values, regex_filter: values.regex_filter || null }));
+  const form = useSettingsForm(() => get<GroupSyncSettings>(pathOf(view, "groups")), groupFields, groupFields(settings), (values) => save({ ...values, regex_filter: values.regex_filter || null }));
   const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Stack>
-        {form.error ? <Failure error={form.error} /> : null}
+        <FormProblems form={form} />
         <Section title="Where groups come from">
           <Stack>
             <TextField label="Group sync field" data-testid="sync-field" autoComplete="off" hint="The claim with the names of the groups, such as groups. Empty: nothing is synced." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
@@ -83,13 +86,13 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
 function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSyncSettings }) {
   const save = useSave(view, "roles");
   const roles = useQuery(organizationRoles(view.organization.name)).data ?? [];
-  const form = useForm({ field: settings.field, mapping: readMapping(settings.mapping) }, save);
+  const form = useSettingsForm(() => get<RoleSyncSettings>(pathOf(view, "roles")), roleFields, roleFields(settings), save);
   const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Stack>
-        {form.error ? <Failure error={form.error} /> : null}
+        <FormProblems form={form} />
         <Section title="Where roles come from">
           <TextField label="Role sync field" autoComplete="off" hint="The claim with the names of the roles, such as roles. Empty: nothing is synced, and roles are given by hand." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
         </Section>

@@ -51,7 +51,7 @@ function Members({ view }: { view: OrganizationView }) {
       cell: ({ row: { original: member } }) => (
         <div className="flex min-w-40 items-center gap-3">
           <Avatar name={member.username} src={member.avatar_url} />
-          <div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{member.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{member.email || member.name}</p></div>
+          <div className="min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{member.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{member.email || member.name}</p></div>
         </div>
       ),
     },

@@ -3,9 +3,9 @@ import type { ReactNode } from "react";
 
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
-import { Failure } from "../../ui/Failure";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { TextArea, TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
+import { IconField } from "../../ui/IconField";
 import { Stack } from "../../ui/Page";
 
 export interface OrganizationValues {
@@ -15,19 +15,22 @@ export interface OrganizationValues {
   icon: string;
 }
 
-export function OrganizationForm({ start, send, actions }: { start: OrganizationValues; send: (values: OrganizationValues) => Promise<unknown>; actions?: ReactNode }) {
-  const form = useForm(start, send);
+const pick = ({ name, display_name, description, icon }: OrganizationValues) => ({ name, display_name, description, icon });
+
+/** `load`: of an organization that is there already. */
+export function OrganizationForm({ start, load = null, send, actions }: { start: OrganizationValues; load?: (() => Promise<OrganizationValues>) | null; send: (values: OrganizationValues) => Promise<unknown>; actions?: ReactNode }) {
+  const form = useSettingsForm(load, pick, start, send);
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Stack>
-        {form.error ? <Failure error={form.error} /> : null}
+        <FormProblems form={form} />
         <Section title="Info" description="How people find it.">
           <Stack>
             <TextField label="Slug" required autoComplete="off" hint="Letters, digits and hyphens. Part of addresses and of the command line." value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
             <TextField label="Display name" autoComplete="off" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
             <TextArea label="Description" rows={2} value={values.description} problem={problem("description")} onChange={(value) => set("description", value)} />
-            <TextField label="Icon" hint="The address of a picture, such as /emojis/1f33b.png." value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+            <IconField value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
           </Stack>
         </Section>
         <div className="flex justify-end gap-2">{actions}<Button type="submit" look="primary" busy={form.busy}>Save</Button></div>

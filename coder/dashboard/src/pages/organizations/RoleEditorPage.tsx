@@ -3,14 +3,14 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate, useParams } from "react-router";
 
-import { post, put } from "../../api/client";
+import { get, post, put } from "../../api/client";
 import { organizationRoles } from "../../api/queries/organizations";
 import type { AssignableRoles, Permission } from "../../api/types";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
@@ -36,14 +36,18 @@ export function RoleEditorPage() {
   return found ? <Editor key={name} view={view} role={found} readOnly={found.built_in || !view.may.updateRoles} /> : <NotFoundPage />;
 }
 
+const fields = ({ name, display_name, organization_permissions, organization_member_permissions }: typeof EMPTY) => ({ name, display_name, organization_permissions, organization_member_permissions });
+
 function Editor({ view, role, create = false, readOnly = false }: { view: OrganizationView; role: typeof EMPTY; create?: boolean; readOnly?: boolean }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const [tab, setTab] = useState("all");
   const list = `${view.home}/roles`;
-  const { name, display_name, organization_permissions, organization_member_permissions } = role;
-  const form = useForm({ name, display_name, organization_permissions, organization_member_permissions }, async (values) => {
-    await (create ? post : put)(`/api/v2/organizations/${view.organization.name}/members/roles`, { ...values, site_permissions: [], user_permissions: [] });
+  const { name, display_name } = role;
+  const path = `/api/v2/organizations/${view.organization.name}/members/roles`;
+  const there = async () => fields((await get<AssignableRoles[]>(path)).find((one) => one.name === name) ?? EMPTY);
+  const form = useSettingsForm(create ? null : there, (found) => found, fields(role), async (values) => {
+    await (create ? post : put)(path, { ...values, site_permissions: [], user_permissions: [] });
     toast.done(create ? "Custom role created." : "Custom role saved.");
     await queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "members"] });
     await navigate(list);
@@ -54,7 +58,7 @@ function Editor({ view, role, create = false, readOnly = false }: { view: Organi
       <PageHead title={create ? "Create custom role" : display_name || name} crumbs={[["Roles", list], [create ? "Create" : display_name || name]]} description={readOnly ? "A built-in role, or one you may not change: it can only be looked at." : null} />
       <form onSubmit={form.submit}>
         <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
+          <FormProblems form={form} />
           {readOnly ? null : (
             <Section title="What it is called">
               <Stack>

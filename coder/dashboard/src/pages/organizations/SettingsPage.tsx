@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 
-import { patch, remove } from "../../api/client";
+import { get, patch, remove } from "../../api/client";
 import { organizationRoles } from "../../api/queries/organizations";
 import { sharingSettings } from "../../api/queries/workspaces";
 import type { Organization, WorkspaceSharingSettings } from "../../api/types";
@@ -37,7 +37,7 @@ function Settings({ view }: { view: OrganizationView }) {
     <>
       <PageHead title="Settings" />
       <Stack>
-        <OrganizationForm start={{ name, display_name, description, icon }} send={async (values) => {
+        <OrganizationForm start={{ name, display_name, description, icon }} load={() => get<Organization>(`/api/v2/organizations/${organization.id}`)} send={async (values) => {
           const saved = await patch<Organization>(`/api/v2/organizations/${organization.id}`, values);
           toast.done("Organization settings updated.");
           if (saved.name !== name) await navigate(`/organizations/${saved.name}/settings`, { replace: true });

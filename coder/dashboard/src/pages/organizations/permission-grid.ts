@@ -1,5 +1,5 @@
 // What a role of an organization can be given, as a grid: kinds of things and what can be done to each.
-// A test holds the table against the server's own (`coder/domain/access/resources.py`).
+// tests/unit/dashboard/test_permission_grid.py holds it against the server's own table (`coder/domain/access/resources.py`).
 import type { Permission } from "../../api/types";
 
 type Kind = Permission["resource_type"];

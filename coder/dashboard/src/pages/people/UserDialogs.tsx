@@ -2,15 +2,14 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 
-import { put, remove } from "../../api/client";
+import { get, put, remove } from "../../api/client";
 import type { User } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { CodeBox } from "../../ui/CodeBox";
+import { FormProblems, useSettingsForm } from "../../ui/conflict";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
-import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
 import { toast } from "../../ui/toast";
 import { randomPassword } from "./roles";
 
@@ -36,10 +35,12 @@ function useUsersChanged() {
   return () => queries.invalidateQueries({ queryKey: ["users"] });
 }
 
+const fields = (user: User) => ({ username: user.username, name: user.name ?? "", avatar_url: user.avatar_url ?? "" });
+
 function EditUser({ user, onClose }: Props) {
   const changed = useUsersChanged();
   const id = useId();
-  const form = useForm({ username: user.username, name: user.name ?? "", avatar_url: user.avatar_url ?? "" }, async (values) => {
+  const form = useSettingsForm(() => get<User>(`/api/v2/users/${user.id}`), fields, fields(user), async (values) => {
     await put(`/api/v2/users/${user.id}/profile`, values);
     toast.done("Successfully updated the user.");
     await changed();
@@ -48,7 +49,7 @@ function EditUser({ user, onClose }: Props) {
   return (
     <Dialog open onClose={onClose} title={`Edit ${user.username}`} description={user.email} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" form={id} look="primary" busy={form.busy}>Save</Button></>}>
       <form id={id} className="flex flex-col gap-4" onSubmit={form.submit}>
-        {form.error ? <Failure error={form.error} /> : null}
+        <FormProblems form={form} />
         <TextField label="Username" required hint="Part of the addresses of their workspaces: links to the old name stop working." value={form.values.username} problem={form.problem("username")} onChange={(value) => form.set("username", value)} />
         <TextField label="Full name" value={form.values.name} problem={form.problem("name")} onChange={(value) => form.set("name", value)} />
       </form>

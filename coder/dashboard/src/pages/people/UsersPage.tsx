@@ -68,7 +68,7 @@ function columnsOf(ask: (user: User, action: UserAction) => void): Column<User>[
       cell: ({ row: { original: user } }) => (
         <div className="flex min-w-40 items-center gap-3">
           <Avatar name={user.username} src={user.avatar_url} />
-          <div className="min-w-0">
+          <div className="min-w-32">
             <p className="font-medium [overflow-wrap:anywhere]">{user.username}{user.is_service_account ? <> <Tag>Service account</Tag></> : null}</p>
             <p className="text-sm text-muted [overflow-wrap:anywhere]">{user.email || user.name}</p>
           </div>

@@ -18,6 +18,7 @@ import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/Field";
 import { useForm } from "../../ui/form";
+import { IconField } from "../../ui/IconField";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
@@ -111,7 +112,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
           {form.error ? <Failure error={form.error} /> : null}
           <TextField label="Name" required placeholder="sydney" value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
           <TextField label="Display name" placeholder="Sydney" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
-          <TextField label="Icon" placeholder="/emojis/1f1e6-1f1fa.png" value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+          <IconField value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
         </Stack>
       </form>
     </Dialog>

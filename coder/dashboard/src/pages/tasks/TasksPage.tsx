@@ -4,6 +4,7 @@ import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError, remove } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
 import { templates } from "../../api/queries/templates";
 import { taskPath, tasks, TASKS_SHOWN } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
@@ -30,6 +31,7 @@ const STATUSES = ["pending", "initializing", "active", "paused", "error"].map((v
 
 export function TasksPage() {
   useTitle("AI Tasks");
+  const may = usePermissions();
   const { filter, page, show } = useListAddress("owner:me");
   const able = useQuery(templates("has-ai-task:true"));
   const found = useQuery(tasks(filter, page));
@@ -60,7 +62,7 @@ export function TasksPage() {
       <Stack>
         {able.data && some ? <NewTask templates={able.data} /> : null}
         {able.data && !some ? (
-          <Notice kind="info" title="No template here carries out tasks yet" actions={<ButtonLink size="sm" to="/templates/new">Create a template</ButtonLink>}>A template can once it has a <code>coder_ai_task</code> and an application its agent talks through.</Notice>
+          <Notice kind="info" title="No template here carries out tasks yet" actions={may.createAnyTemplate ? <ButtonLink size="sm" to="/templates/new">Create a template</ButtonLink> : null}>A template can once it has a <code>coder_ai_task</code> and an application its agent talks through.</Notice>
         ) : null}
         <div>
           <FilterBar label="Search tasks" placeholder="owner:me status:active" filter={filter} onChange={(next) => show(next)} problem={refused}

@@ -15,6 +15,7 @@ import { Card, Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 import { Checkbox, SelectField, TextArea, TextField } from "../../ui/Field";
 import { useForm } from "../../ui/form";
+import { IconField } from "../../ui/IconField";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
@@ -156,7 +157,7 @@ function CreateForm({ source }: { source: Source }) {
               <TextField label="Name" required hint="Part of its address, and what the command line calls it." value={form.values.name} problem={form.problem("name")} maxLength={32} onChange={(value) => form.set("name", value)} />
               <TextField label="Display name" value={form.values.display_name} problem={form.problem("display_name")} onChange={(value) => form.set("display_name", value)} />
               <TextArea label="Description" rows={2} value={form.values.description} problem={form.problem("description")} onChange={(value) => form.set("description", value)} />
-              <TextField label="Icon" hint="The address of a picture, such as /icon/docker.svg." value={form.values.icon} problem={form.problem("icon")} onChange={(value) => form.set("icon", value)} />
+              <IconField value={form.values.icon} problem={form.problem("icon")} onChange={(value) => form.set("icon", value)} />
               <Checkbox label="Everyone in the organization may use it" checked={form.values.everyone} onChange={(on) => form.set("everyone", on)} />
             </Stack>
           </Section>

@@ -21,7 +21,7 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { LinkTabs } from "../../ui/Tabs";
 import { toast } from "../../ui/toast";
-import { templatePath } from "./paths";
+import { useTemplateHome } from "./paths";
 import { useTemplate } from "./useTemplate";
 
 export interface TemplateContext {
@@ -39,7 +39,7 @@ export function TemplateLayout() {
 function Loaded({ template }: { template: Template }) {
   const may = useChecks(["template", template.id], templateChecks(template.id, template.organization_id));
   const version = useQuery(templateVersion(template.active_version_id));
-  const home = templatePath(template);
+  const home = useTemplateHome(template);
   return (
     <>
       <PageHead title={template.display_name || template.name} crumbs={[["Templates", "/templates"], [template.display_name || template.name]]} icon={<Avatar name={template.name} src={template.icon} size="lg" square />}
@@ -64,7 +64,7 @@ function Loaded({ template }: { template: Template }) {
 function TemplateMenu({ template, version, may }: { template: Template; version: TemplateVersion | undefined; may: TemplateContext["may"] }) {
   const navigate = useNavigate();
   const [deleting, setDeleting] = useState(false);
-  const home = templatePath(template);
+  const home = useTemplateHome(template);
   const used = useQuery({ ...workspaces(`template:${template.name}`, 1, 1), enabled: deleting, refetchInterval: false }).data?.count ?? 0;
   if (!may.update && !may.remove) return null;
   return (

@@ -42,7 +42,8 @@ function Loaded({ template }: { template: Template }) {
         description={<>by {version.created_by.username}, <Ago at={version.created_at} />{version.message ? `: ${version.message}` : ""}</>}
         actions={<>{may.createWorkspace !== false && version.job.status === "succeeded" ? <ButtonLink to={`${home}/workspace?version=${version.id}`}>Create workspace</ButtonLink> : null}{may.update ? <ButtonLink look="primary" to={`${home}/versions/${seg(version.name)}/edit`}>Edit</ButtonLink> : null}</>} />
       {version.job.error ? <div className="mb-4"><Notice kind="error" title="This version could not be imported.">{version.job.error}</Notice></div> : null}
-      <SourceFiles template={template} version={version} editable={false} />
+      {may.update === false ? <p className="text-muted">Its files are for those who may change the template.</p> : null}
+      {may.update ? <SourceFiles template={template} version={version} editable={false} /> : null}
     </>
   );
 }

@@ -42,7 +42,7 @@ export function VersionsPage() {
               <Avatar name={version.created_by.username} src={version.created_by.avatar_url} size="sm" />
               <div className="min-w-0 flex-1 basis-56">
                 <p className="flex flex-wrap items-center gap-2">
-                  <Link to={`${home}/versions/${seg(version.name)}`} className="font-medium hover:underline">{version.name}</Link>
+                  {may.update ? <Link to={`${home}/versions/${seg(version.name)}`} className="font-medium hover:underline">{version.name}</Link> : <span className="font-medium">{version.name}</span>}
                   {active ? <Tag tone="good">Active</Tag> : null}{version.id === newest?.id ? <Tag tone="accent">Newest</Tag> : null}{version.archived ? <Tag>Archived</Tag> : null}
                 </p>
                 <p className="text-sm text-muted">{version.created_by.username}, <Ago at={version.created_at} />{version.message ? <>: {version.message}</> : null}</p>

@@ -16,12 +16,14 @@ import { Containers } from "./Containers";
 import { DesktopLinks } from "./DesktopLinks";
 import { ExternalPanel } from "./ExternalPanel";
 import { terminalPath } from "./paths";
+import { useMayEnter } from "./useMayEnter";
 import { PortsButton } from "./Ports";
 import { SshButton } from "./SshButton";
 
 export function AgentCard({ workspace, agent, external }: { workspace: Workspace; agent: WorkspaceAgent; external: boolean }) {
   const waiting = agent.status === "connecting" || agent.status === "timeout";
   const connected = agent.status === "connected";
+  const mayEnter = useMayEnter(workspace);
   const offers = (name: WorkspaceAgent["display_apps"][number]) => agent.display_apps.includes(name);
   return (
     <Card role="article" data-agent={agent.id} aria-label={`Agent ${agent.name}`} className="flex flex-col gap-4 p-5">
@@ -30,7 +32,7 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
         <AgentStatus agent={agent} />
         <AgentLifecycle agent={agent} />
         <span className="text-sm text-muted">{agent.operating_system} · {agent.architecture}{agent.version ? ` · ${agent.version}` : ""}<Latency agent={agent} /></span>
-        {connected ? (
+        {connected && mayEnter ? (
           <div className="ml-auto flex flex-wrap items-center gap-1">
             {offers("ssh_helper") ? <SshButton workspace={workspace} agent={agent} /> : null}
             {offers("port_forwarding_helper") ? <PortsButton workspace={workspace} agent={agent} /> : null}
@@ -49,12 +51,13 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
       {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection.">{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.</Notice> : null}
       {connected ? (
         <>
-          <p className="text-muted">Connect with <code className="rounded-sm bg-inset px-1 text-text">coder ssh {workspace.name}</code>, or open it here:</p>
+          {mayEnter ? null : <p className="text-muted">You may see this workspace, not enter it: its owner can share it with you.</p>}
+          {mayEnter ? <><p className="text-muted">Connect with <code className="rounded-sm bg-inset px-1 text-text">coder ssh {workspace.name}</code>, or open it here:</p>
           <div className="flex flex-wrap gap-2">
             <DesktopLinks workspace={workspace} agent={agent} />
             <AppLinks workspace={workspace} agent={agent} />
             {offers("web_terminal") ? <Link to={terminalPath(workspace, agent)} target="_blank" className={buttonClass()}><SquareTerminal aria-hidden="true" />Terminal</Link> : null}
-          </div>
+          </div></> : null}
           <AgentMetadata agent={agent} />
           <Containers agent={agent} workspace={workspace} />
         </>

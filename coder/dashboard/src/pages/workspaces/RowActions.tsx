@@ -15,6 +15,7 @@ import { addressOf } from "../workspace/app-address";
 import { startBuild } from "../workspace/builds";
 import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
 import { duplicatePath, terminalPath } from "../workspace/paths";
+import { useMayEnter } from "../workspace/useMayEnter";
 import { agentsOf } from "./status";
 
 const SHOWN_APPS = 2;
@@ -22,6 +23,7 @@ const SHOWN_APPS = 2;
 export function RowActions({ workspace }: { workspace: Workspace }) {
   const queries = useQueryClient();
   const host = useQuery(appHost).data?.host ?? "";
+  const mayEnter = useMayEnter(workspace);
   const [deleting, setDeleting] = useState(false);
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
@@ -33,7 +35,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
     .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
   return (
     <div className="flex items-center justify-end gap-1">
-      {status === "running" && agent ? (
+      {status === "running" && agent && mayEnter ? (
         <span className="contents max-lg:hidden">
           {apps.map((app) => (
             <a key={app.id} href={addressOf(app, workspace, agent, host) ?? "#"} target="_blank" rel="noreferrer" title={app.display_name || app.slug} aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}>

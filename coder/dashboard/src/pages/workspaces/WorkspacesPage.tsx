@@ -43,8 +43,8 @@ const COLUMNS: Column<Workspace>[] = [
     id: "name", header: "Name",
     cell: ({ row: { original: workspace } }) => (
       <div className="flex items-center gap-3">
-        <Avatar name={workspace.template_name} src={workspace.template_icon} square />
-        <div className="min-w-0">
+        <span className="contents max-sm:hidden"><Avatar name={workspace.template_name} src={workspace.template_icon} square /></span>
+        <div className="min-w-26">
           <span className="flex items-center gap-1.5">
             <TextLink to={`/@${workspace.owner_name}/${workspace.name}`} className="text-text [overflow-wrap:anywhere]">{workspace.name}</TextLink>
             {workspace.favorite ? <Star className="size-3.5 shrink-0 fill-current text-warn" role="img" aria-label="Favourite" /> : null}

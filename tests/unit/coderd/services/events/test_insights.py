@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from coder.base.clock import FakeClock
 from coder.rpc.proto import agent_pb2
@@ -74,3 +75,25 @@ async def test_statuses_over_time_and_usage_switched_off() -> None:
         assert last["active"] == [0, 2, 1] and last["suspended"] == [0, 0, 1]
         assert counts["active"][-1]["date"] == "2026-01-08T00:00:00+05:45"
         assert (await world.get("/api/v2/insights/daus")).status_code == 404
+
+
+async def test_each_template_asked_for_has_to_be_ones_own_to_look_at() -> None:
+    async with agent_world() as view_context:
+        world, template = view_context.world, view_context.workspace["template_id"]
+        user_id, of_organization = await world.member()
+        members = f"/api/v2/organizations/{world.organization_id}/members/{user_id}/roles"
+        assert (await world.put(members, {"roles": ["organization-admin"]})).status_code == 200
+        _, plain = await world.member()
+        window = {"start_time": "2026-01-05T00:00:00Z", "end_time": "2026-01-06T00:00:00Z"}
+        for name in ("templates", "user-activity", "user-latency"):
+            for token, ids, status in (
+                (of_organization, template, 200),
+                (of_organization, "", 404),  # every template of every organization
+                (of_organization, f"{template},{uuid4()}", 404),
+                (plain, template, 404),
+                (world.token, f"{template},{uuid4()}", 404),
+                (world.token, template, 200),
+            ):
+                asked = window | ({"template_ids": ids} if ids else {})
+                answer = await world.get(f"/api/v2/insights/{name}", token=token, params=asked)
+                assert answer.status_code == status, (name, ids, answer.text)

@@ -5,10 +5,9 @@ import { get } from "../../../api/client";
 import type { Template } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
-import { ConflictNotice, useConflict } from "../../../ui/conflict";
-import { Failure } from "../../../ui/Failure";
+import { FormProblems, useSettingsForm } from "../../../ui/conflict";
 import { Checkbox, SelectField, TextArea, TextField } from "../../../ui/Field";
-import { useForm } from "../../../ui/form";
+import { IconField } from "../../../ui/IconField";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { templatePath } from "../paths";
@@ -26,26 +25,23 @@ export function TemplateGeneralPage() {
   const save = useSaveTemplate(template);
   const navigate = useNavigate();
   const start = fields(template);
-  const conflict = useConflict(() => get<Template>(`/api/v2/templates/${template.id}`), fields, start);
-  const form = useForm(start, conflict.guard(async (values: typeof start) => {
+  const form = useSettingsForm(() => get<Template>(`/api/v2/templates/${template.id}`), fields, start, async (values) => {
     await save(values);
-    conflict.saved(values);
     if (values.name !== template.name) await navigate(`${templatePath({ ...template, name: values.name })}/settings`, { replace: true });
-  }));
+  });
   const { values, set, problem } = form;
   return (
     <>
       <PageHead title="General settings" />
       <form onSubmit={form.submit}>
         <Stack>
-          <ConflictNotice conflict={conflict} form={form} />
-          {form.error && !conflict.theirs ? <Failure error={form.error} /> : null}
+          <FormProblems form={form} />
           <Section title="Name" description="How people find it.">
             <Stack>
               <TextField label="Name" required value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
               <TextField label="Display name" value={values.display_name} problem={problem("display_name")} onChange={(value) => set("display_name", value)} />
               <TextArea label="Description" rows={2} value={values.description} problem={problem("description")} onChange={(value) => set("description", value)} />
-              <TextField label="Icon" hint="The address of a picture, such as /icon/docker.svg." value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
+              <IconField value={values.icon} problem={problem("icon")} onChange={(value) => set("icon", value)} />
             </Stack>
           </Section>
           <Section title="Operations" description="What the owners of its workspaces may do.">

@@ -1,9 +1,10 @@
 // When workspaces of a template stop, sleep and go.
+import { get } from "../../../api/client";
+import type { Template } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
-import { Failure } from "../../../ui/Failure";
+import { FormProblems, useSettingsForm } from "../../../ui/conflict";
 import { Checkbox, SelectField, TextField } from "../../../ui/Field";
-import { useForm } from "../../../ui/form";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { useSaveTemplate } from "./save";
@@ -13,18 +14,22 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const WEEK = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] as const;
 
-export function TemplateSchedulePage() {
-  const template = useSettingsTemplate();
-  useTitle(template.name, "Schedule");
-  const save = useSaveTemplate(template);
+function fields(template: Template) {
   const stopDays = template.autostop_requirement.days_of_week;
-  const start = {
+  return {
     ttl: String(template.default_ttl_ms / HOUR_MS), bump: String(template.activity_bump_ms / HOUR_MS),
     stop: stopDays.length === 0 ? "off" : stopDays.length === 7 ? "daily" : (stopDays[0] ?? "off"), weeks: String(Math.max(1, template.autostop_requirement.weeks)),
     startDays: template.autostart_requirement.days_of_week, autostart: template.allow_user_autostart, autostop: template.allow_user_autostop,
     failure: String(template.failure_ttl_ms / DAY_MS), dormant: String(template.time_til_dormant_ms / DAY_MS), remove: String(template.time_til_dormant_autodelete_ms / DAY_MS),
   };
-  const form = useForm(start, (values) => save({
+}
+
+export function TemplateSchedulePage() {
+  const template = useSettingsTemplate();
+  useTitle(template.name, "Schedule");
+  const save = useSaveTemplate(template);
+  const start = fields(template);
+  const form = useSettingsForm(() => get<Template>(`/api/v2/templates/${template.id}`), fields, start, (values) => save({
     default_ttl_ms: Math.round(Number(values.ttl) * HOUR_MS), activity_bump_ms: Math.round(Number(values.bump) * HOUR_MS),
     autostop_requirement: { days_of_week: values.stop === "off" ? [] : values.stop === "daily" ? [...WEEK] : [values.stop], weeks: Number(values.weeks) || 1 },
     autostart_requirement: { days_of_week: values.startDays }, allow_user_autostart: values.autostart, allow_user_autostop: values.autostop,
@@ -37,7 +42,7 @@ export function TemplateSchedulePage() {
       <PageHead title="Template schedule" />
       <form onSubmit={form.submit}>
         <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
+          <FormProblems form={form} />
           <Section title="Autostop" description="So that nothing runs that nobody uses.">
             <Stack>
               {number("ttl", "Default autostop (hours)", "How long a workspace runs after its start. 0: until it is stopped.")}

@@ -7,7 +7,7 @@ import { SidePage } from "../../../layout/SidePage";
 import { Avatar } from "../../../ui/Avatar";
 import { Notice } from "../../../ui/Notice";
 import { TextLink } from "../../../ui/Page";
-import { templatePath } from "../paths";
+import { useTemplateHome } from "../paths";
 import { useTemplate } from "../useTemplate";
 
 export function TemplateSettingsLayout() {
@@ -17,7 +17,7 @@ export function TemplateSettingsLayout() {
 
 function Loaded({ template }: { template: Template }) {
   const may = useChecks(["template", template.id], templateChecks(template.id, template.organization_id));
-  const home = templatePath(template);
+  const home = useTemplateHome(template);
   return (
     <SidePage label="Template settings" head={
       <div className="flex items-center gap-2.5"><Avatar name={template.name} src={template.icon} square /><TextLink to={home} className="truncate text-text">{template.display_name || template.name}</TextLink></div>

@@ -3,15 +3,17 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Variable } from "lucide-react";
 import { useState } from "react";
 
-import { patch } from "../../../api/client";
+import { get, patch } from "../../../api/client";
 import { templateVersion, versionVariables } from "../../../api/queries/templates";
 import type { Template, TemplateVersionVariable } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
+import { useConflict } from "../../../ui/conflict";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
 import { useForm } from "../../../ui/form";
 import { SkeletonRows } from "../../../ui/Loading";
+import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
@@ -39,7 +41,10 @@ function Values({ template, variables }: { template: Template; variables: readon
   const queries = useQueryClient();
   const version = useQuery(templateVersion(template.active_version_id)).data;
   const [building, setBuilding] = useState("");
-  const form = useForm<Record<string, string>>(startValues(variables), async (values) => {
+  // Another active version is somebody else's change, whatever its variables are.
+  const pick = (found: Template) => ({ version: found.active_version_id });
+  const conflict = useConflict(() => get<Template>(`/api/v2/templates/${template.id}`), pick, pick(template));
+  const form = useForm<Record<string, string>>(startValues(variables), conflict.guard(async (values: Record<string, string>) => {
     const made = await createVersion(template.organization_id, { template_id: template.id, ...(version ? { file_id: version.job.file_id } : {}), user_variable_values: givenValues(values) });
     setBuilding(made.id);
     const done = await imported(made.id);
@@ -47,11 +52,15 @@ function Values({ template, variables }: { template: Template; variables: readon
     await patch(`/api/v2/templates/${template.id}/versions`, { id: made.id });
     await queries.invalidateQueries({ queryKey: ["template"] });
     toast.done("The variables are saved.", "A new version is active.");
-  });
+  }));
   return (
     <form onSubmit={form.submit}>
       <Stack>
-        {form.error ? <Failure error={form.error} /> : null}
+        {conflict.theirs ? (
+          <Notice kind="warning" title="Another version became active while you were editing" actions={
+            <><Button size="sm" onClick={() => { conflict.overwrite(); form.submit(); }}>Save mine over it</Button><Button size="sm" onClick={() => void queries.invalidateQueries({ queryKey: ["template"] })}>Take what is there now</Button></>
+          }>Nothing of yours is saved yet.</Notice>
+        ) : form.error ? <Failure error={form.error} /> : null}
         <Section title="Variables"><VariablesForm variables={variables} values={form.values} onChange={form.set} /></Section>
         {building ? <ImportLog key={building} version={building} /> : null}
         <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!version || !form.dirty}>Save as a new version</Button></div>

@@ -1,15 +1,15 @@
 // When a workspace starts and stops by itself.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import { put } from "../../../api/client";
+import { get, put } from "../../../api/client";
 import { templateById } from "../../../api/queries/templates";
 import type { Template, Workspace } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { Combobox } from "../../../ui/Combobox";
+import { FormProblems, useSettingsForm } from "../../../ui/conflict";
 import { Failure } from "../../../ui/Failure";
 import { Switch, TextField } from "../../../ui/Field";
-import { useForm } from "../../../ui/form";
 import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";
@@ -37,10 +37,9 @@ export function SchedulePage() {
   );
 }
 
-function ScheduleForm({ workspace, template }: { workspace: Workspace; template: Template }) {
-  const queries = useQueryClient();
+function fields(workspace: Workspace, template: Template) {
   const set = workspace.autostart_schedule ? readCron(workspace.autostart_schedule) : null;
-  const start = {
+  return {
     autostart: Boolean(workspace.autostart_schedule),
     time: set?.time ?? "09:30",
     days: set?.days ?? (WORKDAYS as readonly number[]),
@@ -48,7 +47,14 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
     autostop: Boolean(workspace.ttl_ms),
     hours: String(workspace.ttl_ms ? workspace.ttl_ms / HOUR_MS : Math.max(1, template.default_ttl_ms / HOUR_MS || 8)),
   };
-  const form = useForm(start, async (values) => {
+}
+
+function ScheduleForm({ workspace, template }: { workspace: Workspace; template: Template }) {
+  const queries = useQueryClient();
+  const set = workspace.autostart_schedule ? readCron(workspace.autostart_schedule) : null;
+  const pick = (found: Workspace) => fields(found, template);
+  const start = pick(workspace);
+  const form = useSettingsForm(() => get<Workspace>(`/api/v2/workspaces/${workspace.id}`), pick, start, async (values) => {
     if (template.allow_user_autostart) await put(`/api/v2/workspaces/${workspace.id}/autostart`, values.autostart ? { schedule: writeCron(values) } : {});
     if (template.allow_user_autostop) await put(`/api/v2/workspaces/${workspace.id}/ttl`, { ttl_ms: values.autostop ? Math.round(Number(values.hours) * HOUR_MS) : null });
     await queries.invalidateQueries({ queryKey: ["workspace"] });
@@ -63,7 +69,7 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
   return (
     <form onSubmit={form.submit}>
       <Stack>
-        {form.error ? <Failure error={form.error} /> : null}
+        <FormProblems form={form} />
         {workspace.autostart_schedule && !set ? <Notice kind="warning" title="Its schedule was set elsewhere and cannot be shown here.">{workspace.autostart_schedule}. Saving replaces it.</Notice> : null}
         <Section title="Autostart" description="The workspace starts by itself, so that it is ready when you are.">
           <Stack>

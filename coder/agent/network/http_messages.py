@@ -1,0 +1,40 @@
+"""Requests and answers of the agent's HTTP API, as its routes see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from coder.agent.state import AgentState
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    body: bytes
+
+    def first(self, name: str) -> str:
+        return (self.query.get(name) or [""])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    status: int
+    body: bytes
+    kind: str = "application/json; charset=utf-8"
+
+
+Handler = Callable[[AgentState, HttpRequest], Awaitable[HttpReply]]
+Routes = dict[tuple[str, str], Handler]
+
+
+def json_reply(status: int, value: Any) -> HttpReply:
+    return HttpReply(status, json.dumps(value).encode() + b"\n")
+
+
+def message_reply(status: int, message: str, detail: str = "") -> HttpReply:
+    return json_reply(status, {"message": message, **({"detail": detail} if detail else {})})

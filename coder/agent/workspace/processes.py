@@ -1,0 +1,171 @@
+"""Commands that programs start in the workspace and look after from afar (`/api/v0/processes/…`).
+
+Of each the first and the last of its output are kept; the oldest that have ended are forgotten.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+
+from coder.agent.state import AgentState
+from coder.agent.workspace import environment
+from coder.agent.workspace.scripts import kill_group
+
+HEAD = TAIL = 16 << 10
+"Bytes kept of the beginning and of the end of what a process says (ours)."
+MAX_ENDED = 100
+MAX_RUNNING = 100
+"Processes remembered and running at a time (ours)."
+LAST_WORDS = 1.0
+"Seconds for output to be read to its end after the process has ended (ours)."
+SIGNALS = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM}
+
+
+class Output:
+    """The first and the last bytes of a stream."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.size = 0
+
+    def add(self, chunk: bytes | bytearray) -> None:
+        self.size += len(chunk)
+        room = HEAD - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:] if room < len(chunk) else b""
+        del self._tail[:-TAIL]
+
+    def text(self) -> str:
+        left_out = self.size - len(self._head) - len(self._tail)
+        middle = f"\n[… {left_out} bytes left out …]\n" if left_out else ""
+        return self._head.decode("utf-8", "replace") + middle + self._tail.decode("utf-8", "replace")
+
+    def truncated(self) -> dict[str, Any] | None:
+        """How much is missing; None when nothing is."""
+        kept = len(self._head) + len(self._tail)
+        if kept == self.size:
+            return None
+        counts = {"original_bytes": self.size, "retained_bytes": kept, "omitted_bytes": self.size - kept}
+        return {**counts, "strategy": "head_tail"}
+
+
+@dataclass(slots=True)
+class StartedProcess:
+    """One command."""
+
+    id: str
+    command: str
+    workdir: str
+    background: bool
+    process: trio.Process
+    started: float
+    output: Output = field(default_factory=Output)
+    ended: trio.Event = field(default_factory=trio.Event)
+    exited: float | None = None
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "id": self.id, "command": self.command, "workdir": self.workdir, "background": self.background,
+            "running": self.exited is None, "exit_code": self.exit_code(), "started_at_unix": int(self.started),
+            "exited_at_unix": None if self.exited is None else int(self.exited),
+        }  # fmt: skip
+
+    def exit_code(self) -> int | None:
+        return None if self.exited is None else self.process.returncode
+
+    def send(self, signal_name: str) -> None:
+        """To the whole process group."""
+        kill_group(self.process.pid, SIGNALS[signal_name])
+
+    def shown_output(self) -> dict[str, Any]:
+        return {
+            "output": self.output.text(), "truncated": self.output.truncated(), "running": self.exited is None,
+            "exit_code": self.exit_code(), "command": self.command,
+        }  # fmt: skip
+
+
+class Processes:
+    """All of one agent; they end with it."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._nursery: trio.Nursery | None = None
+        self._known: dict[str, StartedProcess] = {}
+
+    async def run(self) -> None:
+        """Until cancelled; then every process group is killed."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+
+    async def start(self, command: str, workdir: str, env: Mapping[str, str], *, background: bool) -> StartedProcess:
+        """Raises ValueError when there are too many, OSError when it cannot be started."""
+        if self._nursery is None:
+            raise ValueError("the agent is ending")
+        if sum(one.exited is None for one in self._known.values()) >= MAX_RUNNING:
+            raise ValueError(f"{MAX_RUNNING} processes are running already")
+        where = workdir or str(self._state.workdir())
+        process = await trio.lowlevel.open_process(
+            environment.command_line(self._state.identity, command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**environment.command_environment(self._state), **env},
+            cwd=where,
+            start_new_session=True,
+        )
+        made = StartedProcess(str(uuid.uuid4()), command, where, background, process, time.time())
+        self._known[made.id] = made
+        self._nursery.start_soon(self._attend, made)
+        self._forget_oldest()
+        return made
+
+    def get(self, ident: str) -> StartedProcess | None:
+        return self._known.get(ident)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Running ones first, the newest before the older."""
+        ordered = sorted(self._known.values(), key=lambda one: (one.exited is not None, -one.started))
+        return [one.row() for one in ordered]
+
+    async def _attend(self, one: StartedProcess) -> None:
+        drained = trio.Event()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_copy, one, drained)
+                await one.process.wait()
+                with trio.move_on_after(LAST_WORDS):  # a child that keeps the pipe is not waited for
+                    await drained.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            if one.process.returncode is None:
+                kill_group(one.process.pid, signal.SIGKILL)
+            with trio.CancelScope(shield=True):
+                await one.process.wait()
+                if one.process.stdout is not None:
+                    await one.process.stdout.aclose()
+            one.exited = time.time()
+            one.ended.set()
+
+    def _forget_oldest(self) -> None:
+        ended = sorted((one for one in self._known.values() if one.exited), key=lambda one: one.exited or 0)
+        for one in ended[: max(0, len(ended) - MAX_ENDED)]:
+            del self._known[one.id]
+
+
+async def _copy(one: StartedProcess, drained: trio.Event) -> None:
+    if one.process.stdout is not None:
+        async for chunk in one.process.stdout:
+            one.output.add(chunk)
+    drained.set()

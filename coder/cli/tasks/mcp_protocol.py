@@ -1,0 +1,125 @@
+"""The Model Context Protocol over standard streams, as far as a server of tools needs it: JSON-RPC 2.0 by lines.
+
+Specification: modelcontextprotocol.io, 2025-06-18. Why not its library: docs/decisions/mcp.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coder.base.errors import CoderError
+
+VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
+"""Spoken here, the newest first."""
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something a model may call."""
+
+    name: str
+    description: str
+    call: Callable[[Mapping[str, Any]], Any]
+    "Arguments in, anything JSON can say out. Raises CoderError."
+    arguments: Mapping[str, tuple[str, str]]
+    "Name: (JSON type, what it means)."
+    required: tuple[str, ...] = ()
+
+    def described(self) -> dict[str, Any]:
+        """As `tools/list` says it."""
+        properties = {name: {"type": kind, "description": text} for name, (kind, text) in self.arguments.items()}
+        schema = {"type": "object", "properties": properties, "required": list(self.required)}
+        return {"name": self.name, "description": self.description, "inputSchema": schema}
+
+    def fault(self, given: Mapping[str, Any]) -> str:
+        """What is wrong with arguments; "" when nothing."""
+        for name in self.required:
+            if given.get(name) in (None, ""):
+                return f"{name} is required"
+        for name, value in given.items():
+            kind = self.arguments.get(name, ("", ""))[0]
+            if not kind:
+                return f"there is no argument {name!r}"
+            if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
+                return f"{name} must be of type {kind}"
+        return ""
+
+
+_TYPES: dict[str, type] = {"string": str, "integer": int, "object": dict, "boolean": bool}
+
+
+class McpServer:
+    """Answers one client."""
+
+    def __init__(self, version: str, tools: Iterable[Tool], instructions: str = "") -> None:
+        self._version = version
+        self._tools = {tool.name: tool for tool in tools}
+        self._instructions = instructions
+
+    def answer_line(self, line: str) -> str | None:
+        """The answer to one line, without its end; None where none is due."""
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return json.dumps(_failure(None, PARSE_ERROR, "this is no JSON"))
+        answer = self._answer(message)
+        return None if answer is None else json.dumps(answer)
+
+    def _answer(self, message: Any) -> dict[str, Any] | None:
+        if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+            is_answer = isinstance(message, dict) and ("result" in message or "error" in message)
+            return None if is_answer else _failure(None, INVALID_REQUEST, "this is no request")
+        if "id" not in message:
+            return None  # a notification
+        ident, params = message["id"], message.get("params") or {}
+        if not isinstance(params, dict):
+            return _failure(ident, INVALID_PARAMS, "params must be an object")
+        match message["method"]:
+            case "initialize":
+                return _result(ident, self._hello(params))
+            case "ping":
+                return _result(ident, {})
+            case "tools/list":
+                return _result(ident, {"tools": [tool.described() for tool in self._tools.values()]})
+            case "tools/call":
+                return self._call(ident, params)
+        return _failure(ident, METHOD_NOT_FOUND, f"there is no method {message['method']!r}")
+
+    def _hello(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = params.get("protocolVersion")
+        found: dict[str, Any] = {
+            "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "Coder", "version": self._version},
+        }
+        return found | ({"instructions": self._instructions} if self._instructions else {})
+
+    def _call(self, ident: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+        tool = self._tools.get(str(params.get("name")))
+        given = params.get("arguments") or {}
+        if tool is None or not isinstance(given, dict):
+            return _failure(ident, INVALID_PARAMS, f"there is no tool {params.get('name')!r}")
+        if fault := tool.fault(given):
+            return _failure(ident, INVALID_PARAMS, fault)
+        try:
+            found = tool.call(given)
+        except CoderError as error:  # the model is told, and may try something else
+            return _result(ident, {"content": [_text(f"{error}")], "isError": True})
+        text = found if isinstance(found, str) else json.dumps(found)
+        return _result(ident, {"content": [_text(text)], "isError": False})
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def _result(ident: Any, value: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": ident, "result": value}
+
+
+def _failure(ident: Any, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": ident, "error": {"code": code, "message": message}}

@@ -1,0 +1,116 @@
+"""What a model may do through `coder exp mcp server`: each tool is one or two requests with the person's own rights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from coder.cli.tasks.mcp_protocol import Tool
+from coder.net.blocking import BlockingClient
+
+STATES = ("working", "idle", "complete", "failure")
+_LOG_LINES = 500
+"""Last lines of a log that a model is given."""
+
+
+def person_tools(client: BlockingClient) -> list[Tool]:
+    """Tools that ask the deployment as the person who is logged in."""
+
+    def get(path: str) -> Any:
+        return client.request("GET", f"/api/v2/{path}").json()
+
+    def segment(given: Mapping[str, Any], name: str) -> str:
+        return quote(str(given[name]), safe="")
+
+    def logs(path: str) -> str:
+        return "\n".join(row["output"] for row in (get(path) or [])[-_LOG_LINES:])
+
+    def list_workspaces(given: Mapping[str, Any]) -> Any:
+        found = get(f"workspaces?q={quote('owner:' + str(given.get('owner') or 'me'))}")["workspaces"] or []
+        return [_workspace(one) for one in found]
+
+    def list_templates(_given: Mapping[str, Any]) -> Any:
+        return [_template(one) for one in get("templates") or []]
+
+    def get_workspace(given: Mapping[str, Any]) -> Any:
+        owner, slash, name = str(given["workspace"]).partition("/")
+        owner, name = (owner, name) if slash else ("me", owner)
+        return get(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
+
+    def create_workspace(given: Mapping[str, Any]) -> Any:
+        values = [{"name": key, "value": str(value)} for key, value in (given.get("rich_parameters") or {}).items()]
+        body = {"name": given["name"], "template_version_id": given["template_version_id"]}
+        path = f"/api/v2/users/{quote(str(given.get('user') or 'me'), safe='')}/workspaces"
+        return _workspace(client.request("POST", path, json={**body, "rich_parameter_values": values}).json())
+
+    def create_build(given: Mapping[str, Any]) -> Any:
+        body = {"transition": given["transition"]}
+        if given.get("template_version_id"):
+            body["template_version_id"] = given["template_version_id"]
+        path = f"/api/v2/workspaces/{segment(given, 'workspace_id')}/builds"
+        made = client.request("POST", path, json=body).json()
+        return {"id": made["id"], "transition": made["transition"], "status": made["status"]}
+
+    return [
+        Tool("coder_get_authenticated_user", "Who is logged in.", lambda _: get("users/me"), {}),
+        Tool("coder_list_workspaces", "Workspaces of a user.", list_workspaces,
+             {"owner": ("string", "Username; left out for one's own.")}),
+        Tool("coder_get_workspace", "A workspace with its agents and apps.", get_workspace,
+             {"workspace": ("string", "Name, or owner/name.")}, ("workspace",)),
+        Tool("coder_create_workspace", "Create a workspace; its first build goes on in the background.",
+             create_workspace, {"name": ("string", "Name of the new workspace."),
+             "template_version_id": ("string", "Id of the template version, as coder_list_templates says it."),
+             "user": ("string", "Owner; left out for oneself."),
+             "rich_parameters": ("object", "Values of the template's parameters by name.")},
+             ("name", "template_version_id")),
+        Tool("coder_create_workspace_build", "Start, stop or delete a workspace.", create_build,
+             {"workspace_id": ("string", "Id of the workspace."), "transition": ("string", "start, stop or delete."),
+              "template_version_id": ("string", "Version to build with; left out for the present one.")},
+             ("workspace_id", "transition")),
+        Tool("coder_list_templates", "Templates one may use.", list_templates,
+             {}),
+        Tool("coder_template_version_parameters", "Parameters of a template version.",
+             lambda given: get(f"templateversions/{segment(given, 'template_version_id')}/rich-parameters"),
+             {"template_version_id": ("string", "Id of the version.")}, ("template_version_id",)),
+        Tool("coder_get_workspace_agent_logs", "The end of an agent's log.",
+             lambda given: logs(f"workspaceagents/{segment(given, 'workspace_agent_id')}/logs"),
+             {"workspace_agent_id": ("string", "Id of the agent.")}, ("workspace_agent_id",)),
+        Tool("coder_get_workspace_build_logs", "The end of a build's log.",
+             lambda given: logs(f"workspacebuilds/{segment(given, 'workspace_build_id')}/logs"),
+             {"workspace_build_id": ("string", "Id of the build.")}, ("workspace_build_id",)),
+        Tool("coder_get_template_version_logs", "The end of an import's log.",
+             lambda given: logs(f"templateversions/{segment(given, 'template_version_id')}/logs"),
+             {"template_version_id": ("string", "Id of the version.")}, ("template_version_id",)),
+    ]  # fmt: skip
+
+
+def report_tool(agent: BlockingClient, slug: str) -> Tool:
+    """The tool by which a model tells how its task is going: asked with the agent's own token."""
+
+    def report(given: Mapping[str, Any]) -> str:
+        body = {"app_slug": slug, "state": given["state"], "message": given["summary"], "uri": given.get("link") or ""}
+        agent.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=body)
+        return "Thanks for reporting!"
+
+    return Tool(
+        "coder_report_task",
+        "Tell the person how the task is going: after each step, when you wait for an answer, and at the end.",
+        report,
+        {
+            "summary": ("string", "What you do or did, in at most 160 characters."),
+            "state": ("string", f"One of: {', '.join(STATES)}."),
+            "link": ("string", "An address that shows the result, such as a pull request."),
+        },
+        ("summary", "state"),
+    )
+
+
+def _workspace(one: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: one[name] for name in ("id", "name", "owner_name", "template_name", "template_id", "outdated")}
+    build = one["latest_build"]
+    return {**kept, "status": build["status"], "latest_build_id": build["id"]}
+
+
+def _template(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one[name] for name in ("id", "name", "display_name", "description", "active_version_id")}

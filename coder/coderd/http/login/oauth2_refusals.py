@@ -1,0 +1,51 @@
+"""How the OAuth2 provider refuses: off without its experiment, else in the words of the RFCs."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec
+
+from quart import Response
+
+from coder.coderd.http.server.auth import (
+    context,
+)
+from coder.coderd.services.login import oauth2_apps
+from coder.coderd.services.login.oauth2_grants import GrantError
+
+P = ParamSpec("P")
+View = Callable[P, Awaitable[Response]]
+
+
+def experimental(view: View[P]) -> View[P]:
+    """Only where the experiment is on."""
+
+    @functools.wraps(view)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> Response:
+        oauth2_apps.require_experiment(context())
+        return await view(*args, **kwargs)
+
+    return guarded
+
+
+def refusing(view: View[P]) -> View[P]:
+    """Answers a GrantError as the RFCs want it."""
+
+    @functools.wraps(view)
+    async def answered(*args: P.args, **kwargs: P.kwargs) -> Response:
+        try:
+            return await view(*args, **kwargs)
+        except GrantError as error:
+            return refusal(error)
+
+    return answered
+
+
+def refusal(error: GrantError, content_type: str = "application/json; charset=utf-8") -> Response:
+    body = json.dumps({"error": error.error, "error_description": error.description}, separators=(",", ":"))
+    response = Response(body, error.status, content_type=content_type)
+    if error.error == "invalid_client":
+        response.headers["WWW-Authenticate"] = 'Basic realm="coder"'
+    return response

@@ -1,0 +1,149 @@
+"""Clients of the OAuth2 provider that register and look after themselves (RFC 7591, RFC 7592)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from quart import Blueprint, Response, request
+
+from coder.api.login.oauth2 import (
+    OAuth2ClientConfiguration,
+    OAuth2ClientRegistrationResponse,
+    OAuth2Error,
+)
+from coder.coderd.http.login.oauth2_refusals import P, View, experimental, refusal
+from coder.coderd.http.server.auth import (
+    context,
+    count_request,
+)
+from coder.coderd.http.server.declarations import NOTHING
+from coder.coderd.http.server.json import no_content, read_document, reply
+from coder.coderd.http.server.query import path_uuid
+from coder.coderd.http.server.route import route
+from coder.coderd.services.login import oauth2_clients
+from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
+from coder.coderd.services.login.oauth2_grants import GrantError
+from coder.domain.access.route_scopes import CLIENT, PUBLIC
+
+blueprint = Blueprint("oauth2_registration", __name__)
+
+_WRONG = {400: OAuth2Error, 401: OAuth2Error}
+"""What RFC 6749 section 5.2 says of a refusal."""
+
+
+def plainly_refusing(view: View[P]) -> View[P]:
+    """As `refusing`, with the content type upstream gives these answers."""
+
+    @functools.wraps(view)
+    async def answered(*args: P.args, **kwargs: P.kwargs) -> Response:
+        try:
+            return await view(*args, **kwargs)
+        except GrantError as error:
+            return refusal(error, "application/json")
+
+    return answered
+
+
+@route(
+    blueprint,
+    "POST",
+    "/oauth2/register",
+    scope=PUBLIC,
+    body=dict[str, Any],
+    answers=OAuth2ClientRegistrationResponse,
+    status=201,
+    refuses=(401, 403),
+    others=_WRONG,
+)
+@experimental
+@plainly_refusing
+async def post_register() -> Response:
+    """(application, client secret, registration token); both secrets are shown only now."""
+    count_request(None)
+    row, secret, token = await oauth2_clients.register(context(), await _metadata())
+    answer = OAuth2ClientRegistrationResponse(
+        client_id=str(row.id),
+        client_secret=secret,
+        registration_access_token=token,
+        registration_client_uri=f"{context().access_url}/oauth2/clients/{row.id}",
+        client_id_issued_at=int(row.created_at.timestamp()),
+        **dict(row.registration or {}),
+    )
+    return reply(answer, 201)
+
+
+@route(blueprint, "GET", "/oauth2/register", scope=PUBLIC, others={405: NOTHING}, refuses=(403,))
+@experimental
+async def get_registration() -> Response:
+    return Response(b"", 405, {"Allow": "POST"})
+
+
+@route(
+    blueprint,
+    "GET",
+    "/oauth2/clients/<id:client>",
+    scope=CLIENT,
+    answers=OAuth2ClientConfiguration,
+    refuses=(400, 401, 403),
+    others=_WRONG,
+)
+@experimental
+@plainly_refusing
+async def get_client(client: str) -> Response:
+    """The client the registration token belongs to."""
+    return _configuration(await _own(client))
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/oauth2/clients/<id:client>",
+    scope=CLIENT,
+    body=dict[str, Any],
+    answers=OAuth2ClientConfiguration,
+    refuses=(401, 403),
+    others=_WRONG,
+)
+@experimental
+@plainly_refusing
+async def put_client(client: str) -> Response:
+    """Replaces the client's metadata."""
+    row = await _own(client)
+    return _configuration(await oauth2_clients.change(context(), row, await _metadata()))
+
+
+@route(
+    blueprint, "DELETE", "/oauth2/clients/<id:client>", scope=CLIENT, status=204, refuses=(400, 401, 403), others=_WRONG
+)
+@experimental
+@plainly_refusing
+async def delete_client(client: str) -> Response:
+    """The client the registration token belongs to."""
+    await oauth2_clients.remove(context(), await _own(client))
+    return no_content()
+
+
+async def _own(client: str) -> OAuth2AppRow:
+    return await oauth2_clients.find_client(context(), path_uuid(client), request.headers.get("Authorization", ""))
+
+
+async def _metadata() -> dict[str, Any]:
+    try:
+        value = await read_document()
+    except (ValueError, RecursionError):
+        raise GrantError("invalid_client_metadata", "The request body is not JSON") from None
+    if not isinstance(value, dict):
+        raise GrantError("invalid_client_metadata", "The request body is not a JSON object")
+    return value
+
+
+def _configuration(row: OAuth2AppRow) -> Response:
+    return reply(
+        OAuth2ClientConfiguration(
+            client_id=str(row.id),
+            client_id_issued_at=int(row.created_at.timestamp()),
+            registration_client_uri=f"{context().access_url}/oauth2/clients/{row.id}",
+            **dict(row.registration or {}),
+        )
+    )

@@ -1,0 +1,73 @@
+// Every picture of this deployment, found by its name; a click copies its address.
+import { useQuery } from "@tanstack/react-query";
+import { Check, ImageOff } from "lucide-react";
+import { useDeferredValue, useEffect, useState } from "react";
+import { useSearchParams } from "react-router";
+
+import { matching, nameOf, pictures, type Picture } from "../../api/queries/pictures";
+import { Button } from "../../ui/Button";
+import { copyText } from "../../ui/clipboard";
+import { Empty } from "../../ui/Empty";
+import { Failure } from "../../ui/Failure";
+import { TextField } from "../../ui/Field";
+import { SkeletonRows } from "../../ui/Loading";
+import { PageHead } from "../../ui/Page";
+import { useTitle } from "../../ui/title";
+
+const AT_ONCE = 240;
+const SHOWN_MS = 2000;
+const CREDITS = [
+  ["Twemoji", "https://github.com/jdecked/twemoji", "CC BY 4.0"],
+  ["SVG Logos", "https://github.com/gilbarbara/logos", "CC0"],
+  ["Devicon", "https://github.com/devicons/devicon", "MIT"],
+  ["Simple Icons", "https://github.com/simple-icons/simple-icons", "CC0"],
+  ["Lucide", "https://github.com/lucide-icons/lucide", "ISC"],
+] as const;
+
+export function IconsPage() {
+  useTitle("Icons");
+  const [params, setParams] = useSearchParams();
+  const text = params.get("q") ?? "";
+  const needle = useDeferredValue(text);
+  const [count, setCount] = useState(AT_ONCE);
+  const all = useQuery(pictures);
+  const found = matching(all.data ?? [], needle);
+  return (
+    <>
+      <PageHead title="Icons" description="Pictures for templates, applications, parameters and organizations. Write the address into an icon field, or into the icon of a Terraform block." />
+      <div className="mb-4 max-w-md">
+        <TextField label="Search icons" hideLabel type="search" placeholder="docker, database, rocket…" value={text} onChange={(q) => { setCount(AT_ONCE); setParams(q ? { q } : {}, { replace: true }); }} />
+      </div>
+      {all.isPending ? <SkeletonRows /> : null}
+      {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}
+      {all.data ? <p role="status" className="mb-3 text-sm text-muted">{found.length} {found.length === 1 ? "picture" : "pictures"}</p> : null}
+      {all.data && found.length === 0 ? <Empty icon={ImageOff} title="No picture of that name">Any picture on the web will do as well: write its whole address.</Empty> : null}
+      <ul aria-label="Icons" className="grid grid-cols-[repeat(auto-fill,minmax(7.5rem,1fr))] gap-2">
+        {found.slice(0, count).map((one) => <li key={one.path}><Tile picture={one} /></li>)}
+      </ul>
+      {found.length > count ? <div className="mt-4 flex justify-center"><Button onClick={() => setCount(count + AT_ONCE)}>Show more</Button></div> : null}
+      <p className="mt-8 text-sm text-muted">
+        Drawings of {CREDITS.map(([name, address, licence], index) => <span key={name}>{index > 0 ? ", " : ""}<a className="underline hover:text-text" href={address} target="_blank" rel="noreferrer">{name}</a> ({licence})</span>)}. Marks belong to their owners.
+      </p>
+    </>
+  );
+}
+
+function Tile({ picture }: { picture: Picture }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = window.setTimeout(() => setCopied(false), SHOWN_MS);
+    return () => window.clearTimeout(timer);
+  }, [copied]);
+  return (
+    <button type="button" title={picture.path} onClick={() => void copyText(picture.path).then(() => setCopied(true))}
+      className="flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover">
+      <img src={picture.path} alt="" loading="lazy" className="size-9 object-contain" />
+      <span className="sr-only">Copy {picture.path}</span>
+      {copied
+        ? <span role="status" className="flex items-center gap-1 text-sm font-medium text-good"><Check className="size-4" aria-hidden="true" />Copied</span>
+        : <span className="line-clamp-2 text-xs text-muted [overflow-wrap:anywhere]">{nameOf(picture)}</span>}
+    </button>
+  );
+}

@@ -1,0 +1,144 @@
+"""Follows every link of the dashboard as one person: what it leads to has to be a page that says no error."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.kit.browser import is_error
+from tests.kit.dashboard_routes import Route, route_of, shape
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+AT_MOST = {"/:owner/:workspace": 2}
+"""Pages of one route, where one is not enough: their states differ."""
+_STILL = ("api/", "bin/", "icon/", "emojis/", "assets/", "install.", "swagger", "open-in-coder.svg", "favicon.svg")
+# Within the one document, as the router does it itself for a click.
+_GO = """address => {
+    document.querySelectorAll("[data-walk]").forEach(one => delete one.dataset.walk);
+    history.pushState(null, "", address);
+    dispatchEvent(new PopStateEvent("popstate", { state: null }));
+    return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+# There is a heading, nothing loads, and it was so in two looks one after another.
+_READY = """() => {
+    const loads = document.querySelector("[aria-label^=Loading], [role=main] [aria-busy=true]") !== null;
+    const still = !loads && document.querySelector("h1, [data-testid=terminal]") !== null;
+    const seen = `${location.pathname} ${document.querySelectorAll("a[href]").length}`;
+    window.__looks = still && window.__seen === seen ? (window.__looks ?? 0) + 1 : 0;
+    window.__seen = seen;
+    return window.__looks >= 2;
+}"""
+_LINKS = """() => [...document.querySelectorAll("a[href]")].filter(one => one.origin === location.origin)
+    .map(one => one.pathname + one.search)"""
+_FRAME = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Buttons that open something: a number to find each again, its name, whether it is the frame's and so on every page.
+_NAMED_POPUPS = """() => [...document.querySelectorAll("button[aria-haspopup=menu], button[aria-haspopup=dialog]")]
+    .filter(one => one.checkVisibility() && !one.disabled)
+    .map((one, number) => {
+        one.dataset.walk = number;
+        return [number, one.getAttribute("aria-label") ?? one.innerText, one.closest("main") === null];
+    })"""
+_ERRORS = ("Page not found", "This page has broken", "A new version is here")
+
+
+@dataclass
+class Walk:
+    page: Page
+    table: tuple[Route, ...]
+    faults: list[str] = field(default_factory=list)
+    reached: dict[str, str] = field(default_factory=dict)
+    "Route -> the address it was reached by."
+    visited: Counter[str] = field(default_factory=Counter)
+    _from: dict[str, str] = field(default_factory=dict)
+    _opened: set[tuple[str, str]] = field(default_factory=set)
+
+    def run(self, start: str = "/") -> None:
+        page = self.page
+        page.on("console", lambda said: self._fault(said.text) if is_error(said) else None)
+        page.on("pageerror", lambda error: self._fault(str(error)))
+        page.goto(start)
+        page.wait_for_function(_READY, polling=30)
+        self._arrived(start)
+        waiting = deque(self._links(start))
+        while waiting:
+            address = waiting.popleft()
+            if self._is_new(address):
+                waiting.extend(self._visit(address))
+
+    def _is_new(self, address: str) -> bool:
+        route = self._route(address)
+        # A template's pages have two addresses each.
+        key = route.pattern.replace("/:organization/:template", "/:template") if route else shape(address)
+        limit = AT_MOST.get(key, 1)
+        if self.visited[address] or self.visited[key] >= limit:
+            return False
+        self.visited.update({address: 1, key: 1} if address != key else {key: 1})
+        return True
+
+    def _route(self, address: str) -> Route | None:
+        """The page at an address; a file has none, whatever the router would make of its words."""
+        return None if address.lstrip("/").startswith(_STILL) else route_of(self.table, address)
+
+    def _visit(self, address: str) -> list[str]:
+        route = self._route(address)
+        if route is None:
+            self._fetch(address)
+            return []
+        self.reached.setdefault(route.pattern, address)
+        self.page.evaluate(_GO, address)
+        self.page.wait_for_function(_READY, polling=30)
+        self._arrived(address)
+        return self._links(route.pattern)
+
+    def _arrived(self, address: str) -> None:
+        landed = route_of(self.table, self.page.url)
+        if landed:
+            self.reached.setdefault(landed.pattern, address)
+        heading = self.page.locator("h1").first.inner_text() if self.page.locator("h1").count() else ""
+        if heading in _ERRORS:
+            self._fault(heading)
+        for alert in self.page.get_by_role("alert").all_inner_texts():
+            self._fault(f"an error is shown: {alert}")
+        if "/login" in self.page.url:
+            self._fault("signed out")
+
+    def _links(self, place: str) -> list[str]:
+        """Those on the page, and those behind its menus, each menu once a route."""
+        found = self._seen()
+        for number, name, framed in self.page.evaluate(_NAMED_POPUPS):
+            key = ("" if framed else place, name.split(" of ")[0])
+            if key in self._opened:
+                continue
+            self._opened.add(key)
+            # By keyboard: what lies over a button is no matter.
+            self.page.locator(f"[data-walk='{number}']").press("Enter")
+            self.page.evaluate(_FRAME)
+            found += self._seen()
+            self.page.keyboard.press("Escape")
+            self.page.evaluate(_FRAME)
+        return found
+
+    def _seen(self) -> list[str]:
+        found: list[str] = self.page.evaluate(_LINKS)
+        for address in found:
+            self._from.setdefault(address, self.page.url)
+        return found
+
+    def _fetch(self, address: str) -> None:
+        """What is no page: a download, a file, the API. Anything else is a link into nothing."""
+        if address.startswith("/bin/"):
+            return  # programs of a release; a checkout has none
+        if not address.lstrip("/").startswith(_STILL):
+            self._fault(f"no page has the address {address}", at=address)
+            return
+        answer = self.page.request.get(address)
+        if answer.status >= 400:
+            self._fault(f"answers {answer.status}", at=address)
+
+    def _fault(self, what: str, at: str = "") -> None:
+        at = at or self.page.url
+        path = at.split("/", 3)[-1] if "://" in at else at
+        self.faults.append(f"/{path.lstrip('/')}: {what} (linked from {self._from.get('/' + path.lstrip('/'), '-')})")

@@ -1,0 +1,108 @@
+"""Every page of the dashboard is reached by links from the start page, and no link leads nowhere.
+
+Four people walk: the owner, an organization's administrator, an auditor, a member. The routes are those of the
+dashboard's own source, so that a page without a way to it fails here.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.kit.browser import SOON, launched, missing
+from tests.kit.dashboard_routes import DASHBOARD, Route, routes
+from tests.kit.dashboard_walk import Walk
+from tests.kit.showcase import PASSWORD, Showcase, open_showcase
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.system,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.skipif(shutil.which("node") is None, reason="node is not on PATH"),
+    pytest.mark.skipif(not (DASHBOARD / "node_modules").is_dir(), reason="run scripts/dashboard"),
+]
+
+ONLY_BY_ADDRESS = {
+    "/setup": "before there is an account",
+    "/login": "for people who are not signed in",
+    "/login/device": "GitHub's device login, on the sign-in page",
+    "/reset-password": "on the sign-in page, where mail is set up",
+    "/reset-password/change": "in a mail",
+    "/cli-auth": "opened by `coder login`",
+    "/external-auth/:provider": "opened by a button of a form, in a window of its own, where a provider is set up",
+    "/external-auth/:provider/callback": "where the provider sends people back to",
+    "/tasks/:owner/:task": "needs a template made for tasks",
+    "/settings": "leads on to /settings/account",
+    "/users/create": "an address of former versions",
+    "/groups": "an address of former versions",
+    "*": "everything else",
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from launched()
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser) -> Iterator[Showcase]:  # the browser first: it may skip everything
+    with open_showcase("--experiments=oauth2") as found:
+        give_roles(found)
+        yield found
+
+
+def give_roles(shown: Showcase) -> None:
+    organization = shown.api("GET", "/organizations")[0]["id"]
+    shown.api("PUT", f"/organizations/{organization}/members/ben/roles", {"roles": ["organization-admin"]})
+    shown.api("PUT", "/users/chloe/roles", {"roles": ["auditor"]})
+    template = shown.api("GET", "/organizations/default/templates/externally-managed-workspace")["id"]
+    shown.api("POST", "/users/dmitri/workspaces", {"template_id": template, "name": "dmitris-machine"})
+    shown.api("POST", "/oauth2-provider/apps", {"name": "wiki", "callback_url": "https://wiki.example.com/callback"})
+
+
+@pytest.fixture(scope="module")
+def walks() -> dict[str, Walk]:
+    """By person, as the tests come to them."""
+    return {}
+
+
+def walked(browser: Browser, shown: Showcase, name: str, table: tuple[Route, ...]) -> Walk:
+    login: dict[str, Any] = {"email": f"{name}@example.com", "password": PASSWORD}
+    token = shown.server.request("POST", "/api/v2/users/login", login)["session_token"]
+    context = browser.new_context(base_url=shown.url, reduced_motion="reduce")
+    context.set_default_timeout(SOON)
+    context.add_cookies([{"name": "coder_session_token", "value": token, "url": shown.url}])
+    walk = Walk(context.new_page(), table)
+    walk.run()
+    context.close()
+    return walk
+
+
+@pytest.mark.parametrize("name", ["ana", "ben", "chloe", "dmitri"])
+def test_no_link_leads_nowhere_and_no_page_says_an_error(
+    browser: Browser, shown: Showcase, walks: dict[str, Walk], name: str
+) -> None:
+    walks[name] = walked(browser, shown, name, routes())
+    assert walks[name].faults == [], "\n".join(walks[name].faults)
+
+
+def test_every_page_is_reached_by_links(walks: dict[str, Walk]) -> None:
+    assert walks, "run the whole file: the walks before are what this looks at"
+    reached = {pattern for walk in walks.values() for pattern in walk.reached}
+    table = routes()
+    missed = [route.pattern for route in table if route.pattern not in reached and not is_twin_reached(route, reached)]
+    assert sorted(set(missed) - set(ONLY_BY_ADDRESS)) == []
+    known = {route.pattern for route in table}
+    assert sorted(set(ONLY_BY_ADDRESS) - known) == [], "reasons for routes that are gone"
+    assert sorted(set(ONLY_BY_ADDRESS) & reached) == [], "reached after all: take the reason away"
+
+
+def is_twin_reached(route: Route, reached: set[str]) -> bool:
+    """A template's pages have two addresses, with and without its organization; links use the one that is enough."""
+    return route.pattern.replace("/:organization/:template", "/:template") in reached or (
+        route.pattern.replace("/:template", "/:organization/:template") in reached
+    )

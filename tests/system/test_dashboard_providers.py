@@ -1,0 +1,127 @@
+"""Signing in and linking an account in a real browser, at an OpenID provider nobody here wrote (`oidc-provider`)."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.kit.browser import SOON, launched, missing
+from tests.kit.loopback import ROOT, Loopback, open_loopback
+
+PROVIDER = ROOT / "tests/interop/openid"
+SECRET = "a secret of ours"
+EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
+LINK = "CODER_EXTERNAL_AUTH_0_"
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.system,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.skipif(shutil.which("node") is None, reason="node is not on PATH"),
+    pytest.mark.skipif(not (PROVIDER / "node_modules/oidc-provider").is_dir(), reason="run scripts/test"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from launched()
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
+    started: list[subprocess.Popen[bytes]] = []
+
+    def with_provider(found: Loopback) -> None:
+        """A provider that knows this server's addresses, and a server that knows the provider."""
+        back = [f"{found.url}/api/v2/users/oidc/callback", f"{found.url}/external-auth/forge/callback"]
+        process = subprocess.Popen(
+            ["node", str(PROVIDER / "provider.mjs"), *back],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        started.append(process)
+        assert process.stdout is not None
+        issuer = process.stdout.readline().decode().strip()
+        found.variables = {
+            "CODER_OIDC_ISSUER_URL": issuer, "CODER_OIDC_CLIENT_ID": "coder", "CODER_OIDC_CLIENT_SECRET": SECRET,
+            "CODER_OIDC_SIGN_IN_TEXT": "Sign in with the Forge",
+            f"{LINK}ID": "forge", f"{LINK}TYPE": "custom", f"{LINK}DISPLAY_NAME": "Forge",
+            f"{LINK}CLIENT_ID": "coder", f"{LINK}CLIENT_SECRET": SECRET, f"{LINK}SCOPES": "openid profile",
+            f"{LINK}AUTH_URL": f"{issuer}/auth", f"{LINK}TOKEN_URL": f"{issuer}/token",
+            f"{LINK}VALIDATE_URL": f"{issuer}/me",
+        }  # fmt: skip
+
+    try:
+        with open_loopback(before=with_provider) as found:
+            first = {"email": EMAIL, "username": "ana", "password": PASSWORD, "name": "", "trial": False}
+            found.request("POST", "/api/v2/users/first", first)
+            found.sign_in(EMAIL, PASSWORD)
+            yield found
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Loopback) -> Iterator[Page]:
+    expect.set_options(timeout=SOON)
+    context = browser.new_context(base_url=server.url)
+    context.set_default_timeout(SOON)
+    yield context.new_page()
+    context.close()
+
+
+def signed_in(page: Page, server: Loopback) -> None:
+    page.context.add_cookies([{"name": "coder_session_token", "value": server.token, "url": server.url}])
+
+
+def at_the_provider(page: Page, person: str) -> None:
+    """Its two forms: who one is, and whether this server may know."""
+    page.locator("input[name=login]").fill(person)
+    page.locator("input[name=password]").fill("any")
+    page.get_by_role("button", name="Sign-in").click()
+    page.get_by_role("button", name="Continue").click()
+
+
+def api(server: Loopback, path: str) -> Any:
+    return server.request("GET", f"/api/v2{path}", None, server.token)
+
+
+def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopback) -> None:
+    signed_in(page, server)
+    page.goto("/external-auth/forge")
+    expect(page).to_have_title(re.compile("^Authenticate with Forge"))
+    page.get_by_role("link", name="Continue with Forge").click()
+    at_the_provider(page, "subject-1")
+    expect(page.get_by_role("heading", name="You are authenticated with Forge")).to_be_visible()
+    assert page.url.startswith(f"{server.url}/external-auth/forge")
+    assert api(server, "/external-auth/forge")["authenticated"] is True
+    page.goto("/settings/external-auth")
+    expect(page.get_by_text("Forge", exact=True)).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Unlink")).click()
+    page.get_by_test_id("confirm-button").click()
+    expect(page.get_by_text("Forge is unlinked")).to_be_visible()
+    assert api(server, "/external-auth/forge")["authenticated"] is False
+
+
+def test_a_provider_that_is_not_set_up_is_no_page(page: Page, server: Loopback) -> None:
+    signed_in(page, server)
+    page.goto("/external-auth/nowhere")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+
+
+def test_a_person_of_the_provider_signs_in_and_lands_where_they_wanted(page: Page, server: Loopback) -> None:
+    page.goto("/templates")
+    expect(page).to_have_url(re.compile(r"/login\?redirect=%2Ftemplates$"))
+    page.get_by_role("link", name="Sign in with the Forge").click()
+    at_the_provider(page, "subject-1")
+    expect(page).to_have_url(f"{server.url}/templates")
+    expect(page.get_by_text("ada", exact=True)).to_be_visible()
+    [made] = [user for user in api(server, "/users")["users"] if user["username"] == "ada"]
+    assert (made["email"], made["login_type"]) == ("ada@example.com", "oidc")

@@ -1,0 +1,110 @@
+"""Files by lines, and by search and replace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.agent.network.file_edits import MAX_RESPONSE, EditError, edited
+from coder.agent.network.http_api import HttpApi
+from coder.agent.network.http_messages import HttpReply, HttpRequest
+from coder.agent.state import AgentState
+from coder.agent.workspace.environment import find_identity
+
+
+async def ask(method: str, route: str, body: Any = None, **query: object) -> HttpReply:
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    wanted = {name: [str(value)] for name, value in query.items()}
+    return await HttpApi(state)._answer(HttpRequest(method, f"/api/v0/{route}", wanted, json.dumps(body).encode()))
+
+
+async def lines(path: Path, **query: object) -> Any:
+    reply = await ask("GET", "read-file-lines", path=path, **query)
+    assert reply.status == 200
+    return json.loads(reply.body)
+
+
+async def test_lines_have_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"one\r\ntwo\nthree")
+    whole = {"success": True, "file_size": 14, "total_lines": 3, "lines_read": 3}
+    assert await lines(path) == whole | {"content": "1\tone\n2\ttwo\n3\tthree"}
+    part = await lines(path, offset=2, limit=1)
+    assert (part["lines_read"], part["content"]) == (1, "2\ttwo")
+    assert (await lines(path, max_line_bytes=2))["content"] == "1\ton [line cut]\n2\ttw [line cut]\n3\tth [line cut]"
+    assert (await lines(path, max_response_bytes=12))["lines_read"] == 2
+    path.write_text("x" * 500 + "\n")
+    path.write_text(path.read_text() * 500)
+    assert len((await lines(path))["content"]) <= MAX_RESPONSE
+    path.write_bytes(b"")
+    assert (await lines(path))["total_lines"] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [({"offset": 4}, "outside of the file"), ({"offset": -1}, "outside"), ({"max_file_size": 3}, "more than 3")],
+)
+async def test_what_cannot_be_read_is_said(query: dict[str, int], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("a\nb\n")
+    found = await lines(path, **query)
+    assert not found["success"] and said in found["error"]
+    assert "No such file" in (await lines(tmp_path / "none"))["error"]
+    assert "not a regular file" in (await lines(tmp_path))["error"]
+    assert "must be absolute" in (await lines(Path("f")))["error"]
+
+
+def test_an_edit_must_be_clear() -> None:
+    assert edited("a b a", [{"search": "b", "replace": "c"}, {"search": "c", "replace": ""}], "f") == "a  a"
+    assert edited("a b a", [{"search": "a", "replace": "x", "replace_all": True}], "f") == "x b x"
+    for edits, said in (
+        ([], "at least one"),
+        ([{"search": "", "replace": "x"}], "nothing to search"),
+        ([{"search": "z", "replace": "x"}], "not there"),
+        ([{"search": "a", "replace": "x"}], "2 times"),
+    ):
+        with pytest.raises(EditError, match=said):
+            edited("a b a", edits, "f")
+
+
+async def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
+    one, two, link = tmp_path / "one", tmp_path / "two", tmp_path / "link"
+    one.write_bytes(b"alpha\r\nbeta\r\n")
+    one.chmod(0o755)
+    two.write_text("gamma")
+    link.symlink_to(two)
+
+    def files(second: str) -> dict[str, Any]:
+        return {"include_diff": True, "files": [
+            {"path": str(one), "edits": [{"search": "beta", "replace": "delta"}]},
+            {"path": str(link), "edits": [{"search": second, "replace": "epsilon"}]},
+        ]}  # fmt: skip
+
+    refused = await ask("POST", "edit-files", files("absent"))
+    assert refused.status == 400 and b"not there" in refused.body
+    assert one.read_bytes() == b"alpha\r\nbeta\r\n"
+    done = await ask("POST", "edit-files", files("gamma"))
+    assert done.status == 200
+    assert one.read_bytes() == b"alpha\r\ndelta\r\n" and one.stat().st_mode & 0o777 == 0o755
+    assert two.read_text() == "epsilon" and link.is_symlink()
+    first, second = json.loads(done.body)["files"]
+    assert "-beta\r\n+delta\r\n" in first["diff"]
+    assert "-gamma\n\\ No newline at end of file\n+epsilon\n\\ No newline" in second["diff"]
+    assert {path.name for path in tmp_path.iterdir()} == {"one", "two", "link"}
+
+
+@pytest.mark.parametrize("body", [None, {}, {"files": []}, {"files": [{}]}, {"files": [{"path": "/etc/hosts"}]}, [1]])
+async def test_odd_requests_are_refused(body: Any) -> None:
+    assert (await ask("POST", "edit-files", body)).status == 400
+
+
+async def test_paths_are_resolved(tmp_path: Path) -> None:
+    (tmp_path / "l").symlink_to(tmp_path / "x")
+    reply = await ask("GET", "resolve-path", path=tmp_path / "l")
+    assert json.loads(reply.body) == {"resolved_path": str(tmp_path / "x")}
+    home = json.loads((await ask("GET", "resolve-path", path="~")).body)["resolved_path"]
+    assert home == str(find_identity().home.resolve())
+    assert (await ask("GET", "resolve-path")).status == 400

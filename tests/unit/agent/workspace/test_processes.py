@@ -1,0 +1,128 @@
+"""Commands that programs start from afar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.agent.network.http_api import HttpApi
+from coder.agent.network.http_messages import HttpRequest
+from coder.agent.state import AgentState
+from coder.agent.workspace import processes
+from coder.agent.workspace.environment import find_identity
+from coder.agent.workspace.processes import HEAD, TAIL, Output, Processes
+
+
+class Asked:
+    """An agent's API, asked without a connection."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._api = HttpApi(state)
+
+    async def __call__(self, method: str, path: str, body: Any = None, *, status: int = 200, **query: str) -> Any:
+        wanted = {name: [value] for name, value in query.items()}
+        request = HttpRequest(method, f"/api/v0/processes/{path}", wanted, json.dumps(body).encode())
+        reply = await self._api._answer(request)
+        assert reply.status == status, reply.body
+        return json.loads(reply.body)
+
+    async def started(self, command: str, **more: Any) -> str:
+        return str((await self("POST", "start", {"command": command, **more}))["id"])
+
+    async def ended(self, ident: str) -> Any:
+        return await self("GET", f"{ident}/output", wait="true")
+
+
+@asynccontextmanager
+async def asking() -> AsyncIterator[Asked]:
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    table = Processes(state)
+    state.processes = table
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(table.run)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.fail_after(60):
+            yield Asked(state)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_command_is_followed_to_its_end(tmp_path: Path) -> None:
+    async with asking() as ask:
+        ident = await ask.started("echo $X; pwd; echo no >&2; exit 3", workdir=str(tmp_path), env={"X": "said"})
+        found = await ask.ended(ident)
+        assert found == {
+            "output": f"said\n{tmp_path}\nno\n", "truncated": None, "running": False, "exit_code": 3,
+            "command": "echo $X; pwd; echo no >&2; exit 3",
+        }  # fmt: skip
+        (row,) = (await ask("GET", "list"))["processes"]
+        assert (row["id"], row["running"], row["exit_code"], row["workdir"]) == (ident, False, 3, str(tmp_path))
+        refused = await ask("POST", f"{ident}/signal", {"signal": "kill"}, status=409)
+        assert "is not running" in refused["message"]
+
+
+async def test_a_running_one_is_signalled_with_its_children() -> None:
+    async with asking() as ask:
+        ident = await ask.started("sleep 600 & wait", background=True)
+        ended = await ask.started("true")
+        await ask.ended(ended)
+        rows = (await ask("GET", "list"))["processes"]
+        assert [(row["id"], row["running"], row["background"]) for row in rows] == [
+            (ident, True, True), (ended, False, False),
+        ]  # fmt: skip
+        assert (await ask("GET", f"{ident}/output"))["running"]
+        await ask("POST", f"{ident}/signal", {"signal": "hup"}, status=400)
+        await ask("POST", f"{ident}/signal", {"signal": "terminate"})
+        assert (await ask.ended(ident))["exit_code"] == -15
+
+
+async def test_a_child_that_keeps_the_pipe_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "LAST_WORDS", 0.05)
+    async with asking() as ask:
+        ident = await ask.started("echo early; sleep 600 & exit 0")
+        found = await ask.ended(ident)
+        assert (found["output"], found["exit_code"]) == ("early\n", 0)
+
+
+@pytest.mark.parametrize("body", [None, {}, {"command": ""}, {"command": 7}, {"command": "true", "env": {"A": 1}}, []])
+async def test_odd_requests_are_refused(body: Any) -> None:
+    async with asking() as ask:
+        await ask("POST", "start", body, status=400)
+        await ask("POST", "start", {"command": "true", "workdir": "/none"}, status=404)
+        await ask("GET", "unknown/output", status=404)
+        await ask("GET", "unknown/else", status=404)
+        assert (await ask("GET", "list")) == {"processes": []}
+
+
+async def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "MAX_RUNNING", 1)
+    monkeypatch.setattr(processes, "MAX_ENDED", 2)
+    async with asking() as ask:
+        for number in range(4):
+            await ask.ended(await ask.started(f"echo {number}"))
+        await ask.started("sleep 600")
+        commands = [row["command"] for row in (await ask("GET", "list"))["processes"]]
+        assert commands == ["sleep 600", "echo 3", "echo 2"]
+        refused = await ask("POST", "start", {"command": "true"}, status=400)
+        assert "are running already" in refused["detail"]
+
+
+def test_the_first_and_the_last_of_much_output_are_kept() -> None:
+    output = Output()
+    output.add(b"a" * HEAD)
+    assert output.truncated() is None
+    for _ in range(10):
+        output.add(b"b" * TAIL)
+    output.add(b"end")
+    text = output.text()
+    assert text.startswith("a" * HEAD + "\n[… ") and text.endswith("bend")
+    counts = output.truncated()
+    assert counts == {
+        "original_bytes": HEAD + 10 * TAIL + 3, "retained_bytes": HEAD + TAIL, "omitted_bytes": 9 * TAIL + 3,
+        "strategy": "head_tail",
+    }  # fmt: skip

@@ -1,0 +1,132 @@
+"""The deployment as tools for a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.cli.tasks.mcp_protocol import McpServer, Tool
+from tests.kit.cli import Result, run_cli
+from tests.kit.coderd import World
+from tests.kit.tasks import TOKEN, new_task, task_world
+from tests.kit.workspaces import settled
+
+ECHO = Tool("echo", "Says it again.", lambda given: given["text"], {"text": ("string", "What."), "n": ("integer", "")},
+            ("text",))  # fmt: skip
+
+
+def answer(message: Any) -> Any:
+    line = message if isinstance(message, str) else json.dumps(message)
+    found = McpServer("v1", [ECHO], "Be kind.").answer_line(line)
+    return None if found is None else json.loads(found)
+
+
+def call(ident: int, name: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": params}
+
+
+def test_a_conversation() -> None:
+    hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    found = answer({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})["result"]
+    assert (found["protocolVersion"], found["instructions"]) == ("2024-11-05", "Be kind.")
+    newer = answer({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {"protocolVersion": "2099-01-01"}})
+    assert (newer["id"], newer["result"]["protocolVersion"]) == ("a", "2025-06-18")
+    assert answer({"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
+    assert answer({"jsonrpc": "2.0", "id": 5, "result": {}}) is None
+    assert answer({"jsonrpc": "2.0", "id": 2, "method": "ping"})["result"] == {}
+    (tool,) = answer({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]
+    assert tool["inputSchema"]["required"] == ["text"] and tool["inputSchema"]["properties"]["n"]["type"] == "integer"
+    said = answer(call(3, "echo", text="hi"))
+    assert said["result"] == {"content": [{"type": "text", "text": "hi"}], "isError": False}
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [("{", -32700), ("7", -32600), ("[]", -32600), ({"id": 1}, -32600), ({"id": 1, "method": "fly"}, -32601),
+     ({"id": 1, "method": "tools/call", "params": []}, -32602), (call(1, "none"), -32602), (call(1, "echo"), -32602),
+     (call(1, "echo", text=7), -32602), (call(1, "echo", text="a", n=True), -32602),
+     (call(1, "echo", text="a", more=1), -32602)],
+)  # fmt: skip
+def test_odd_messages_are_told_so(message: Any, code: int) -> None:
+    if message == {"id": 1, "method": "tools/call", "params": []}:
+        message["params"] = ["x"]
+    assert answer(message)["error"]["code"] == code
+
+
+async def served(world: World, home: Path, *messages: dict[str, Any], words: str = "", **env: str) -> list[Any]:
+    given = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, **env}
+    lines = "".join(json.dumps(message) + "\n" for message in messages)
+    result: Result = await run_cli(["exp", "mcp", "server", *words.split()], home=home, env=given, stdin=lines)
+    assert result.code == 0, result.stderr
+    return [json.loads(line)["result"] for line in result.stdout.splitlines()]
+
+
+async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
+    async with task_world() as (world, _):
+        task = await new_task(world)
+        workspace = (await world.get(f"/api/v2/workspaces/{task['workspace_id']}")).json()
+        build = workspace["latest_build"]
+        found = await served(
+            world,
+            tmp_path,
+            call(1, "coder_get_authenticated_user"),
+            call(2, "coder_list_workspaces"),
+            call(3, "coder_get_workspace", workspace=workspace["name"]),
+            call(4, "coder_list_templates"),
+            call(5, "coder_get_workspace_build_logs", workspace_build_id=build["id"]),
+            call(6, "coder_get_workspace", workspace="nobody/none"),
+            call(7, "coder_create_workspace_build", workspace_id=workspace["id"], transition="stop"),
+        )
+        assert [one["isError"] for one in found] == [False] * 5 + [True, False]
+        texts = [one["content"][0]["text"] for one in found]
+        assert json.loads(texts[0])["username"] == "admin"
+        assert [one["id"] for one in json.loads(texts[1])] == [workspace["id"]]
+        assert json.loads(texts[2])["id"] == workspace["id"]
+        assert json.loads(texts[3])[0]["active_version_id"] == build["template_version_id"]
+        assert "a workspace_build" in texts[4]
+        assert "Resource not found" in texts[5]
+        assert (await settled(world, workspace["id"]))["latest_build"]["transition"] == "stop"
+
+
+async def test_a_task_is_reported_with_the_agents_token(tmp_path: Path) -> None:
+    async with task_world() as (world, _):
+        task = await new_task(world)
+        env = {"CODER_AGENT_TOKEN": TOKEN, "CODER_AGENT_URL": world.url, "CODER_SESSION_TOKEN": ""}
+        message = call(1, "coder_report_task", summary="half done", state="working", link="https://example.com/1")
+        (said,) = await served(world, tmp_path, message, words="--app-status-slug chat", **env)
+        assert not said["isError"]
+        state = (await world.get(f"/api/v2/tasks/me/{task['id']}")).json()["current_state"]
+        assert (state["state"], state["message"]) == ("working", "half done")
+
+
+async def test_only_allowed_tools_are_served(tmp_path: Path) -> None:
+    env = {"CODER_URL": "http://127.0.0.1:9", "CODER_SESSION_TOKEN": "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB"}
+    lines = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    words = ["exp", "mcp", "server", "--allowed-tools", "coder_list_templates,more"]
+    result = await run_cli(words, home=tmp_path, env=env, stdin=lines)
+    (tool,) = json.loads(result.stdout)["result"]["tools"]
+    assert tool["name"] == "coder_list_templates" and "not here: more" in result.stderr
+    refused = await run_cli(["exp", "mcp", "server"], home=tmp_path)
+    assert refused.code == 1 and "there is no tool to serve" in refused.stderr
+
+
+async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) -> None:
+    cursor = tmp_path / ".cursor/mcp.json"
+    cursor.parent.mkdir()
+    cursor.write_text('{"mcpServers": {"other": {}}, "more": 1}')
+    claude = tmp_path / ".claude.json"
+    for words in (["cursor"], ["claude-code", "/work"], ["claude-desktop"]):
+        assert (await run_cli(["exp", "mcp", "configure", *words], home=tmp_path)).code == 0
+    found = json.loads(cursor.read_text())
+    assert set(found["mcpServers"]) == {"other", "coder"} and found["more"] == 1
+    assert found["mcpServers"]["coder"]["args"] == ["exp", "mcp", "server"]
+    assert "coder" in json.loads(claude.read_text())["projects"]["/work"]["mcpServers"]
+    assert list(tmp_path.rglob("claude_desktop_config.json"))
+    cursor.write_text("[]")
+    refused = await run_cli(["exp", "mcp", "configure", "cursor"], home=tmp_path)
+    assert refused.code == 1 and "holds something else than settings" in refused.stderr
+    assert cursor.read_text() == "[]"

@@ -1,0 +1,82 @@
+"""What is at /icon and /emojis: an archive of drawings, and the names templates ask for."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from coder.coderd.http.site import pictures
+from tests.kit.coderd import running_coderd
+from tests.kit.loopback import ROOT
+
+BUILT = ROOT / "coder/dashboard/dist/pictures.zip"
+NAME = re.compile(r"/(?:icon|emojis)/[a-z0-9.-]+\.(?:svg|png)")
+IN_SOURCES = ("coder/coderd/services", "coder/coderd/examples", "coder/domain")
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    made = tmp_path / "pictures.zip"
+    with zipfile.ZipFile(made, "w") as target:
+        target.writestr("icon/docker.svg", "<svg/>")
+        target.writestr("icon/index.json", "[]")
+        target.writestr("emojis/25b6.png", "<svg />")
+    return made
+
+
+@pytest.mark.parametrize("path", ["icon/docker.svg", "icon/docker.png", "emojis/25b6.png", "emojis/25b6-fe0f.png"])
+def test_a_drawing_has_a_name_with_either_ending(archive: Path, path: str) -> None:
+    found = pictures.find(archive, path)
+    assert found is not None and found[0].startswith(b"<svg") and found[1].startswith("image/svg+xml")
+    assert found == pictures.find(archive, path)
+
+
+@pytest.mark.parametrize("path", ["icon/nothing.svg", "icon/docker", "icon/docker.json", "icon/", "../icon/docker.svg"])
+def test_anything_else_is_not_there(archive: Path, path: str) -> None:
+    assert pictures.find(archive, path) is None
+
+
+def test_without_an_archive_nothing_is_there(tmp_path: Path) -> None:
+    assert pictures.find(tmp_path / "none.zip", "icon/docker.svg") is None
+
+
+def named_in_sources() -> set[str]:
+    files = [path for place in IN_SOURCES for path in (ROOT / place).rglob("*") if path.suffix in {".py", ".tf", ".md"}]
+    return {name for path in files for name in NAME.findall(path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.skipif(not BUILT.is_file(), reason="the dashboard is not built")
+def test_what_we_name_ourselves_is_there() -> None:
+    names = named_in_sources()
+    assert "/icon/code.svg" in names
+    assert [name for name in sorted(names) if pictures.find(BUILT, name[1:]) is None] == []
+
+
+@pytest.mark.skipif(not BUILT.is_file(), reason="the dashboard is not built")
+def test_every_picture_is_a_drawing_and_runs_nothing() -> None:
+    with zipfile.ZipFile(BUILT) as archive:
+        names = [name for name in archive.namelist() if not name.endswith(".json")]
+        assert len(names) > 1000
+        for name in names:
+            # Of packages pinned by their hash, and these have no entities.
+            root = ElementTree.fromstring(archive.read(name))  # noqa: S314
+            assert root.tag.endswith("}svg"), name
+            assert not [one.tag for one in root.iter() if one.tag.endswith(("}script", "}foreignObject"))], name
+            assert not [key for one in root.iter() for key in one.attrib if key.startswith("on")], name
+
+
+@pytest.mark.skipif(not BUILT.is_file(), reason="the dashboard is not built")
+async def test_the_server_has_them_for_everybody() -> None:
+    async with running_coderd(first_user=True) as world:
+        for path in ("/icon/docker.svg", "/icon/docker.png", "/emojis/1f4e6.png"):
+            answer = await world.get(path, token="")
+            assert answer.status_code == 200 and answer.headers["content-type"].startswith("image/svg+xml"), path
+            assert answer.text.startswith("<svg") and "default-src" in answer.headers["content-security-policy"]
+        listed = (await world.get("/icon/index.json", token="")).json()
+        assert {"path": "/icon/docker.svg", "words": "container"} in listed
+        for one in listed[:5]:
+            assert (await world.get(one["path"], token="")).status_code == 200
