@@ -32,6 +32,22 @@ def parse_duration(text: str) -> timedelta:
         raise CoderError("bad_duration", f"{text!r} is longer than any clock counts", "Write a shorter one.") from error
 
 
+def from_nanoseconds(value: int) -> timedelta:
+    """A duration as Go counts it. What is shorter than a clock counts becomes its smallest step: only 0 says nothing.
+
+    Raises CoderError `bad_duration`.
+    """
+    try:
+        found = timedelta(microseconds=value / 1000)
+    except OverflowError as error:
+        raise CoderError(
+            "bad_duration", f"{value} ns is longer than any clock counts", "Write a shorter one."
+        ) from error
+    if found or not value:
+        return found
+    return timedelta(microseconds=1 if value > 0 else -1)
+
+
 def format_duration(value: timedelta) -> str:
     """Go's `Duration.String()` for whole seconds and above, e.g. `1h30m0s`; milliseconds below a second."""
     seconds = value.total_seconds()

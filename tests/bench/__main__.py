@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import json
 import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,51 @@ def names() -> list[str]:
     return sorted(
         path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_") and "def measure(" in path.read_text()
     )
+
+
+def listing() -> str:
+    """Every benchmark with what it answers, and the name of every row it may give."""
+    parts = []
+    for name in names():
+        question, *_ = (ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or "").split("\n\n")
+        question = question.replace("\n", " ").split(". ")[0].rstrip(".") + "."
+        parts += [f"{name}: {question}", *(f"    {metric}" for metric in metrics(name))]
+    return "\n".join(parts)
+
+
+def metrics(name: str) -> list[str]:
+    """Names of a benchmark's rows as its source has them, in its order; `{…}` stands for what a run fills in."""
+    tree = ast.parse((HERE / f"{name}.py").read_text())
+    found: dict[str, None] = {}
+    for node in sorted(ast.walk(tree), key=lambda node: getattr(node, "lineno", 0)):
+        for given in _named(node):
+            text = _text(given)
+            if text.strip("{…}") not in ("", "tunnel: "):
+                found[text] = None
+    return list(found)
+
+
+def _named(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions that name a row: the first argument of `row(…)`, the value of `"metric"`."""
+    if isinstance(node, ast.Call) and _called(node.func) in {"row", "_row", "add", "_add"} and node.args:
+        yield node.args[0]
+    elif isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from (value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "metric")
+
+
+def _called(func: ast.expr) -> str:
+    return func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
+
+
+def _text(given: ast.expr) -> str:
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        return given.value
+    if isinstance(given, ast.JoinedStr):
+        return "".join(_text(part) if isinstance(part, ast.Constant) else "{…}" for part in given.values)
+    if isinstance(given, ast.BinOp):
+        return _text(given.left) + _text(given.right)
+    return "{…}"
 
 
 def machine() -> dict[str, Any]:
@@ -58,10 +105,10 @@ def main() -> int:
     parser.add_argument("name", nargs="?", choices=names())
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="at most a minute")
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--list", action="store_true", help="what there is, and the rows of each")
     args = parser.parse_args()
     if args.list or not args.name:
-        print("\n".join(names()))
+        print(listing())
         return 0
     found = importlib.import_module(f"tests.bench.{args.name}").measure(quick=args.quick)
     rows, skipped = found if isinstance(found, tuple) else (found, {})

@@ -20,8 +20,8 @@ def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
     rounds = 5 if quick else 21
     try:
         rows = [
-            row("full program", binary.stat().st_size / 1e6, "MB", 45),
-            row("slim program", slim.stat().st_size / 1e6, "MB", 20),
+            row("size of the full program", binary.stat().st_size / 1e6, "MB", 45),
+            row("size of the slim program", slim.stat().st_size / 1e6, "MB", 20),
         ]
         for name, program in (("full", binary), ("slim", slim)):
             note(f"starts of the {name} program …")

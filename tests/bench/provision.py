@@ -308,7 +308,7 @@ def _shares(jobs: list[Any], daemons: int, builds: int, took: float, api: Api) -
     return [
         row(f"{name}: scheduling gap, median", statistics.median(gaps) * 1000, "ms", 150),
         row(f"{name}: scheduling gap, longest", max(gaps) * 1000, "ms", 150),
-        row(f"{name}: run twice", twice, "jobs", 0),
+        row(f"{name}: jobs run twice", twice, "jobs", 0),
     ]
 
 

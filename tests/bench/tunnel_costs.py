@@ -71,7 +71,7 @@ def _bulk(size: int, repeat: int) -> list[Row]:
     sealing = _cost(seal, MAX_SLOTS, repeat)
     filling = _cost(fill, MAX_SLOTS, repeat)
     opening = _cost(whole, MAX_SLOTS, repeat) - sealing - filling
-    return [_row(f"seal_{size}", sealing), _row(f"open_{size}", opening)]
+    return [_row(f"seal a packet of {size} bytes", sealing), _row(f"open a packet of {size} bytes", opening)]
 
 
 def _handshakes(count: int) -> list[Row]:
@@ -90,15 +90,18 @@ def _handshakes(count: int) -> list[Row]:
     finished = time.process_time()
     forged = initiations[0][:116] + bytes(32)
     return [
-        _row("initiate", (initiated - start) / count * 1e6),
-        _row("respond", (answered - initiated) / count * 1e6),
-        _row("finish", (finished - answered) / count * 1e6),
-        _row("refuse_bad_mac1", _cost(lambda: hub.receive_untrusted(forged, SOURCE, 0.0), 1, 2000)),
+        _row("handshake: make the first message", (initiated - start) / count * 1e6),
+        _row("handshake: read it and answer", (answered - initiated) / count * 1e6),
+        _row("handshake: read the answer", (finished - answered) / count * 1e6),
+        _row(
+            "refuse a first message whose mac1 is wrong",
+            _cost(lambda: hub.receive_untrusted(forged, SOURCE, 0.0), 1, 2000),
+        ),
     ]
 
 
 def _row(metric: str, value: float) -> Row:
-    return {"metric": f"tunnel_{metric}", "value": round(value, 2), "unit": "us CPU", "better": "lower"}
+    return {"metric": f"tunnel: {metric}", "value": round(value, 2), "unit": "us CPU", "better": "lower"}
 
 
 def measure(*, quick: bool = False) -> list[Row]:

@@ -13,7 +13,7 @@ from tests.conformance.bodies import QUERIES
 from tests.conformance.scope import permission_rows
 from tests.conformance.world import UNKNOWN, Populated
 
-_FIXED_COLUMNS = frozenset({"method", "path", "object_owner"})
+FIXED_COLUMNS = frozenset({"method", "path", "object_owner"})
 _PERSONAL = ("/password", "/status/", "/roles", "/logout", "/profile")
 """What changes the person that the path names: a new one is made afterwards."""
 _OUT_OF_SCOPE = ("/chats", "/ai-gateway", "/ai/", "/templatebuilder", "/licenses", "/premium-funnel", "/agent-firewall")
@@ -31,28 +31,32 @@ async def check_matrix(world: Populated, methods: frozenset[str] | None = None) 
     """All rows in scope, or those of some methods."""
     matrix = Matrix()
     for row in permission_rows():
-        if any(part in row["path"] for part in _OUT_OF_SCOPE) or (methods and row["method"] not in methods):
+        if out_of_scope(row) or (methods and row["method"] not in methods):
             continue
-        for caller in [name for name in row if name not in _FIXED_COLUMNS]:
+        for caller in [name for name in row if name not in FIXED_COLUMNS]:
             await _check(world, row, caller, matrix)
     return matrix
+
+
+def out_of_scope(row: dict[str, str]) -> bool:
+    return any(part in row["path"] for part in _OUT_OF_SCOPE)
 
 
 async def _check(world: Populated, row: dict[str, str], caller: str, matrix: Matrix) -> None:
     matrix.cells += 1
     status, text = await _ask(world, row, caller)
-    if not _good(row, caller, status, text):
+    if not good(row, caller, status, text):
         place = f"{row['method']} {row['path']} [{row['object_owner']}] as {caller}"
         matrix.wrong.append(f"{place}: {row[caller]} became {status}{' (missing)' if 'Route not' in text else ''}")
 
 
 def licence_row(row: dict[str, str]) -> bool:
     """Did the licence refuse every signed-in caller who could see the object?"""
-    callers = [name for name in row if name not in _FIXED_COLUMNS and name != "anonymous"]
+    callers = [name for name in row if name not in FIXED_COLUMNS and name != "anonymous"]
     return all(row[name] == "403" for name in callers) or "/external-agent/" in row["path"]
 
 
-def _good(row: dict[str, str], caller: str, status: int, text: str) -> bool:
+def good(row: dict[str, str], caller: str, status: int, text: str) -> bool:
     if status == 405 or ("Route not found" in text and row[caller] != "404"):
         return False
     if status == int(row[caller]):
@@ -65,15 +69,26 @@ def _good(row: dict[str, str], caller: str, status: int, text: str) -> bool:
     return int(row[caller]) == 500 and status in {400, 403, 404}
 
 
-async def _ask(world: Populated, row: dict[str, str], caller: str) -> tuple[int, str]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request made of a row and a caller."""
+
+    url: str
+    token: str
+    body: Any
+    who: str
+    "Whose objects it is about."
+
+
+async def request_of(world: Populated, row: dict[str, str], caller: str) -> Asked:
+    """The request; objects it needs are made."""
     kind = row["object_owner"]
     path = row["path"].split(" ")[0]
-    changes = row["method"] != "GET"
     # In the recording a caller without a session asked for the objects of somebody else.
     who = {"self": "victim" if caller == "anonymous" else caller, "other": "victim", "owner": "boss"}.get(kind, "site")
     await world.token(caller)
     me = kind == "self"
-    if who == "owner" and changes and any(part in path for part in (*_PERSONAL, "/users/{user}")):
+    if who == "owner" and row["method"] != "GET" and any(part in path for part in (*_PERSONAL, "/users/{user}")):
         who, caller = "boss", "boss"  # the site's own administrator must stay as it is
     query = QUERIES.get(path, "")
     body = await world.body(f"{row['method']} {row['path']}", who)
@@ -86,10 +101,16 @@ async def _ask(world: Populated, row: dict[str, str], caller: str) -> tuple[int,
     if path.endswith("/files/{fileID}"):
         await world.thing(who, "template")
     filled = await world.fill(_with(path, unknown), who, me=me)
-    answer = await world.ask(row["method"], filled + query, await world.token(caller), body)
-    if changes and answer.status_code < 400:
+    return Asked(filled + query, await world.token(caller), body, who)
+
+
+async def _ask(world: Populated, row: dict[str, str], caller: str) -> tuple[int, str]:
+    path = row["path"].split(" ")[0]
+    asked = await request_of(world, row, caller)
+    answer = await world.ask(row["method"], asked.url, asked.token, asked.body)
+    if row["method"] != "GET" and answer.status_code < 400:
         person = any(part in path for part in _PERSONAL) or path.endswith("{user}")
-        world.drop(who, person=person and who != "site")
+        world.drop(asked.who, person=person and asked.who != "site")
     return answer.status_code, answer.text if "event-stream" not in answer.headers.get("content-type", "") else ""
 
 
@@ -99,4 +120,4 @@ def _with(path: str, values: dict[str, Any]) -> str:
     return path
 
 
-__all__ = ["UNKNOWN", "Matrix", "check_matrix", "licence_row"]
+__all__ = ["UNKNOWN", "Matrix", "check_matrix", "good", "licence_row", "request_of"]

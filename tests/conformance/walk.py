@@ -105,14 +105,14 @@ async def doors(world: Populated) -> list[Outcome]:
         answer = await world.ask(operation.method, path, "")
         if _is_missing(answer):
             outcome.implemented = False
-        elif not _is_public(operation) and answer.status_code < 400 and answer.status_code != 303:
+        elif not is_public(operation) and answer.status_code < 400 and answer.status_code != 303:
             outcome.problems.append(f"signed out: {answer.status_code}")
         if answer.status_code >= 500:
             outcome.problems.append(f"{answer.status_code}: {answer.text[:120]}")
     return outcomes
 
 
-def _is_public(operation: Operation) -> bool:
+def is_public(operation: Operation) -> bool:
     return operation.public or operation.name in _PUBLIC or not operation.path.startswith("/api/")
 
 
@@ -165,7 +165,7 @@ async def _bad_calls(
     if _is_missing(answer):
         outcome.implemented = False
         return
-    public = _is_public(operation)
+    public = is_public(operation)
     if not public and answer.status_code not in {401, 303}:
         outcome.problems.append(f"signed out: {answer.status_code}")
     token = await _credential(world, operation, who)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -12,8 +13,11 @@ from coder.api.base import codec
 from coder.coderd.app import describe_api
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.application import make_application
+from coder.coderd.http.server.declarations import route_of
 from coder.coderd.services.foundation.context import Context
+from tests.conformance.scope import in_scope
 
+_PARAMETER = re.compile(r"<[^>]*>|\{[^}]*\}")
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -37,3 +41,15 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
         for method in METHODS:
             if method in methods:
                 yield method.upper(), path, methods[method]
+
+
+def scopes_by_operation() -> dict[str, Any]:
+    """What every documented operation asks of a key, by `METHOD /path` with the documents' names of parameters."""
+    found = {}
+    for rule in application().url_map.iter_rules():
+        said = route_of(application().view_functions[rule.endpoint])
+        if said is None or said.websocket:
+            continue
+        for method in said.methods:
+            found[method, _PARAMETER.sub("{}", rule.rule)] = said.scope
+    return {item.name: found.get((item.method, _PARAMETER.sub("{}", item.path))) for item in in_scope()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from msgspec import UNSET
 from quart import Blueprint, Response
 
@@ -15,6 +13,7 @@ from coder.api.access.keys import (
     GenerateAPIKeyResponse,
     TokenConfig,
 )
+from coder.base.duration import from_nanoseconds
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, remote_ip, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -65,7 +64,7 @@ async def post_token(user: str) -> Response:
         subject(),
         row,
         name=body.token_name,
-        lifetime=timedelta(microseconds=body.lifetime / 1000),
+        lifetime=from_nanoseconds(body.lifetime),
         names=names,
         allow_list=list(body.allow_list) if body.allow_list is not UNSET else [],
         ip=remote_ip(),

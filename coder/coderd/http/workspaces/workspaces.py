@@ -316,10 +316,13 @@ async def resolve_autostart(workspace: str) -> Response:
     status=204,
 )
 async def post_usage(workspace: str) -> Response:
-    """Somebody uses the workspace. Unknown agents and apps are ignored, as upstream does."""
-    body = await read_body(PostWorkspaceUsageRequest)
-    agent_id = body.agent_id if body.agent_id != NIL_UUID else None
-    await workspace_settings.record_usage(context(), subject(), path_uuid(workspace), agent_id, body.app_name)
+    """Somebody uses the workspace. Unknown agents and apps, and what is no such body, count as plain use: recorded."""
+    try:
+        body = await read_body(PostWorkspaceUsageRequest)
+        agent_id, app = body.agent_id if body.agent_id != NIL_UUID else None, body.app_name
+    except Invalid:
+        agent_id, app = None, ""
+    await workspace_settings.record_usage(context(), subject(), path_uuid(workspace), agent_id, app)
     return no_content()
 
 

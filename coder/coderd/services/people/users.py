@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
+_STATUSES = ("active", "dormant", "suspended")
 _WITHOUT_PASSWORD = ("github", "oidc", "none")
 
 
@@ -153,6 +154,9 @@ async def create_user(ctx: Context, subject: Subject, wanted: NewUser) -> UserRo
         raise Invalid("You must configure OIDC before creating OIDC users.")
     elif wanted.login_type not in _WITHOUT_PASSWORD:
         raise Invalid(f'Unsupported login type "{wanted.login_type}" for manually creating new users.')
+    if wanted.status not in _STATUSES:
+        detail = f'"{wanted.status}" is none of: {", ".join(_STATUSES)}.'
+        raise Invalid(f'User status "{wanted.status}" is not valid.', detail, [("user_status", detail)])
     return await insert_user(ctx, wanted)
 
 

@@ -124,6 +124,8 @@ async def test_a_daemon_leaves_with_the_session_that_let_it_in() -> None:
 async def test_time_ends_a_session_unless_it_slid_on() -> None:
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
+        for nothing in (-1, -(10**9)):
+            assert (await world.post("/api/v2/users/me/keys/tokens", {"lifetime": nothing})).status_code == 400
         made = await world.post("/api/v2/users/me/keys/tokens", {"lifetime": 3600 * 10**9, "token_name": "short"})
         short = made.json()["key"]
         sessions: SessionRegistry = world.ctx.part(SessionRegistry)

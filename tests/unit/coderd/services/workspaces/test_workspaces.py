@@ -136,6 +136,8 @@ async def test_settings() -> None:
         assert (await world.delete(f"{path}/favorite")).status_code == 204
         assert (await world.patch(path, {"name": "w"})).status_code == 204
         assert (await world.patch(path, {"name": "other"})).status_code == 400
+        for body in ({}, {"agent_id": "no id", "app_name": 5}, {"app_name": "unheard-of"}, ["no object"]):
+            assert (await world.post(f"{path}/usage", body)).status_code == 204
         assert (await world.post(f"{path}/usage")).status_code == 204
         assert (await world.get(f"{path}/resolve-autostart")).json() == {"parameter_mismatch": False}
 
