@@ -28,8 +28,8 @@ CLOSE_TIMEOUT = 2.0
 class WebSocketStream(trio.abc.HalfCloseableStream):
     """One WebSocket after its handshake.
 
-    As a stream: binary messages are concatenated, boundaries mean nothing, close 1000/1001 is EOF, any other end is
-    `trio.BrokenResourceError`. As messages: `receive_message` / `send_message`. Do not mix the two ways of reading.
+    As a stream: binary messages are concatenated as they come, boundaries mean nothing, close 1000/1001 is EOF, any
+    other end is `trio.BrokenResourceError`. As messages: `receive_message` / `send_message`. Do not mix the two.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         if not self._buffer:
             while True:
-                message = await self.receive_message()
+                message = await self._receive(pieces=True)
                 if message is None:
                     if self.close_code in {1000, 1001, None}:
                         return b""
@@ -102,9 +102,13 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
 
     async def receive_message(self) -> bytes | str | None:
         """The next whole message; None when the peer closed. Pings are answered on the way."""
+        return await self._receive(pieces=False)
+
+    async def _receive(self, *, pieces: bool) -> bytes | str | None:
+        """`pieces`: of a message that has not ended, too. Nobody may make a stream collect one for ever."""
         async with self._receive_lock:
             while True:
-                message = await self._next_buffered()
+                message = await self._next_buffered(pieces)
                 if message is not None:
                     return message
                 if self.close_code is not None:
@@ -134,7 +138,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                 if self._may_send():
                     await self._send_event(CloseConnection(code=code, reason=reason[:120]))
                 if self._awaits_close() and self._receive_lock.statistics().owner is None:
-                    while await self.receive_message() is not None:
+                    while await self._receive(pieces=True) is not None:
                         pass
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
@@ -178,10 +182,10 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         except LocalProtocolError as error:
             raise trio.BrokenResourceError("websocket is closed") from error
 
-    async def _next_buffered(self) -> bytes | str | None:
+    async def _next_buffered(self, pieces: bool) -> bytes | str | None:
         try:
             for event in self._ws.events():
-                message = await self._on_event(event)
+                message = await self._on_event(event, pieces)
                 if message is not None:
                     return message
         except RemoteProtocolError as error:
@@ -189,12 +193,12 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             raise trio.BrokenResourceError("the peer broke the WebSocket protocol") from error
         return None
 
-    async def _on_event(self, event: object) -> bytes | str | None:
+    async def _on_event(self, event: object, pieces: bool) -> bytes | str | None:
         if isinstance(event, BytesMessage | TextMessage):
             if self._binary_only and isinstance(event, TextMessage):
                 await self._refuse(1003, "binary messages only")
                 return None
-            return await self._on_data(event)
+            return await self._on_data(event, pieces)
         if isinstance(event, Ping):
             try:
                 await self._send_event(event.response())
@@ -214,14 +218,18 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                     pass
         return None
 
-    async def _on_data(self, event: BytesMessage | TextMessage) -> bytes | str | None:
+    async def _on_data(self, event: BytesMessage | TextMessage, pieces: bool) -> bytes | str | None:
         piece = event.data if isinstance(event.data, str) else bytes(event.data)
-        self._partial.append(piece)
+        if not pieces:
+            self._partial.append(piece)
         self._partial_size += len(piece)
         if self._max_message is not None and self._partial_size > self._max_message:
             self._partial = []
             await self._refuse(1009, f"read limited at {self._max_message} bytes")
             return None
+        if pieces:
+            self._partial_size = 0 if event.message_finished else self._partial_size
+            return piece
         if not event.message_finished:
             return None
         parts, self._partial, self._partial_size = self._partial, [], 0

@@ -35,7 +35,7 @@ def parsers() -> set[str]:
 
 def test_every_parser_has_a_harness_and_every_harness_a_parser() -> None:
     missing, stale = parsers() - HARNESSES.keys(), HARNESSES.keys() - parsers()
-    assert not missing, f"add them to tests/kit/harnesses.py: {sorted(missing)}"
+    assert not missing, f"add them to tests/kit/harnesses: {sorted(missing)}"
     assert not stale, f"gone, or moved: {sorted(stale)}"
 
 

@@ -17,7 +17,7 @@ _LABEL = re.compile(
     rf"(?:(?P<prefix>.+)---)?(?P<app>{_PART})(?:--(?P<agent>{_PART}))?--(?P<workspace>{_PART})--(?P<user>{_PART})"
 )
 _PATH = re.compile(r"/(?:@|%40)(?P<user>[^/]+)/(?P<place>[^/]+)/apps/(?P<app>[^/]+)(?P<rest>/.*)?", re.DOTALL)
-_PORT = re.compile(r"(?P<port>\d{4,5})(?P<tls>s?)")
+_PORT = re.compile(r"(?P<port>[0-9]{4,5})(?P<tls>s?)")
 _WILDCARD_LABEL = re.compile(r"[a-zA-Z0-9-]*")
 _MAX_LABEL = 63
 """RFC 1035 section 2.3.4."""

@@ -10,6 +10,8 @@ import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
+from coder.domain.foundation.numbers import decimal
+
 _NAME = re.compile(r"(?=.{1,253}$)(?:[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?\.)*[a-zA-Z0-9_-]{1,63}\.?")
 """RFC 1123 section 2.1, with the underscores some name servers have."""
 _NUMBERS = re.compile(r"[0-9.]+")
@@ -33,11 +35,12 @@ def read_endpoint(text: str) -> HostPort:
     host, colon, digits = text.rpartition(":")
     if not colon or (host.startswith("[") and not host.endswith("]")):
         raise ValueError("it has no port")
-    if not digits.isascii() or not digits.isdigit() or not 0 < int(digits[:6]) <= _MAX_PORT:
+    port = decimal(digits)
+    if port is None or not 0 < port <= _MAX_PORT:
         raise ValueError("its port is no number from 1 to 65535")
     if not host:
         raise ValueError("it has no host")
-    return HostPort(_read_host(host), int(digits))
+    return HostPort(_read_host(host), port)
 
 
 def _read_host(host: str) -> str:

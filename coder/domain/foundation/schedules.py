@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from coder.domain.foundation.numbers import decimal
+
 _WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
 _PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(\S*)\s+(.*)", re.DOTALL)
 
@@ -134,9 +136,10 @@ def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) 
 def _number(text: str, names: dict[str, int] | None) -> int:
     if names and text.lower() in names:
         return names[text.lower()]
-    if not (text.isascii() and text.isdigit()):
+    number = decimal(text)
+    if number is None:
         raise ScheduleError(f"parse schedule: failed to parse int from {text}")
-    return int(text)
+    return number
 
 
 def cron_matches(text: str, local: datetime) -> bool:

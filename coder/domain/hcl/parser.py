@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
+from coder.domain.foundation.numbers import decimal
 from coder.domain.hcl.lexer import HclError, Lexer, Token
 from coder.domain.hcl.tree import (
     BinaryOperation,
@@ -208,7 +209,7 @@ class _Parser:
             return HclAttribute(self.span(start), of, step.text)
         # `a.0.1` arrives as one number
         for digits in step.text.split("."):
-            key = Literal(Span(step.start, step.end, step.line), int(digits) if digits.isdigit() else 0)
+            key = Literal(Span(step.start, step.end, step.line), decimal(digits) or 0)
             of = Index(self.span(start), of, key)
         return of
 

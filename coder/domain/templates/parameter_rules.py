@@ -51,7 +51,7 @@ _GO_FLOAT = re.compile(
     r"|0x[0-9a-f]*\.?[0-9a-f]*p[+-]?\d+)",
     re.IGNORECASE,
 )
-_GO_INT = re.compile(r"[+-]?\d+", re.ASCII)
+_GO_INT = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 
 def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Complaint | None]:

@@ -115,7 +115,7 @@ async def test_messages_of_agents_harm_nobody() -> None:
 
 
 async def _unreadable(it: AgentWorld) -> list[str]:
-    """Pages that cannot be shown any more: no success, or no JSON of RFC 8259."""
+    """Pages that cannot be shown any more: no success, or numbers that are none of JSON."""
     world, wrong = it.world, []
     day = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"
     for path in (

@@ -69,6 +69,18 @@ async def test_oversized_message_is_refused() -> None:
     assert server.close_code == 1009
 
 
+async def test_a_message_that_never_ends_flows_through_a_stream() -> None:
+    """Nothing of it is kept until an end that may never come."""
+    left, right = trio.testing.memory_stream_pair()
+    receiver = WebSocketStream(right, client=False)
+    head, piece = b"\x02\xfe\x10\x00" + bytes(4), bytes(4096)
+    for _ in range(3):
+        await left.send_all(head + piece)
+        assert await receiver.receive_some() == piece
+        head = b"\x00" + head[1:]
+    assert receiver._partial == []
+
+
 async def test_ping_is_answered_while_the_peer_reads(autojump_clock: trio.testing.MockClock) -> None:
     client, server = pair()
     async with trio.open_nursery() as nursery:

@@ -34,6 +34,7 @@ from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.coderd.services.workspaces import subscriptions
 from coder.domain.access.route_scopes import AGENT, OPTIONAL, PUBLIC
+from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.search import parse_rfc3339
 
 blueprint = Blueprint("agents", __name__, url_prefix="/api/v2/workspaceagents")
@@ -299,8 +300,7 @@ async def get_logs(agent: str) -> Response:
 )
 async def follow_logs(agent: str) -> None:
     """Every stored line, then new ones as they come, in lists; ends when a newer build takes over."""
-    text = websocket.args.get("after", "")
-    after = int(text) if text.isascii() and text.isdigit() else 0
+    after = decimal(websocket.args.get("after", "")) or 0
     await over_websocket(subscriptions.follow_logs(context(), subject(), path_uuid(agent), after))
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from quart import Blueprint, Response, websocket
 
 from coder.coderd.http.server.auth import context, optional_caller, while_signed_in
-from coder.coderd.http.server.declarations import HTML, TEXT
+from coder.coderd.http.server.declarations import HTML, LIMIT, TEXT
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
@@ -67,6 +67,7 @@ async def without_upgrade(agent: str) -> Response:
     asks_itself=True,
     query={SIGNED_TOKEN_QUERY: str},
     others={404: HTML},
+    limit=LIMIT,
 )
 async def terminal(agent: str) -> Response | None:
     """Copies until the terminal ends or the caller is cancelled (the browser went away)."""

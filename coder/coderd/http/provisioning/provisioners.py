@@ -32,6 +32,7 @@ from coder.coderd.services.provisioning import daemon_health, job_lists, job_rea
 from coder.coderd.services.provisioning.job_lists import JobFilter
 from coder.coderd.services.provisioning.provisioners import DaemonFilter
 from coder.domain.access.route_scopes import PROVISIONER
+from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.search import Terms
 from coder.domain.provisioning.jobs import STATUSES
 from coder.domain.provisioning.provisioners import DAEMON_STATUSES
@@ -219,10 +220,11 @@ def _limit(terms: Terms) -> int:
     text = terms.one("limit")
     if not text:
         return _LIMIT
-    if not (text.isascii() and text.isdigit()) or int(text) >= 1 << 31:
+    number = decimal(text)
+    if number is None or number >= 1 << 31:
         terms.refuse("limit", f'Query param "limit" must be a valid 32-bit positive integer: "{text}"')
         return 0
-    return int(text)
+    return number
 
 
 def _choices(terms: Terms, key: str, allowed: tuple[str, ...]) -> list[str]:

@@ -3,27 +3,28 @@
 1. `TCPServer.protocol_send` writes inside a shielded scope: a peer that stops reading could never be cancelled and
    blocked shutdown for ever. Here a write has a deadline, after which the connection is closed hard.
 2. Quart's request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
-3. An empty binary WebSocket message arrived as None and broke the handler.
+3. A request head could come byte by byte, for two minutes each. Here it has half a minute from its first byte.
 4. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
 5. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
    went on writing into the void.
 6. After a refused WebSocket handshake the connection was neither closed nor usable.
 7. A small response left in three writes.
 8. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
-   fast lane (`FAST_PATHS`) are answered by the task that reads the connection.
+   fast lane (`FAST_PATHS`) are answered by the task that reads the connection, unless they announce a body.
 9. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
 10. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
-10. The task that pings a WebSocket slept on when the peer had gone, and the connection with it.
 Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
 stay on HTTP/1.1 and uploads are ten times faster there.
 
-Not here: our own paths of raw streams (`http/server/listener.py`).
+Not here: our own paths of raw streams (`http/server/listener.py`), WebSockets (`websocket_bounds.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import h11
@@ -34,18 +35,17 @@ from hypercorn.logging import Logger as HypercornLogger
 from hypercorn.protocol.events import EndBody, Response
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
-from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.typing import H11SendableEvent
 from quart.routing import QuartRule
-from quart.signals import websocket_received
 from quart.wrappers.response import DataBody
 from quart_trio import QuartTrio
-from quart_trio.asgi import TrioASGIHTTPConnection, TrioASGIWebsocketConnection
+from quart_trio.asgi import TrioASGIHTTPConnection
 from quart_trio.wrappers.request import TrioBody, TrioRequest
-from wsproto.events import Ping
 
 from coder.base.log import get_logger
+from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
+from coder.coderd.http.server.websocket_bounds import PING, BoundedWSStream, ExactWebsocketConnection
 
 WRITE_TIMEOUT = 20.0
 "Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."
@@ -63,12 +63,10 @@ HELD_BYTES = 1 << 16
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 1 << 24
 "What is still taken, and dropped, of a body that was answered before it had come whole."
-HEADER_LIMIT = 1 << 17
-"Bytes of a request head before 431."
-WEBSOCKET_LIMIT = 1 << 24
-"Bytes of one WebSocket message."
-WEBSOCKET_PING = 15.0
-"Seconds between ping frames: an idle stream must not look dead to what lies between."
+HEADER_LIMIT = 1 << 16
+"Bytes of a request head before 431: nobody is known yet, and this is what strangers may send."
+HEAD_PATIENCE = 30.0
+"Seconds a request head may take from its first byte, however often one more comes."
 
 FAST_PATHS: set[bytes] = set()
 """Paths whose GETs the fast lane answers at once; it names them."""
@@ -105,11 +103,20 @@ def server_config() -> Config:
     config.keep_alive_max_requests = KEEP_ALIVE_REQUESTS
     config.keep_alive_timeout = KEEP_ALIVE_IDLE
     config.h11_max_incomplete_size = HEADER_LIMIT
-    config.websocket_max_message_size = WEBSOCKET_LIMIT
-    config.websocket_ping_interval = WEBSOCKET_PING
+    config.websocket_ping_interval = PING
     config.include_server_header = False
     config.include_date_header = True
     return config
+
+
+@dataclass(frozen=True)
+class HeadBegun(Event):
+    """The first bytes of a request head came, and not all of it."""
+
+
+@dataclass(frozen=True)
+class HeadRefused(Event):
+    """A head was answered before it had come whole."""
 
 
 class PatientServer(TCPServer):
@@ -140,6 +147,12 @@ class PatientServer(TCPServer):
             timeout = self.config.keep_alive_timeout if event.idle else math.inf
             self._idle_timer.deadline = trio.current_time() + timeout
             return
+        if isinstance(event, HeadBegun):
+            self._idle_timer.deadline = min(self._idle_timer.deadline, trio.current_time() + HEAD_PATIENCE)
+            return
+        if isinstance(event, HeadRefused):
+            await self._drop_the_rest()
+            return
         if not isinstance(event, RawData):
             # The end of a response cancels the task that sent it, which is this one: closing must go through.
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
@@ -165,6 +178,19 @@ class PatientServer(TCPServer):
         for start in range(0, len(view), WRITE_PIECE):
             with trio.fail_after(WRITE_TIMEOUT):
                 await self.stream.send_all(view[start : start + WRITE_PIECE])
+
+    async def _drop_the_rest(self) -> None:
+        """So that the answer is not lost, see (9). Called by the task that reads."""
+        with (
+            contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+            trio.move_on_after(LINGER_SECONDS),
+        ):
+            send_eof = getattr(self.stream, "send_eof", None)
+            if send_eof is not None:  # TLS has no half close
+                await send_eof()
+            dropped = 0
+            while dropped < LINGER_BYTES and (data := await self.stream.receive_some(WRITE_PIECE)):
+                dropped += len(data)
 
     async def _abandon(self) -> None:
         with trio.CancelScope(shield=True):
@@ -193,14 +219,26 @@ class OneWriteH11(H11Protocol):
         self._holding = False
         self._lingering: trio.Event | None = None
         self._dropped = 0
+        self._inside_head = False
 
     async def handle(self, event: Event) -> None:
         if self._lingering is None:
             await super().handle(event)
+            await self._watch_head()
             return
         if isinstance(event, RawData) and event.data and self._drop(event.data):
             return
         self._lingering.set()
+
+    async def _watch_head(self) -> None:
+        """Says once for each request that its head has begun and not ended."""
+        connection = self.connection
+        inside = isinstance(connection, h11.Connection) and (
+            connection.their_state is h11.IDLE and len(connection._receive_buffer) > 0
+        )
+        if inside and not self._inside_head:
+            await self.send(HeadBegun())
+        self._inside_head = inside
 
     def _drop(self, data: bytes) -> bool:
         """Whether more of the body is to come."""
@@ -213,6 +251,10 @@ class OneWriteH11(H11Protocol):
         except h11.RemoteProtocolError:
             return False
         return self._dropped <= LINGER_BYTES and self.connection.their_state is h11.SEND_BODY
+
+    async def _send_error_response(self, status_code: int) -> None:
+        await super()._send_error_response(status_code)
+        await self.send(HeadRefused())
 
     async def _maybe_recycle(self) -> None:
         if self.connection.our_state in {h11.DONE, h11.MUST_CLOSE} and self.connection.their_state is h11.SEND_BODY:
@@ -259,11 +301,11 @@ class OneWriteH11(H11Protocol):
     async def _close_stream(self) -> None:
         stream = self.stream
         await super()._close_stream()
-        if isinstance(stream, WSStream):
-            vars(stream).get("pinging", _NOBODY_PINGS).cancel()
+        if isinstance(stream, BoundedWSStream):
+            stream.pinging.cancel()
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _is_upgrade(request):
+        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _is_more(request):
             await super()._create_stream(request)
             return
         # The stream takes its task group while it is made.
@@ -274,22 +316,12 @@ class OneWriteH11(H11Protocol):
             self.task_group = task_group
 
 
-_NOBODY_PINGS = trio.CancelScope()
+_MORE = frozenset({b"upgrade", b"content-length", b"transfer-encoding"})
 
 
-async def _ping(stream: Any) -> None:
-    """Until the stream is closed: its task would hold up the end of the connection (10)."""
-    with trio.CancelScope() as stream.pinging:
-        while not stream.closed:
-            await stream._send_wsproto_event(Ping())
-            await trio.sleep(WEBSOCKET_PING)
-
-
-WSStream._send_pings = _ping  # type: ignore[assignment,method-assign]  # hypercorn makes its streams itself
-
-
-def _is_upgrade(request: h11.Request) -> bool:
-    return any(name == b"upgrade" for name, _ in request.headers)
+def _is_more(request: h11.Request) -> bool:
+    """Whether anything may follow the head: what is answered at its end waits for no body."""
+    return any(name in _MORE for name, _ in request.headers)
 
 
 class _AtOnce:
@@ -384,22 +416,6 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
         nursery.cancel_scope.cancel()
 
 
-class ExactWebsocketConnection(TrioASGIWebsocketConnection):
-    """Delivers empty binary messages as such (3)."""
-
-    async def handle_messages(self, nursery: trio.Nursery, receive: Any) -> None:  # type: ignore[override]
-        while True:
-            event = await receive()
-            if event["type"] == "websocket.receive":
-                data = event.get("bytes")
-                message = data if data is not None else event["text"]
-                await websocket_received.send_async(message, _sync_wrapper=self.app.ensure_async)  # type: ignore[arg-type]
-                await self.send_channel.send(message)
-            elif event["type"] == "websocket.disconnect":
-                break
-        nursery.cancel_scope.cancel()
-
-
 class MatchedRule(QuartRule):
     """A route that is only matched. The functions that build its URL are compiled when somebody asks for one.
 
@@ -421,7 +437,7 @@ class Application(QuartTrio):
 
     url_rule_class = MatchedRule  # type: ignore[assignment]
     asgi_http_class = BoundedHTTPConnection
-    asgi_websocket_class = ExactWebsocketConnection
+    asgi_websocket_class = ExactWebsocketConnection  # type: ignore[assignment]
     request_class = BoundedRequest
 
     async def full_dispatch_request(self, request_context: Any = None) -> Any:
@@ -433,7 +449,10 @@ class Application(QuartTrio):
     async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
         """The same for WebSockets."""
         if websocket_context is not None and websocket_context.websocket.url_rule is not None:
-            websocket_context.websocket.scope["coder_route"] = websocket_context.websocket.url_rule.rule
+            here = websocket_context.websocket
+            here.scope["coder_route"] = here.url_rule.rule
+            said = route_of(self.view_functions.get(here.endpoint or ""))
+            here.scope["coder_message_limit"] = said.limit if said is not None else PUBLIC_LIMIT
         return await super().full_dispatch_websocket(websocket_context)
 
 

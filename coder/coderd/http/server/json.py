@@ -6,14 +6,17 @@ zero; several failures are answered together as validations.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
+import tempfile
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -30,6 +33,7 @@ from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
 T = TypeVar("T", bound=msgspec.Struct)
+Decoded = TypeVar("Decoded")
 
 
 BODY_PATIENCE = 30.0
@@ -37,7 +41,12 @@ BODY_PATIENCE = 30.0
 BODY_SLOWEST = 4096.0
 "Bytes a second below which a sender is not waited for."
 
+BODY_LONGEST = 3600.0
+"Seconds a body may take in the end, whatever it is: an upload of the largest size at 28 KiB a second."
+
 _INT64 = 1 << 63
+_WRITE_SIZE = 1 << 20
+"Bytes of an upload that go to its file at once: a thread costs more than a few."
 _AT_ONCE = 32 << 10
 "Bytes of a body that are taken apart on the event loop: about a millisecond."
 _MISSING = object()
@@ -52,19 +61,28 @@ async def read_body(kind: type[T]) -> T:
     if said.body is not kind:
         raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
     raw = await read_bytes(said.limit)
-    check_json(raw)
-    parse = functools.partial(parse_body, raw, kind, said.required, allow_empty=said.allow_empty)
-    # A large body takes longer than others should wait; a thread costs more than a small one.
-    body = parse() if len(raw) <= _AT_ONCE else await trio.to_thread.run_sync(parse, limiter=_parsers())
+    body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
     g.sent = body  # the audit log asks afterwards what was meant
     return body
 
 
 async def read_document() -> Any:
     """Any JSON, as the route's limit allows. Raises ValueError, TooLarge."""
-    raw = await read_bytes(declared().limit)
-    check_json(raw)
-    return json.loads(raw)
+    return await decoded(await read_bytes(declared().limit), json.loads)
+
+
+async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
+    """What `decode` makes of somebody's JSON, counted first. Raises TooLarge, and what `decode` raises."""
+    if len(raw) <= _AT_ONCE:
+        check_json(raw)
+        return decode(raw)
+
+    def count_and_decode() -> Decoded:
+        check_json(raw)
+        return decode(raw)
+
+    # A large body takes longer than others should wait; a thread costs more than a small one.
+    return await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
 
 
 @functools.cache
@@ -75,23 +93,52 @@ def _parsers() -> trio.CapacityLimiter:
 async def read_bytes(limit: int) -> bytes:
     """The whole body, at most `limit` bytes. Raises TooLarge as soon as more has come, TooSlow when it trickles,
     RateLimited when too much comes at once."""
+    pieces: list[bytes] = []
+
+    async def keep(piece: bytes) -> None:
+        pieces.append(piece)
+
+    with _share() as share:
+        await _receive(limit, share, keep)
+        return b"".join(pieces)
+
+
+@contextlib.asynccontextmanager
+async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
+    """The same in a file without a name, at its beginning: for what is meant to be large, and would be memory of
+    everybody's for as long as a slow line takes."""
+    with tempfile.TemporaryFile(prefix="coder-upload-") as file, _share() as share:
+        gathered = bytearray()
+
+        async def keep(piece: bytes) -> None:
+            gathered.extend(piece)
+            if len(gathered) >= _WRITE_SIZE:
+                await trio.to_thread.run_sync(file.write, bytes(gathered))
+                gathered.clear()
+
+        await _receive(limit, share, keep)
+        file.write(gathered)
+        file.seek(0)
+        yield file
+
+
+def _share() -> AbstractContextManager[Share]:
     who = str(g.caller.subject.user_id) if "caller" in g else STRANGERS
-    with context().part(BodyBudget).sender(who) as share:
-        return await _received(limit, share)
+    return context().part(BodyBudget).sender(who)
 
 
-async def _received(limit: int, share: Share) -> bytes:
-    pieces, size = [], 0
+async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:
+    size, last = 0, trio.current_time() + BODY_LONGEST
     with trio.move_on_after(BODY_PATIENCE) as scope:
         async for piece in request.body:
             share.take(len(piece))
             size += len(piece)
             if size > limit:
                 raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
-            pieces.append(piece)
+            await keep(piece)
             # Every byte buys time, so that a slow line is served and one byte now and then is not.
-            scope.deadline += len(piece) / BODY_SLOWEST
-        return b"".join(pieces)
+            scope.deadline = min(scope.deadline + len(piece) / BODY_SLOWEST, last)
+        return
     raise TooSlow("Request body came too slowly.", f"{size} bytes had come; send it faster or in smaller requests.")
 
 

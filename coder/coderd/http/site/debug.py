@@ -23,7 +23,7 @@ from coder.base.version import BUILD_VERSION
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, credentials, subject
-from coder.coderd.http.server.declarations import HTML, NOTHING, TEXT, Content
+from coder.coderd.http.server.declarations import HTML, NOTHING, PUBLIC_LIMIT, TEXT, Content
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.services.events.metrics import Metrics
@@ -105,7 +105,7 @@ async def put_settings() -> Response:
     return reply(body)
 
 
-@route(blueprint, WEBSOCKET, "/ws", scope="debug_info:read")
+@route(blueprint, WEBSOCKET, "/ws", scope="debug_info:read", limit=PUBLIC_LIMIT)
 @_owners
 async def echo() -> None:
     """Sends back what it is sent; the health report asks it."""

@@ -7,7 +7,7 @@ from quart import Blueprint, Response, request
 from coder.api.site.deployment import UploadResponse
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import BYTES, OCTETS
-from coder.coderd.http.server.json import read_bytes, reply
+from coder.coderd.http.server.json import read_file, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid, TooLarge
@@ -29,11 +29,12 @@ blueprint = Blueprint("files", __name__, url_prefix="/api/v2/files")
 )
 async def post_file() -> Response:
     """The file's id, and whether it is new."""
+    kind = request.headers.get("Content-Type", "")
     try:
-        data = await read_bytes(files.MAX_UPLOAD)
+        async with read_file(files.MAX_UPLOAD) as content:
+            file_id, new = await files.upload(context(), subject(), kind, content)
     except TooLarge as error:
         raise Invalid("Failed to read file from request.", "http: request body too large") from error
-    file_id, new = await files.upload(context(), subject(), request.headers.get("Content-Type", ""), data)
     return reply({"hash": file_id}, 201 if new else 200)
 
 

@@ -26,12 +26,12 @@ from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
-from coder.coderd.http.server.declarations import TEXT
-from coder.coderd.http.server.json import message, read_body, reply
+from coder.coderd.http.server.declarations import LIMIT, TEXT
+from coder.coderd.http.server.json import decoded, message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
-from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.foundation.errors import Invalid, TooLarge
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.templates import dry_runs, new_template_versions, template_versions
 from coder.coderd.services.templates.dynamic_parameters import ParameterForm, open_form
@@ -223,6 +223,7 @@ async def get_dynamic_parameters(version: str) -> Response:
     scope="template:read",
     query={"user_id": str},
     refuses=(425,),
+    limit=LIMIT,
 )
 async def follow_dynamic_parameters(version: str) -> None:
     """The form as it is, then its answer to every change, in their order. What is no request ends it with 1001."""
@@ -240,9 +241,11 @@ async def _converse(form: ParameterForm, owner_id: UUID) -> None:
     await _send(await form.answer(-1, owner_id, {}))
     while True:
         try:
-            asked = codec.decode(await websocket.receive(), DynamicParametersRequest)
+            message = await websocket.receive()
+            raw = message.encode() if isinstance(message, str) else message
+            asked = await decoded(raw, lambda text: codec.decode(text, DynamicParametersRequest))
             inputs = _texts(asked.inputs)
-        except (msgspec.MsgspecError, Invalid, UnicodeDecodeError, RecursionError):
+        except (msgspec.MsgspecError, Invalid, TooLarge, UnicodeError, RecursionError):
             return
         owner_id = _owner_of(asked, owner_id)
         await _send(await form.answer(asked.id, owner_id, inputs))

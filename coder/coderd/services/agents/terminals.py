@@ -16,6 +16,7 @@ import trio
 from coder.api.base import codec
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.network.dialing import PTY_PORT, Dials, dial
+from coder.domain.foundation.numbers import decimal
 
 _DEFAULT_SIZE = 80
 _MAX_SIZE = 65535
@@ -43,8 +44,9 @@ def read_wish(query: Mapping[str, str]) -> TerminalWish:
     sizes: dict[str, int] = {}
     for name in ("height", "width"):
         text = query.get(name, "") or str(_DEFAULT_SIZE)
-        if text.isascii() and text.isdigit() and int(text) <= _MAX_SIZE:
-            sizes[name] = int(text)
+        number = decimal(text)
+        if number is not None and number <= _MAX_SIZE:
+            sizes[name] = number
         else:
             wrong.append((name, f'Query param "{name}" must be a valid 16-bit positive integer'))
     backend = query.get("backend_type", "")

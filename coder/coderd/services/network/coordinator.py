@@ -19,6 +19,7 @@ from coder.coderd.services.foundation.this_replica import ThisReplica
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import keys_of_node
 from coder.coderd.services.network.replica_coordination import Bridge
+from coder.domain.foundation.numbers import decimal
 from coder.domain.network.coordination import (
     CoordinatedNode,
     Coordination,
@@ -179,8 +180,8 @@ class Coordinator:
 
 
 def _region_number(key: str) -> int:
-    text = key.partition("-")[0]
-    return int(text) if text.isdigit() else -1
+    number = decimal(key.partition("-")[0])
+    return -1 if number is None else number
 
 
 async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delivery], scope: trio.CancelScope) -> None:

@@ -1,7 +1,7 @@
 """Archives from strangers: zip to tar and back without trusting a name or a size.
 
-Nothing is written to disk. A member whose name leaves the archive's root is refused; so is an archive that unpacks
-to more than `MAX_UNPACKED` bytes or `MAX_MEMBERS` members, however small it was packed.
+A zip is taken apart from file to file. A member whose name leaves the archive's root is refused; so is an archive that
+unpacks to more than `MAX_UNPACKED` bytes or `MAX_MEMBERS` members, however small it was packed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ import lzma
 import stat
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import BinaryIO, cast
 
 MAX_UNPACKED = 100 << 20
 MAX_MEMBERS = 20_000
+MAX_DIRECTORY = 8 << 20
+"Bytes of a zip's table of contents: four hundred for each member that may be there."
+_DIRECTORY_SIZE = 5
 _CHUNK = 1 << 20
 _UNREADABLE = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error,
@@ -41,19 +46,27 @@ def safe_name_untrusted(name: str) -> str:
     return str(path)
 
 
-def zip_to_tar(data: bytes) -> bytes:
+def zip_to_tar(packed: BinaryIO, output: BinaryIO) -> None:
     """Raises ArchiveError."""
-    output = io.BytesIO()
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as source, tarfile.open(fileobj=output, mode="w") as target:
+        _check_directory(packed)
+        with zipfile.ZipFile(packed) as source, tarfile.open(fileobj=output, mode="w") as target:
             for info, content in _zip_members(source):
-                target.addfile(info, io.BytesIO(content) if info.isfile() else None)
+                with content:
+                    target.addfile(info, content if info.isfile() else None)
     except _UNREADABLE as error:
         raise ArchiveError(f"not a readable zip archive: {error}") from error
-    return output.getvalue()
 
 
-def _zip_members(source: zipfile.ZipFile) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+def _check_directory(packed: BinaryIO) -> None:
+    """Before zipfile makes an object of each entry: a hundred megabytes have room for two million."""
+    # What ZipFile itself believes, whatever else the file says of itself.
+    end = zipfile._EndRecData(packed)  # type: ignore[attr-defined]
+    if end and end[_DIRECTORY_SIZE] > MAX_DIRECTORY:
+        raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
+
+
+def _zip_members(source: zipfile.ZipFile) -> Iterator[tuple[tarfile.TarInfo, BinaryIO]]:
     entries = source.infolist()
     if len(entries) > MAX_MEMBERS:
         raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
@@ -65,24 +78,29 @@ def _zip_members(source: zipfile.ZipFile) -> Iterator[tuple[tarfile.TarInfo, byt
             raise ArchiveError(f"the archive contains a symbolic link: {entry.filename!r}")
         if entry.is_dir():
             info.type, info.mode = tarfile.DIRTYPE, 0o755
-            yield info, b""
+            yield info, io.BytesIO()
             continue
         content = _read_bounded(source, entry, left)
-        left -= len(content)
-        info.size, info.mode = len(content), stat.S_IMODE(mode) or 0o644
+        info.size, info.mode = content.tell(), stat.S_IMODE(mode) or 0o644
+        left -= info.size
+        content.seek(0)
         yield info, content
 
 
-def _read_bounded(source: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) -> bytes:
-    # The header's size may lie: count what really comes out.
-    pieces, total = [], 0
-    with source.open(entry) as member:
-        while piece := member.read(_CHUNK):
-            total += len(piece)
-            if total > left:
-                raise ArchiveError(f"the archive unpacks to more than {MAX_UNPACKED} bytes")
-            pieces.append(piece)
-    return b"".join(pieces)
+def _read_bounded(source: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) -> BinaryIO:
+    """A file at its end; large ones are on disk."""
+    content = tempfile.SpooledTemporaryFile(max_size=_CHUNK, prefix="coder-member-")  # noqa: SIM115 - the caller's
+    try:
+        with source.open(entry) as member:
+            while piece := member.read(_CHUNK):
+                # The header's size may lie: count what really comes out.
+                if content.tell() + len(piece) > left:
+                    raise ArchiveError(f"the archive unpacks to more than {MAX_UNPACKED} bytes")
+                content.write(piece)
+    except BaseException:
+        content.close()
+        raise
+    return cast("BinaryIO", content)
 
 
 def tar_to_zip(data: bytes) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+import tempfile
+from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
 import trio
@@ -23,31 +24,37 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 TAR = "application/x-tar"
-# A conversion unpacks up to a hundred megabytes in memory: two at once, the others wait.
+# A conversion takes a core, and the way back up to a hundred megabytes of memory: two at once, the others wait.
 _CONVERSIONS = trio.CapacityLimiter(2)
 _ZIPS = ("application/zip", "application/x-zip-compressed")
 MAX_UPLOAD = 100 << 20
 """Bytes of one upload, packed."""
 
 
-async def upload(ctx: Context, subject: Subject, content_type: str, data: bytes) -> tuple[UUID, bool]:
+async def upload(ctx: Context, subject: Subject, content_type: str, content: BinaryIO) -> tuple[UUID, bool]:
     """The file's id, and whether it is new. Raises Invalid (type, unreadable or exploding archive)."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind != TAR and kind not in _ZIPS:
         raise Invalid(f'Unsupported content type header "{content_type}".')
     require(subject, "create", Resource("file", owner_id=subject.user_id, any_organization=True), hidden=False)
-    if kind in _ZIPS:
+    if kind not in _ZIPS:
+        return await _keep(ctx, subject, content)
+    with tempfile.TemporaryFile(prefix="coder-archive-") as tar:
         try:
-            data = await trio.to_thread.run_sync(archives.zip_to_tar, data, limiter=_CONVERSIONS)
+            await trio.to_thread.run_sync(archives.zip_to_tar, content, tar, limiter=_CONVERSIONS)
         except archives.ArchiveError as error:
             raise Invalid("Failed to convert zip archive to tar.", str(error)) from error
-    digest = await trio.to_thread.run_sync(lambda: hashlib.sha256(data).hexdigest())
+        return await _keep(ctx, subject, tar)
+
+
+async def _keep(ctx: Context, subject: Subject, content: BinaryIO) -> tuple[UUID, bool]:
+    digest = await trio.to_thread.run_sync(_digest, content)
     found = await ctx.db.read(store.find_file, digest, subject.user_id)
     if found is not None:
         return found, False
-    row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, data)
+    row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, b"")
     try:
-        await ctx.db.run(store.insert_file, row)
+        await ctx.db.run(store.insert_large_file, row, content)
     except IntegrityError:
         # The same upload raced us: its row is as good as ours.
         found = await ctx.db.read(store.find_file, digest, subject.user_id)
@@ -57,12 +64,21 @@ async def upload(ctx: Context, subject: Subject, content_type: str, data: bytes)
     return row.id, True
 
 
+def _digest(content: BinaryIO) -> str:
+    content.seek(0)
+    digest = hashlib.sha256()
+    while piece := content.read(store.PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
 async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -> tuple[str, bytes]:
     """(content type, bytes); `wanted` is "" for the archive as stored or "zip". Raises NotFound, Invalid."""
+    head = await ctx.db.read(store.get_file_head, file_id)
+    if head is None or not await _may_read(ctx, subject, head):
+        raise NotFound
     row = await ctx.db.read(store.get_file, file_id)
     if row is None:
-        raise NotFound
-    if not await _may_read(ctx, subject, row):
         raise NotFound
     if not wanted:
         return row.mimetype, row.data
@@ -76,7 +92,7 @@ async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -
 
 async def require_file(ctx: Context, subject: Subject, file_id: UUID) -> None:
     """For whoever names a file in a request: one the caller may not read is as good as none. Raises NotFound."""
-    row = await ctx.db.read(store.get_file, file_id)
+    row = await ctx.db.read(store.get_file_head, file_id)
     if row is None or not await _may_read(ctx, subject, row):
         raise NotFound("File not found.")
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
-from sqlalchemy import insert, select
+from sqlalchemy import ColumnElement, insert, literal_column, select, text
 
 from coder.coderd.store.tables.identity import files
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
+
+
+PIECE = 1 << 20
+"Bytes of a large file in one statement."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,35 @@ async def get_file(tx: Tx, file_id: UUID) -> FileRow | None:
     return None if row is None else FileRow(*row)
 
 
+async def get_file_head(tx: Tx, file_id: UUID) -> FileRow | None:
+    """The same without the data."""
+    columns = [column for column in _COLUMNS if column.name != "data"]
+    row = (await tx.execute(select(*columns).where(files.c.id == file_id))).one_or_none()
+    return None if row is None else FileRow(data=b"", **row._mapping)
+
+
 async def find_file(tx: Tx, digest: str, created_by: UUID) -> UUID | None:
     """The file a user uploaded before with the same content."""
     statement = select(files.c.id).where(files.c.hash == digest, files.c.created_by == created_by)
     return (await tx.execute(statement)).scalar_one_or_none()
+
+
+async def insert_large_file(tx: Tx, row: FileRow, content: BinaryIO) -> None:
+    """`row` with the file's content in place of its own data, a piece at a time: Postgres puts it together, and this
+    process never holds it."""
+    content.seek(0)
+    piece = content.read(PIECE)
+    if len(piece) < PIECE:
+        await insert_file(tx, replace(row, data=piece))
+        return
+    await tx.execute(text("CREATE TEMPORARY TABLE upload (place integer, data bytea) ON COMMIT DROP"))
+    place = 0
+    while piece:
+        await tx.execute(text("INSERT INTO upload VALUES (:place, :data)"), {"place": place, "data": piece})
+        place, piece = place + 1, content.read(PIECE)
+    whole: ColumnElement[bytes] = literal_column("(SELECT string_agg(data, ''::bytea ORDER BY place) FROM upload)")
+    values = {name: getattr(row, name) for name in FileRow.__slots__}
+    await tx.execute(insert(files).values(values | {"data": whole}))
 
 
 async def insert_file(tx: Tx, row: FileRow) -> None:

@@ -61,6 +61,26 @@ async def test_a_head_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch)
         assert b"200 OK" not in await _everything(stream)
 
 
+async def test_bytes_of_a_head_buy_no_time_after_a_request_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 0.05)
+    async with running_coderd() as world:
+        stream = await _connect(world)
+        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b" 200 " in await stream.receive_some()
+        await stream.send_all(b"GET /healthz")
+        assert await _everything(stream) == b""
+
+
+async def test_nobody_waits_for_a_body_that_is_not_read() -> None:
+    """Neither the fast lane, nor a page, nor a refusal."""
+    async with running_coderd(first_user=True) as world:
+        for method, path in (("GET", "/api/v2/users/me"), ("GET", "/healthz"), ("GET", "/"), ("POST", "/api/v2/files")):
+            for framing in (b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"):
+                stream = await _connect(world)
+                await stream.send_all(f"{method} {path} HTTP/1.1\r\nHost: x\r\n".encode() + framing)
+                assert (await _everything(stream)).startswith(b"HTTP/1.1 "), (path, framing)
+
+
 async def test_too_much_is_told_while_it_comes() -> None:
     async with running_coderd(first_user=True) as world:
         big = b'{"checks":"' + b"x" * LIMIT + b'"}'

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from coder.coderd.services.templates import archives
-from coder.coderd.services.templates.archives import ArchiveError, safe_name_untrusted, tar_to_zip, zip_to_tar
+from coder.coderd.services.templates.archives import ArchiveError, safe_name_untrusted, tar_to_zip
 
 
 def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -18,6 +18,12 @@ def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
     with zipfile.ZipFile(output, "w", method) as archive:
         for name, data in files.items():
             archive.writestr(name, data)
+    return output.getvalue()
+
+
+def zip_to_tar(data: bytes) -> bytes:
+    output = io.BytesIO()
+    archives.zip_to_tar(io.BytesIO(data), output)
     return output.getvalue()
 
 
@@ -47,6 +53,13 @@ def test_too_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
     with pytest.raises(ArchiveError, match="members"):
         zip_to_tar(zipped({str(n): b"" for n in range(5)}))
+
+
+def test_a_table_of_contents_is_measured_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_DIRECTORY", 1000)
+    zip_to_tar(zipped({"a": b"x" * 5000}))
+    with pytest.raises(ArchiveError, match="members"):
+        zip_to_tar(zipped({str(number): b"" for number in range(30)}))
 
 
 def test_links_and_garbage() -> None:

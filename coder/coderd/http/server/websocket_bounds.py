@@ -1,0 +1,108 @@
+"""Hypercorn's and Quart's WebSockets for a long-lived server: bounded, uncompressed, closed when they should be.
+
+1. Compression was agreed to, and a frame was unpacked before anybody counted: 16 KiB became 16 MiB. None is offered.
+2. A message above the limit was refused, and its rest went on being collected. Here the connection ends with 1009.
+3. A frame against the protocol ended the connection without a close frame that says so.
+4. One limit of 16 MiB held for all, with twenty messages on their way. Here the route says how large a message may be
+   (`limit`), and three are on their way. Streams that only tell declare none: what they are sent is dropped, where
+   the eleventh message hid the end of the connection from everybody.
+5. An empty binary message arrived as None and broke the handler.
+6. The task that pings slept on when the peer had gone, and the connection with it.
+
+What flows through our own doors (`rpc_endpoints`) is framed by `coder/net/websocket.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any, cast
+
+import hypercorn.protocol.h11
+import trio
+from hypercorn.protocol.events import Event, Request, StreamClosed
+from hypercorn.protocol.ws_stream import FrameTooLargeError, WSStream
+from quart.signals import websocket_received
+from quart_trio.asgi import TrioASGIWebsocketConnection
+from wsproto.events import CloseConnection, Message, Ping
+from wsproto.frame_protocol import CloseReason
+
+from coder.coderd.http.server.declarations import PUBLIC_LIMIT
+
+PING = 15.0
+"Seconds between ping frames: an idle stream must not look dead to what lies between."
+
+
+class BoundedWSStream(WSStream):
+    """One WebSocket, from its handshake on."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.config = copy.copy(self.config)
+        self.config.max_app_queue_size = 1
+        self.pinging = trio.CancelScope()
+
+    async def handle(self, event: Event) -> None:
+        if isinstance(event, Request):
+            kept = [pair for pair in event.headers if pair[0].lower() != b"sec-websocket-extensions"]
+            event = dataclasses.replace(event, headers=kept)
+        await super().handle(event)
+
+    async def _handle_events(self) -> None:
+        try:
+            for event in self.connection.events():
+                if isinstance(event, Message):
+                    await self._take(event)
+                elif isinstance(event, Ping):
+                    await self._send_wsproto_event(event.response())
+                elif isinstance(event, CloseConnection):
+                    # Said by the peer, or by wsproto of a frame that is none; an answer to ours needs no other.
+                    await self._end(event.response())
+        except FrameTooLargeError:
+            await self._end(CloseConnection(code=CloseReason.MESSAGE_TOO_BIG))
+
+    async def _take(self, event: Message[Any]) -> None:
+        limit = cast("int", self.scope.get("coder_message_limit")) or PUBLIC_LIMIT
+        if self.buffer.length + len(event.data) > limit:
+            raise FrameTooLargeError
+        self.buffer.extend(event)
+        if event.message_finished and self.app_put is not None:
+            await self.app_put(self.buffer.to_message())
+            self.buffer.clear()
+
+    async def _end(self, said: CloseConnection) -> None:
+        self.buffer.clear()
+        await self._send_wsproto_event(said)
+        await self.send(StreamClosed(stream_id=self.stream_id))
+
+    async def _send_pings(self) -> None:
+        """Until the stream is closed: its task would hold up the end of the connection (6)."""
+        with self.pinging:
+            while not self.closed:
+                await self._send_wsproto_event(Ping())
+                await trio.sleep(PING)
+
+
+vars(hypercorn.protocol.h11)["WSStream"] = BoundedWSStream  # hypercorn makes its streams itself
+
+
+class ExactWebsocketConnection(TrioASGIWebsocketConnection):
+    """Delivers empty binary messages as such (5), and holds few (4)."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.send_channel, self.receive_channel = trio.open_memory_channel["bytes | str"](1)
+
+    async def handle_messages(self, nursery: trio.Nursery, receive: Any) -> None:  # type: ignore[override]
+        while True:
+            event = await receive()
+            if event["type"] == "websocket.receive":
+                if not self.scope.get("coder_message_limit"):
+                    continue
+                data = event.get("bytes")
+                message = data if data is not None else event["text"]
+                await websocket_received.send_async(message, _sync_wrapper=self.app.ensure_async)  # type: ignore[arg-type]
+                await self.send_channel.send(message)
+            elif event["type"] == "websocket.disconnect":
+                break
+        nursery.cancel_scope.cancel()

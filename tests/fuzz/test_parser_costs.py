@@ -1,0 +1,96 @@
+"""What every `*_untrusted` function costs for 64 KiB of what breaks careless parsers, in computing time of this thread.
+
+The clock is that of the thread's own work, so a busy machine changes nothing. Who may take longer runs in the sandbox
+or in a provisioner's process, and says so below (docs/decisions/bounded-work.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import time
+import zlib
+from collections.abc import Mapping
+
+import pytest
+
+from tests.fuzz.test_every_parser import feed
+from tests.kit.harnesses import HARNESSES, Harness
+
+SIZE = 64 << 10
+ON_THE_LOOP = 0.1
+"Seconds of computing for 64 KiB: twenty times what a step of the event loop should take, a third of what hurts."
+ELSEWHERE = 2.0
+"The same for what is called in processes of its own: half of what the sandbox gives a call."
+IN_PROCESSES = (
+    "coderd/services/templates/template_sources.py", "domain/hcl/", "domain/rendering/", "provisionerd/", "agent/",
+)  # fmt: skip
+OPENERS = (b"[", b"{", b"(", b'{"a":', b"<", b"${", b"%{if a}", b"- ", b"!", b"a.", b"a[", b"a:", b"/", b"\x0a\xff\x7f")
+UNITS = (
+    b",",
+    b"a ",
+    b"a,",
+    b"1",
+    b'"',
+    b"\\",
+    b"\n",
+    b"&a ",
+    b"*a ",
+    b"\0",
+    b"\xff",
+    b"a=b&",
+    b"a: b\n",
+    b"a-",
+    b"%61",
+)
+
+
+@functools.cache
+def plain(size: int) -> Mapping[str, bytes]:
+    """Deep, many and compressed, by name."""
+    zeros = bytes(16 << 20)
+    return {
+        **{f"deep {unit!r}": unit * (size // len(unit)) for unit in OPENERS},
+        **{f"many {unit!r}": unit * (size // len(unit)) for unit in UNITS},
+        "gzip": gzip.compress(zeros, mtime=0)[:size],
+        "zlib": zlib.compress(zeros)[:size],
+    }
+
+
+def payloads(harness: Harness, size: int, *, mixed: bool) -> Mapping[str, bytes]:
+    """Those, and large ones; `mixed` also behind and inside of what is genuine, where parsers have begun."""
+    found = dict(plain(size))
+    for number, seed in enumerate(harness.seeds):
+        found[f"large {number}"] = (seed * (size // max(len(seed), 1)))[:size]
+        for name, data in plain(size).items() if mixed else ():
+            found[f"{name} after {number}"] = seed + data
+            found[f"{name} inside {number}"] = seed[: len(seed) // 2] + data + seed[len(seed) // 2 :]
+    return found
+
+
+def most_of(name: str) -> float:
+    return ELSEWHERE if name.startswith(IN_PROCESSES) else ON_THE_LOOP
+
+
+def measure(name: str, size: int, *, mixed: bool) -> None:
+    harness = HARNESSES[name]
+    for seed in harness.seeds:  # the first call imports and prepares
+        feed(harness, seed)
+    costs = {}
+    for kind, data in payloads(harness, size, mixed=mixed).items():
+        began = time.thread_time()
+        feed(harness, data)
+        costs[kind] = time.thread_time() - began
+    worst = max(costs, key=costs.__getitem__)
+    assert costs[worst] < most_of(name), (worst, costs[worst])
+
+
+@pytest.mark.parametrize("name", sorted(HARNESSES))
+def test_costs_what_it_may(name: str) -> None:
+    measure(name, SIZE if most_of(name) == ON_THE_LOOP else SIZE // 8, mixed=False)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(HARNESSES))
+def test_costs_what_it_may_in_every_place(name: str) -> None:
+    measure(name, SIZE, mixed=True)

@@ -1,0 +1,191 @@
+"""Requests that want more of a server than anybody needs, made from its table of routes; and what it spent on them.
+
+A greedy request is large, deep, many, written in many digits, or compressed. `Spent` is a trio instrument: the most
+computing time one step of the server's tasks took, and the most memory the process had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import trio
+
+from coder.coderd.http.server.declarations import FORM, PUBLIC_LIMIT, Route, Search, route_of
+from coder.domain.access.route_scopes import Unscoped
+from tests.kit.openapi import application
+
+KNOWN = 1 << 20
+"Bytes people who signed in may send nearly everywhere."
+DIGITS = "9" * 5000
+_BOMB = gzip.compress(bytes(16 << 20), mtime=0)
+_PLACES = {"user": "me", "organization": "default"}
+_SELF_ENDING = frozenset({"/api/v2/users/logout"})
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """One request, byte for byte."""
+
+    kind: str
+    method: str
+    target: str
+    body: bytes = b""
+    headers: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.method} {self.target[:80]}"
+
+    def encoded(self, token: str) -> bytes:
+        fields = f"Host: x\r\nConnection: close\r\n{self.headers}"
+        if token:
+            fields += f"Coder-Session-Token: {token}\r\n"
+        if self.body:
+            fields += f"Content-Length: {len(self.body)}\r\n"
+        return f"{self.method} {self.target} HTTP/1.1\r\n{fields}\r\n".encode() + self.body
+
+
+def routes() -> Iterator[tuple[str, Route]]:
+    """(path with something in its places, declaration) of everything that is no WebSocket."""
+    app = application()
+    for rule in app.url_map.iter_rules():
+        said = route_of(app.view_functions[rule.endpoint])
+        if said is not None and not said.websocket and rule.rule not in _SELF_ENDING:
+            yield re.sub(r"<(?:[^:>]*:)?([^>]*)>", _place, rule.rule), said
+
+
+def _place(found: re.Match[str]) -> str:
+    return _PLACES.get(found[1], "00000000-0000-4000-8000-000000000000" if found[0].startswith("<id:") else "x")
+
+
+def is_public(said: Route) -> bool:
+    return isinstance(said.scope, Unscoped) and said.scope is not Unscoped.ANY_KEY
+
+
+def greedy(path: str, said: Route) -> Iterator[Greedy]:
+    """Every kind for one route; nothing is deleted."""
+    for method in said.methods:
+        if method == "DELETE":
+            continue
+        yield from _in_the_head(method, path, said)
+        if said.limit:
+            yield from _in_the_body(method, path, said)
+
+
+def _in_the_head(method: str, path: str, said: Route) -> Iterator[Greedy]:
+    yield Greedy("many parameters", method, f"{path}?{'a=1&' * 10_000}")
+    yield Greedy("many headers", method, path, headers="A: b\r\n" * 8_000)
+    yield Greedy("many cookies", method, path, headers=f"Cookie: {'a=b; ' * 10_000}\r\n")
+    for name, kind in said.query.items():
+        yield Greedy(f"digits in {name}", method, f"{path}?{name}={DIGITS}")
+        if isinstance(kind, Search):
+            yield Greedy("deep search", method, f"{path}?{name}={'(' * 30_000}")
+            yield Greedy("many terms", method, f"{path}?{name}={'a:b+' * 10_000}")
+            for key in kind.keys:
+                yield Greedy(f"digits in {key}", method, f"{path}?{name}={key}:{DIGITS}")
+
+
+def _in_the_body(method: str, path: str, said: Route) -> Iterator[Greedy]:
+    json_type, size = "Content-Type: application/json\r\n", min(said.limit, KNOWN)
+    yield Greedy("large", method, path, b'{"a":"' + b"x" * size + b'"}', json_type)
+    yield Greedy("deep", method, path, b'{"a":' * (size // 5), json_type)
+    yield Greedy("deep lists", method, path, b"[" * size, json_type)
+    yield Greedy("many", method, path, b'{"a":[' + b"{}," * (size // 3 - 4) + b"{}]}", json_type)
+    yield Greedy("many keys", method, path, _many_keys(size), json_type)
+    yield Greedy("compressed", method, path, _BOMB, f"{json_type}Content-Encoding: gzip\r\n")
+    for value in (DIGITS, int("9" * 4000), "* " * 5000, "(" * 5000):
+        filled = json.dumps(dict.fromkeys(_names(said.body), value)).encode()
+        yield Greedy("digits and signs", method, path, filled, json_type)
+    if said.takes == FORM:
+        form = f"Content-Type: {FORM}\r\n"
+        for fields in (51, 10_000):
+            yield Greedy("many fields", method, path, b"&".join(b"a%d=b" % i for i in range(fields)), form)
+        yield Greedy("large field", method, path, b"grant_type=" + b"x" * (size - 11), form)
+
+
+def _many_keys(size: int) -> bytes:
+    return b"{" + b",".join(b'"k%07d":0' % number for number in range(size // 13)) + b"}"
+
+
+def _names(kind: Any) -> list[str]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return [one.encode_name for one in msgspec.structs.fields(kind)]
+    return ["a"]
+
+
+async def answer_of(url: str, request: bytes, patience: float = 30.0) -> bytes:
+    """Everything the server says until it closes."""
+    parts = urlsplit(url)
+    said = b""
+    with trio.fail_after(patience):
+        stream = await trio.open_tcp_stream(parts.hostname or "", parts.port or 0)
+        async with stream, trio.open_nursery() as nursery:
+            nursery.start_soon(_send, stream, request)
+            with contextlib.suppress(trio.BrokenResourceError):
+                while piece := await stream.receive_some(65536):
+                    said += piece
+            nursery.cancel_scope.cancel()
+    return said
+
+
+async def _send(stream: trio.SocketStream, request: bytes) -> None:
+    with contextlib.suppress(trio.BrokenResourceError):
+        await stream.send_all(request)
+
+
+@dataclass(eq=False)
+class Spent(trio.abc.Instrument):
+    """What the server's tasks took while it was installed; the tests' own do not count."""
+
+    most: float = 0.0
+    by: str = ""
+    during: str = ""
+    "What is being tried; set by the test."
+    worst: str = ""
+    resident_before: int = 0
+    _began: float = 0.0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._began = time.thread_time()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        took = time.thread_time() - self._began
+        code = getattr(task.coro, "cr_code", None)
+        ours = task.name.startswith("<test ") or "/tests/" in getattr(code, "co_filename", "")
+        if took > self.most and not ours:
+            self.most, self.by, self.worst = took, task.name, self.during
+
+    @property
+    def grown(self) -> int:
+        """Bytes of memory at most above the beginning."""
+        return _status("VmHWM") - self.resident_before
+
+
+@contextlib.contextmanager
+def measured() -> Iterator[Spent]:
+    """Installs a `Spent` for the block."""
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+    spent = Spent(resident_before=_status("VmRSS"))
+    trio.lowlevel.add_instrument(spent)
+    try:
+        yield spent
+    finally:
+        trio.lowlevel.remove_instrument(spent)
+
+
+def _status(name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) << 10
+
+
+assert PUBLIC_LIMIT < KNOWN

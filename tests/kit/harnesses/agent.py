@@ -1,0 +1,77 @@
+"""Harnesses of the agent."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+
+from tests.kit.harnesses.parts import Harness
+
+
+def _slot(data: bytes) -> object:
+    from coder.agent.reports.flight_file import _slot_untrusted
+
+    return _slot_untrusted(data)
+
+
+def _slot_bytes() -> bytes:
+    """A slot as a flight recorder writes it: checksum, number, length, document."""
+    body = b'{"events":[]}'
+    rest = struct.pack(">QI", 1, len(body)) + body
+    return struct.pack(">I", zlib.crc32(rest)) + rest
+
+
+def _flight_look(data: bytes) -> object:
+    from coder.agent.reports.flight_recorder import _look_untrusted
+
+    return _look_untrusted(_document(data))
+
+
+def _flight_event(data: bytes) -> object:
+    from coder.agent.reports.flight_recorder import _event_untrusted
+
+    return _event_untrusted(_document(data))
+
+
+def _document(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _ciphers(data: bytes) -> object:
+    from coder.agent.ssh import negotiation
+
+    return negotiation.encryption_untrusted(data)
+
+
+def _speedtest(data: bytes) -> object:
+    from coder.agent.network.speedtest import read_request_untrusted
+
+    return read_request_untrusted(data)
+
+
+KEXINIT = (
+    (200).to_bytes(4, "big")
+    + b"\x04\x14"
+    + bytes(16)
+    + b"".join(
+        len(names).to_bytes(4, "big") + names for names in (b"a,b", b"ssh-ed25519", b"aes128-ctr", b"aes256-ctr", b"")
+    )
+    + bytes(120)
+)
+
+
+AGENT = {
+    "agent/reports/flight_file.py:_slot_untrusted": Harness(_slot, (), [_slot_bytes()]),
+    "agent/reports/flight_recorder.py:_look_untrusted": Harness(_flight_look, (), [b'{"wall":1}', b"[]"]),
+    "agent/reports/flight_recorder.py:_event_untrusted": Harness(
+        _flight_event, (), [b'{"at":1,"kind":"lost","data":{}}', b'{"at":"x","kind":1,"data":[1]}']
+    ),
+    "agent/network/speedtest.py:read_request_untrusted": Harness(
+        _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
+    ),
+    "agent/ssh/negotiation.py:encryption_untrusted": Harness(_ciphers, (), [KEXINIT]),
+}

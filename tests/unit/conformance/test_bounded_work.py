@@ -1,0 +1,121 @@
+"""Work is bounded, for people nobody knows and for members: every route times what is large, deep, many, slow and
+compressed.
+
+What is asserted is the server's computing time in one step of its event loop (docs/decisions/bounded-work.md), the
+growth of its memory, and that everything is given back. How long others wait is asked in the long form, of a server
+of its own: tests/system/test_server_under_load.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import io
+import json
+import zipfile
+from uuid import UUID
+
+import pytest
+import trio
+
+from coder.coderd.http.server import hypercorn_fixes
+from coder.coderd.http.server import json as bodies
+from coder.coderd.http.server.body_bounds import STRANGERS_BYTES, BodyBudget
+from coder.coderd.store.templates import files
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import tar as tar_of
+from tests.kit.greedy import Greedy, Spent, answer_of, greedy, is_public, measured, routes
+
+MOST_STEP = 0.1
+"Seconds of computing in one step of the event loop; two in a row still answer others within a quarter of a second."
+MOST_GROWTH = 64 << 20
+
+
+async def _try(world: World, asked: list[Greedy], token: str) -> tuple[Spent, list[str]]:
+    wrong = []
+    await answer_of(world.url, asked[0].encoded(token))  # the first request prepares what all need
+    gc.collect()
+    with measured() as spent:
+        for one in asked:
+            spent.during = str(one)
+            said = await answer_of(world.url, one.encoded(token))
+            if not said.startswith(b"HTTP/1.1 ") or b"An internal server error" in said:
+                wrong.append(f"{one} -> {said[:300]!r}")
+    return spent, wrong
+
+
+def _judge(spent: Spent, wrong: list[str]) -> None:
+    assert wrong == []
+    assert spent.most < MOST_STEP, (spent.most, spent.by, spent.worst)
+    assert spent.grown < MOST_GROWTH
+
+
+OF_STRANGERS = [one for path, said in routes() if is_public(said) for one in greedy(path, said)]
+OF_MEMBERS = [one for path, said in routes() if not is_public(said) for one in greedy(path, said)]
+# A step that shares no divisor with the number of kinds: every kind at some routes, some kinds at every route.
+STEPS = [
+    pytest.param(OF_STRANGERS[::7], "", id="strangers"),
+    pytest.param(OF_MEMBERS[::19], "member", id="members"),
+    pytest.param(OF_STRANGERS, "", id="strangers-all", marks=pytest.mark.soak),
+    pytest.param(OF_MEMBERS, "member", id="members-all", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("asked", "who"), STEPS)
+async def test_what_is_greedy_is_answered_within_bounds(asked: list[Greedy], who: str) -> None:
+    assert len(asked) > 60
+    async with running_coderd(first_user=True) as world:
+        _judge(*await _try(world, asked, world.token if who else ""))
+        assert (await world.get("/api/v2/users/me")).status_code == 200
+
+
+async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a head, and half a body at every public route that takes one: two hundred at once."""
+    monkeypatch.setattr(bodies, "BODY_PATIENCE", 1.0)
+    monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 1.0)
+    async with running_coderd(first_user=True) as world:
+        budget, quiet = world.ctx.part(BodyBudget), trio.lowlevel.current_statistics().tasks_living
+        taking = [one for one in OF_STRANGERS if one.kind == "large"]
+        assert len(taking) > 20
+        halves = [one.encoded("")[: len(one.encoded("")) - len(one.body) + 40_000] for one in taking]
+        halves += [b"GET /healthz HTTP/1.1\r\nA: " + b"b" * 40_000]
+        for one in taking:  # the first request of a route imports and prepares
+            await answer_of(world.url, one.encoded(""))
+        gc.collect()
+        with measured() as spent:
+            async with trio.open_nursery() as nursery:
+                for number in range(200):
+                    nursery.start_soon(answer_of, world.url, halves[number % len(halves)], 60.0)
+                await trio.sleep(0)
+                assert (await world.get("/healthz")).status_code == 200
+                assert sum(budget.held.values()) <= STRANGERS_BYTES
+        with trio.fail_after(30):
+            while trio.lowlevel.current_statistics().tasks_living > quiet + 2:
+                await trio.sleep(0.05)
+        assert budget.held == {}
+        _judge(spent, [])
+
+
+async def test_an_upload_is_not_held_in_memory() -> None:
+    """Neither while it comes, nor while it is put away; nor is what a zip unpacks to."""
+    size = 90 << 20
+    tar = b"".join((tar_of({"main.tf": b""}), bytes(size)))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("large", bytes(size))
+    async with running_coderd(first_user=True) as world:
+        for kind, content in (("application/x-tar", tar), ("application/zip", packed.getvalue())):
+            head = f"POST /api/v2/files HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+            head += f"Coder-Session-Token: {world.token}\r\nContent-Length: {len(content)}\r\n\r\n"
+            request = head.encode() + content
+            gc.collect()
+            with measured() as spent:
+                said = await answer_of(world.url, request, 120.0)
+            assert b" 201 " in said.splitlines()[0], said
+            _judge(spent, [])
+            file_id = json.loads(said.partition(b"\r\n\r\n")[2])["hash"]
+            row = await world.ctx.db.read(files.get_file, UUID(file_id))
+            assert row is not None
+            assert hashlib.sha256(row.data).hexdigest() == row.hash
+            assert len(row.data) >= size
+            del row
