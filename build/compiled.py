@@ -21,6 +21,8 @@ ALSO = ("coder/mesh/drivers/udp.py",)
 """Of the drivers what runs for every datagram and is no coroutine."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
+    "coder/mesh/core/wire/derp.py": "frames are values made a few times a connection; packets never become one",
+    "coder/mesh/core/wire/derp_reader.py": "as derp.py",
     "coder/mesh/core/wire/derp_info.py": "decoded JSON has types of its own; compiled code refuses undeclared ones",
 }
 GROUP = "coder_mesh"

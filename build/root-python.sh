@@ -30,6 +30,8 @@ tar -C patches -xf python3.11_*.debian.tar.xz
 	sed -n '/^shutdown-deadlock/,$p' ../patches/debian/patches/series | while read -r patch; do
 		patch -p1 -s -f <"../patches/debian/patches/$patch" || echo "not applied: $patch"
 	done
+	# A patch makes this module include headers of the interpreter's core; Debian compiles it as part of that.
+	sed -i "s/Extension('pyexpat', /&extra_compile_args=['-DPy_BUILD_CORE_MODULE'], /" setup.py
 	./configure -q --prefix=/opt/coder --enable-shared --with-openssl=/opt/coder --with-system-expat --with-ensurepip=install \
 		$optimised --disable-test-modules CFLAGS=-fno-semantic-interposition \
 		LDFLAGS="-fno-semantic-interposition -Wl,-rpath,/opt/coder/lib"

@@ -31,7 +31,7 @@ class HttpAnswer:
 
         try:
             return msgspec.json.decode(self.body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_an_answer(self.headers.get("content-type", "")) from error
 
 

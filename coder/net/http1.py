@@ -45,7 +45,7 @@ class HttpResponse:
 
         try:
             return msgspec.json.decode(self.body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_an_answer(self.headers.get("content-type", "")) from error
 
 

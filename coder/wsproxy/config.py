@@ -58,8 +58,8 @@ PROXY_OPTIONS = (*OWN_OPTIONS, *(option for option in OPTIONS if option.name in 
 
 _WITHOUT_EFFECT = frozenset(
     {
-        "disable_owner_workspace_access", "host_prefix_cookie", "prometheus_enable", "trace",
-        "trace_logs", "trace_honeycomb_api_key", "pprof_enable", "experiments",
+        "disable_owner_workspace_access", "prometheus_enable", "trace", "trace_logs", "trace_honeycomb_api_key",
+        "pprof_enable", "experiments",
     }
 )  # fmt: skip
 """Accepted, so that a server's settings can be shared with its proxies; nothing here acts on them."""

@@ -173,4 +173,5 @@ def _front_door(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServe
     def is_upgrade(head: h11.Request) -> bool:
         return claims(head) or table.find(path_of(head)) is not None
 
-    return HttpServer(ProxySite(world), is_upgrade, open_link)
+    prefixed = world.config.server.host_prefix_cookie
+    return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed)

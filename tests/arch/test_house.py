@@ -57,6 +57,20 @@ def test_folders_can_be_taken_in_at_a_glance() -> None:
     assert not too_full, f"more than {FULLEST_FOLDER} files: two nouns may live here"
 
 
+DICTIONARIES_OF_ANYTHING = 24
+"""What cli and client still read or keep as `dict[str, Any]`: messages of our own between processes, reports, YAML."""
+
+
+def test_answers_are_read_as_structs() -> None:
+    """The number may only shrink: an answer of the API is read by `coder/client/answers.py`."""
+    left = sum(
+        path.read_text().count("dict[str, Any]")
+        for room in ("cli", "client")
+        for path in (ROOT / "coder" / room).rglob("*.py")
+    )
+    assert left <= DICTIONARIES_OF_ANYTHING
+
+
 SSH_CORNERS = ("coder/agent/ssh/*", "coder/client/shell.py", "coder/net/ssh_transport.py", "coder/net/ssh_library.py")
 WHO_MAY_IMPORT = {
     # import-linter sees whole external packages only, and follows chains; this is about the line that says "import"

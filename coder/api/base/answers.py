@@ -29,7 +29,7 @@ def read_answer(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:
-        found: T = _value(msgspec.json.decode(data), kind, "$")
+        found: T = _entry(msgspec.json.decode(data), kind, "$")
         return found
 
 
@@ -56,7 +56,7 @@ def _value(given: Any, hint: Any, where: str) -> Any:
 
 
 def _entry(given: Any, hint: Any, where: str) -> Any:
-    """Of a list: nothing at all is no object there."""
+    """Of a list, or the whole: nothing at all is no object there."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _struct(_of_type(given, dict, where), hint, where)
     return _value(given, hint, where)

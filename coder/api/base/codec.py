@@ -17,5 +17,8 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | str, kind: type[T]) -> T:
-    """Raises msgspec.ValidationError or msgspec.DecodeError."""
-    return msgspec.json.decode(data, type=kind)
+    """Raises msgspec.ValidationError or msgspec.DecodeError, both ValueErrors; also for what is nested too deeply."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError as error:
+        raise msgspec.DecodeError("JSON is nested too deeply") from error

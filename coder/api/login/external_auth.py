@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -75,6 +76,25 @@ class ExternalAuthDevice(ApiStruct):
 
 class ExternalAuthDeviceExchange(ApiStruct):
     device_code: str
+
+
+class AgentAuth(ApiStruct):
+    """What git's askpass in a workspace gets; `url` alone where the owner must sign in first."""
+
+    access_token: str
+    token_extra: Any
+    url: str
+    type: str
+    username: str
+    password: str
+    expires_at: datetime | UnsetType = UNSET
+
+
+class AgentGitSSHKey(ApiStruct):
+    """The owner's key, lent to git in their own workspace."""
+
+    public_key: str
+    private_key: str
 
 
 class ExternalAuthLink(ApiStruct):

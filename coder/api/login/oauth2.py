@@ -146,6 +146,12 @@ class OAuth2Error(ApiStruct):
     error_uri: str | UnsetType = UNSET
 
 
+class OAuth2LegacyClient(ApiStruct):
+    """Whether an application may sign people in without PKCE (ours)."""
+
+    legacy: bool
+
+
 class OAuth2ProtectedResourceMetadata(ApiStruct):
     resource: str
     authorization_servers: list[str]

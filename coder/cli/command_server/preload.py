@@ -8,6 +8,8 @@ from importlib import import_module
 from importlib.util import find_spec
 
 LATE = (
+    "coder.api.base.answers", "coder.api.people.organizations", "coder.api.provisioning.provisioners",
+    "coder.api.site.deployment", "coder.api.templates.template_versions", "coder.api.workspaces.workspaces",
     "coder.base.duration", "coder.client.gpg", "coder.client.link", "coder.client.logs", "coder.client.network_info",
     "coder.client.overlay_process", "coder.client.raw",
     "coder.client.ready", "coder.client.shell", "coder.client.speedtest", "coder.client.tracing",
@@ -33,3 +35,15 @@ def load_everything(places: Mapping[str, str]) -> None:
     for module in dict.fromkeys(wanted):
         with suppress(ImportError):
             import_module(module)
+    _take_shapes_in()
+
+
+def _take_shapes_in() -> None:
+    """What msgspec works out of the largest shapes when it first reads one; it keeps that with the class."""
+    import msgspec
+
+    from coder.api.templates.template_versions import TemplateVersion
+    from coder.api.workspaces.workspaces import WorkspacesResponse
+
+    for shape in (WorkspacesResponse, TemplateVersion):
+        msgspec.json.Decoder(shape)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.login.external_auth import AgentAuth
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
@@ -15,6 +15,7 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import say
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.policy import DialPolicy
 
@@ -42,24 +43,28 @@ def _access_token(invocation: Invocation) -> int:
     client = agent_client(invocation)
     provider = quote(invocation.args[0], safe="")
     with doing("get external auth token"):
-        found = client.request("GET", f"/api/v2/workspaceagents/me/external-auth?id={provider}").json()
-    if not found["access_token"]:
-        sys.stdout.write(json.dumps(found) + "\n" if invocation["output"] == "json" else f"{found['url']}\n")
+        answer = client.request("GET", f"/api/v2/workspaceagents/me/external-auth?id={provider}")
+    found = read(answer, AgentAuth)
+    if not found.access_token and not found.url:
+        raise CoderError("no_token", "the server gave neither a token nor an address to log in at")
+    if not found.access_token:
+        said = json.dumps(answer.json()) if invocation["output"] == "json" else found.url
+        sys.stdout.write(f"{said}\n")
         if sys.stderr.isatty():
             say("Log in at the address above, then try again.")
         return 1
     if invocation["extra"]:
         sys.stdout.write(_extra(found, invocation["extra"]) + "\n")
     elif invocation["output"] == "json":
-        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.write(json.dumps(answer.json()) + "\n")
     else:
-        sys.stdout.write(f"{found['access_token']}\n")
+        sys.stdout.write(f"{found.access_token}\n")
     return 0
 
 
-def _extra(found: dict[str, Any], path: str) -> str:
+def _extra(found: AgentAuth, path: str) -> str:
     """One field of what the provider gave beside the token; dots lead into objects."""
-    value: Any = found.get("token_extra")
+    value: object = found.token_extra
     for part in path.split("."):
         if isinstance(value, list) and part.isdigit() and int(part) < len(value):
             value = value[int(part)]

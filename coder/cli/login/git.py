@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
+from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.base.child_env import child_env
 from coder.base.config import Option
 from coder.base.errors import CoderError
@@ -22,6 +22,7 @@ from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.login.external_auth import agent_client
 from coder.cli.output import say
+from coder.client.answers import read
 from coder.net.errors import HttpError
 
 _QUESTION = re.compile(r"(Username|Password) for '([^']+)': ?")
@@ -42,13 +43,13 @@ _AGENT_OPTIONS = (
 def _gitssh(invocation: Invocation) -> int:
     """ssh with the owner's key, and with the keys that lie in the workspace."""
     with doing("get the owner's SSH key"):
-        key = agent_client(invocation).request("GET", "/api/v2/workspaceagents/me/gitsshkey").json()
+        key = read(agent_client(invocation).request("GET", "/api/v2/workspaceagents/me/gitsshkey"), AgentGitSSHKey)
     own = [Path.home() / ".ssh" / name for name in _OWN_KEYS]
     with tempfile.TemporaryDirectory(prefix="coder-gitssh-") as folder:
         path = Path(folder) / "key"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(key["private_key"])
+            out.write(key.private_key)
         # -i replaces ssh's own list: keys that lie here are named, too.
         identities = [word for one in (path, *own) if one.is_file() for word in ("-i", str(one))]
         try:
@@ -59,7 +60,7 @@ def _gitssh(invocation: Invocation) -> int:
     if code == _REFUSED:
         say("\nCoder lent git the SSH key of this workspace's owner. Unless the server is unreachable, add its public")
         say("half to your account there:\n")
-        say(key["public_key"].strip() + "\n")
+        say(key.public_key.strip() + "\n")
     return code
 
 
@@ -75,10 +76,10 @@ def _askpass(invocation: Invocation) -> int:
     client = agent_client(invocation)
     path = f"/api/v2/workspaceagents/me/external-auth?match={quote(url, safe='')}"
     try:
-        token = client.request("GET", path).json()
-        if token.get("url"):
-            say(f"Open the following URL to authenticate with Git:\n\n\t{token['url']}\n")
-            token = client.request("GET", f"{path}&listen").json()
+        token = read(client.request("GET", path), AgentAuth)
+        if token.url:
+            say(f"Open the following URL to authenticate with Git:\n\n\t{token.url}\n")
+            token = read(client.request("GET", f"{path}&listen"), AgentAuth)
     except HttpError as error:
         if error.status == 404:
             raise CoderError(
@@ -95,11 +96,10 @@ def _without_user(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _answer(token: dict[str, Any], wanted: str) -> str:
-    name, password = token.get("username", ""), token.get("password", "")
+def _answer(token: AgentAuth, wanted: str) -> str:
     if wanted == "Username":
-        return str(name or token["access_token"])
-    return str(password or (token["access_token"] if name else ""))
+        return token.username or token.access_token
+    return token.password or (token.access_token if token.username else "")
 
 
 GITSSH = Command(

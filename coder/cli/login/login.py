@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
+from coder.api.access.keys import GenerateAPIKeyResponse
+from coder.api.people.users import LoginWithPasswordResponse, User
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, output_option
 from coder.cli.failures import doing
 from coder.cli.output import ask, chosen_columns, confirm, print_json, print_table, say
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
 
@@ -36,10 +38,10 @@ def _login(invocation: Invocation) -> int:
     else:
         token = _session_by_person(invocation, url)
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
-    user = client.request("GET", "/api/v2/users/me").json()
+    user = read(client.request("GET", "/api/v2/users/me"), User)
     session.write_file(directory, "url", url)
     session.save_token(directory, url, token, in_keyring=invocation.globals["use_keyring"])
-    sys.stdout.write(f"> Welcome to Coder, {user['username']}! You're authenticated.\n")
+    sys.stdout.write(f"> Welcome to Coder, {user.username}! You're authenticated.\n")
     return 0
 
 
@@ -72,7 +74,7 @@ def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:
 
 def _password_login(client: BlockingClient, email: str, password: str) -> str:
     answer = client.request("POST", "/api/v2/users/login", json={"email": email, "password": password}, expect=(201,))
-    return str(answer.json()["session_token"])
+    return read(answer, LoginWithPasswordResponse).session_token
 
 
 def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
@@ -81,7 +83,7 @@ def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
         return token
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
     with doing("create api key"):
-        return str(client.request("POST", "/api/v2/users/me/keys", expect=(201,)).json()["key"])
+        return read(client.request("POST", "/api/v2/users/me/keys", expect=(201,)), GenerateAPIKeyResponse).key
 
 
 def _session_by_person(invocation: Invocation, url: str) -> str:
@@ -138,27 +140,27 @@ def _logout(invocation: Invocation) -> int:
 
 def _whoami(invocation: Invocation) -> int:
     client = session.client(invocation)
-    user = client.request("GET", "/api/v2/users/me").json()
+    user = read(client.request("GET", "/api/v2/users/me"), User)
     url = client.policy.url
     if invocation["output"] == "text":
-        sys.stdout.write(f"Coder is running at {url}, You're authenticated as {user['username']} !\n")
+        sys.stdout.write(f"Coder is running at {url}, You're authenticated as {user.username} !\n")
     elif invocation["output"] == "json":
         print_json([_identity(url, user)])
     else:
-        row = {"url": url, "username": user["username"], "id": user["id"]}
+        row = {"url": url, "username": user.username, "id": user.id}
         print_table(chosen_columns(invocation, ("url", "username", "id", "organization ids", "roles")), [row])
     return 0
 
 
-def _identity(url: str, user: dict[str, Any]) -> dict[str, Any]:
+def _identity(url: str, user: User) -> dict[str, object]:
     roles: dict[str, list[str]] = {}
-    for role in user.get("roles", []):
-        roles.setdefault(role.get("organization_id") or "*", []).append(role.get("display_name") or role["name"])
+    for role in user.roles:
+        roles.setdefault(str(role.organization_id or "*"), []).append(role.display_name or role.name)
     return {
         "url": url,
-        "username": user["username"],
-        "user_id": user["id"],
-        "organization_ids": user["organization_ids"],
+        "username": user.username,
+        "user_id": str(user.id),
+        "organization_ids": [str(one) for one in user.organization_ids],
         "roles": roles,
     }
 

@@ -10,14 +10,16 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from coder.api.site.deployment import SSHConfigResponse
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, say
+from coder.cli.workspaces.workspaces import fetch
+from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 START = "# ------------START-CODER-----------"
@@ -67,7 +69,7 @@ def previous_options(text: str) -> HostOptions:
 
 def _run(invocation: Invocation) -> int:
     client = session.client(invocation)
-    server: dict[str, Any] = client.request("GET", "/api/v2/deployment/ssh").json()
+    server = read(client.request("GET", "/api/v2/deployment/ssh"), SSHConfigResponse)
     path = Path(invocation["ssh_config_file"]).expanduser()
     before = _read(path)
     options = previous_options(before) if invocation["use_previous_options"] else _given_options(invocation)
@@ -111,29 +113,28 @@ def _given_options(invocation: Invocation) -> HostOptions:
 def _host_names(client: BlockingClient) -> list[str]:
     """One's own workspaces, each with its agents where there are several: `w1`, `w2.main`, `w2.gpu`."""
     found: list[str] = []
-    for workspace in client.request("GET", "/api/v2/workspaces?q=owner%3Ame").json()["workspaces"] or []:
-        resources = workspace["latest_build"].get("resources") or []
-        agents = [agent["name"] for resource in resources for agent in resource.get("agents") or []]
-        found.append(workspace["name"])
-        found += [f"{workspace['name']}.{agent}" for agent in agents] if len(agents) > 1 else []
+    for workspace in fetch(client, "owner:me"):
+        agents = [agent.name for resource in workspace.latest_build.resources for agent in resource.agents or ()]
+        found.append(workspace.name)
+        found += [f"{workspace.name}.{agent}" for agent in agents] if len(agents) > 1 else []
     return sorted(found)
 
 
-def _prefix(options: HostOptions, server: dict[str, Any]) -> str:
-    return str(options.prefix or server.get("hostname_prefix") or "")
+def _prefix(options: HostOptions, server: SSHConfigResponse) -> str:
+    return options.prefix or server.hostname_prefix
 
 
-def _suffix(options: HostOptions, server: dict[str, Any]) -> str:
-    return str(options.suffix or server.get("hostname_suffix") or "").lstrip(".")
+def _suffix(options: HostOptions, server: SSHConfigResponse) -> str:
+    return (options.suffix or server.hostname_suffix).lstrip(".")
 
 
-def _block(invocation: Invocation, server: dict[str, Any], options: HostOptions, names: list[str] | None) -> str:
+def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptions, names: list[str] | None) -> str:
     """Our section. With `names` a host stands there for each of them instead of one pattern for all."""
     program = _quoted(invocation["coder_binary_path"] or session.program())
     proxy = f"{program} --global-config {_quoted(str(session.config_dir(invocation).absolute()))} ssh --stdio"
     proxy += f" --wait={options.wait}" if options.wait != "auto" else ""
     proxy += " --disable-autostart=true" if options.disable_autostart else ""
-    from_server = [f"{key} {value}" for key, value in (server.get("ssh_config_options") or {}).items()]
+    from_server = [f"{key} {value}" for key, value in (server.ssh_config_options or {}).items()]
     taken: set[str] = set()
     kept = [line for line in [*options.ssh_options, *from_server, *FIXED] if _first(line, taken)]
     prefix, suffix = _prefix(options, server), _suffix(options, server)

@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
-from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
+from coder.api.wireguard.wireguard_clients import (
+    CreateWireguardClientResponse,
+    WireguardClient,
+    WireguardServer,
+    WireguardTarget,
+)
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.output import confirm, print_json, print_rows, say, since
+from coder.cli.output import Row, api_time, confirm, print_json, print_rows, say, since
+from coder.client.answers import read, read_rows
 from coder.domain.foundation.endpoints import read_endpoint
+from coder.net.blocking import BlockingClient
 
 COLUMNS = (
     "name", "address", "workspaces", "expires at", "last handshake", "status", "endpoint", "public key", "created at",
@@ -37,7 +46,7 @@ def _add(invocation: Invocation) -> int:
     if invocation["file"] and Path(invocation["file"]).exists():
         raise CoderError("wireguard_file", f"{invocation['file']} is there already", "Choose another file.")
     key = WireguardKey.generate()
-    body: dict[str, Any] = {"name": invocation.args[0], "public_key": str(key.public_key())}
+    body: dict[str, object] = {"name": invocation.args[0], "public_key": str(key.public_key())}
     if invocation.given("expires"):
         seconds = int(invocation["expires"].total_seconds())
         if seconds <= 0:
@@ -46,15 +55,17 @@ def _add(invocation: Invocation) -> int:
     client = session.client(invocation)
     if invocation["workspace"]:
         body["workspace_ids"] = [_workspace_id(client, name) for name in invocation["workspace"]]
-    server = client.request("GET", "/api/v2/wireguard").json()
-    if server["enabled"]:  # else the server says what to do about it
+    answer = client.request("GET", "/api/v2/wireguard")
+    server, raw_server = read(answer, WireguardServer), answer.json()
+    if server.enabled:  # else the server says what to do about it
         _check_server(server)
-    made = client.request("POST", _path(invocation), json=body).json()
-    if server["enabled"]:
-        made["server"] = server  # what was found to be good before the client was made
+    answer = client.request("POST", _path(invocation), json=body)
+    made, raw = read(answer, CreateWireguardClientResponse), answer.json()
+    if server.enabled:
+        made.server, raw["server"] = server, raw_server  # what was found to be good before the client was made
     text = config_text(made, key)
     if invocation["output"] == "json":
-        print_json({**made, "config": text})
+        print_json({**raw, "config": text})
         return 0
     if invocation["file"]:
         _write_private(invocation["file"], text)
@@ -68,17 +79,17 @@ def _add(invocation: Invocation) -> int:
     return 0
 
 
-def _check_server(server: dict[str, Any]) -> None:
+def _check_server(server: WireguardServer) -> None:
     """Raises CoderError. Asked before the client is made: its private key exists in the configuration only."""
     from wireguard_tools import WireguardKey
 
     try:
-        read_endpoint(server["endpoint"])
-        WireguardKey(server["public_key"])
+        read_endpoint(server.endpoint)
+        WireguardKey(server.public_key)
     except ValueError as error:
         raise CoderError(
             "wireguard_server",
-            f"no client was added: what the server says of itself ({server['endpoint']!r}) cannot be used",
+            f"no client was added: what the server says of itself ({server.endpoint!r}) cannot be used",
             "An administrator mends it with --wireguard-endpoint host:port (CODER_WIREGUARD_ENDPOINT).",
         ) from error
 
@@ -97,41 +108,40 @@ def _write_private(path: str, text: str) -> None:
         ) from error
 
 
-def _workspace_id(client: Any, name: str) -> str:
+def _workspace_id(client: BlockingClient, name: str) -> UUID:
     from coder.client.ready import split_target
 
     owner, workspace, _ = split_target(name)
-    found = client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}").json()
-    return str(found["id"])
+    return read(client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}"), Workspace).id
 
 
-def config_text(made: dict[str, Any], key: Any) -> str:
+def config_text(made: CreateWireguardClientResponse, key: object) -> str:
     """The wg-quick configuration of a client just made.
 
     Written here, not by `wireguard_tools`: that leaves out the brackets of an IPv6 endpoint.
     """
-    server, client = made["server"], made["client"]
+    server, client = made.server, made.client
     # A client limited to some workspaces routes nothing else here; any other one also those to come.
-    limited = [f"{target['address']}/128" for target in client["targets"]] if client["workspace_ids"] else []
+    limited = [f"{target.address}/128" for target in client.targets] if client.workspace_ids else []
     lines = [
-        f"# {client['name']} of {client['username']}; the only copy of its private key.",
-        *(f"# {_target_name(target)}: {target['address']}" for target in client["targets"]),
+        f"# {client.name} of {client.username}; the only copy of its private key.",
+        *(f"# {_target_name(target)}: {target.address}" for target in client.targets),
         "[Interface]",
         f"PrivateKey = {key}",
-        f"MTU = {server['mtu']}",
-        f"Address = {client['address']}/128",
+        f"MTU = {server.mtu}",
+        f"Address = {client.address}/128",
         "",
         "[Peer]",
-        f"PublicKey = {server['public_key']}",
-        f"Endpoint = {read_endpoint(server['endpoint'])}",
-        f"PersistentKeepalive = {server['persistent_keepalive']}",
-        *(f"AllowedIPs = {network}" for network in limited or server["allowed_ips"]),
+        f"PublicKey = {server.public_key}",
+        f"Endpoint = {read_endpoint(server.endpoint)}",
+        f"PersistentKeepalive = {server.persistent_keepalive}",
+        *(f"AllowedIPs = {network}" for network in limited or server.allowed_ips),
     ]
     return "\n".join([*lines, ""])
 
 
-def _target_name(target: dict[str, Any]) -> str:
-    return f"{target['owner_name']}/{target['workspace_name']}.{target['agent_name']}"
+def _target_name(target: WireguardTarget) -> str:
+    return f"{target.owner_name}/{target.workspace_name}.{target.agent_name}"
 
 
 def _show_qr(text: str) -> None:
@@ -142,14 +152,14 @@ def _show_qr(text: str) -> None:
     segno.make(bare, error="l", boost_error=False).terminal(sys.stderr, compact=True)
 
 
-def _explain(made: dict[str, Any]) -> None:
-    client = made["client"]
+def _explain(made: CreateWireguardClientResponse) -> None:
+    client = made.client
     say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
-    reached = _count(len(client["targets"]), "workspace agent")
-    say(f"Client {client['name']!r} reaches {reached} now; addresses stay the same over builds.")
-    if client["expires_at"]:
-        say(f"It stops working at {client['expires_at']}.")
-    say(f"Cut it off with: coder wireguard remove {client['name']}")
+    reached = _count(len(client.targets), "workspace agent")
+    say(f"Client {client.name!r} reaches {reached} now; addresses stay the same over builds.")
+    if client.expires_at:
+        say(f"It stops working at {api_time(client.expires_at)}.")
+    say(f"Cut it off with: coder wireguard remove {client.name}")
 
 
 def _count(number: int, noun: str) -> str:
@@ -157,26 +167,26 @@ def _count(number: int, noun: str) -> str:
 
 
 def _list(invocation: Invocation) -> int:
-    found = session.client(invocation).request("GET", _path(invocation)).json() or []
-    print_rows(invocation, COLUMNS, lambda: [_row(item) for item in found], lambda: found)
+    found = read_rows(session.client(invocation).request("GET", _path(invocation)), WireguardClient)
+    print_rows(invocation, COLUMNS, lambda: [_row(item) for item, _ in found], lambda: [raw for _, raw in found])
     if invocation["output"] == "table":
-        targets = {target["address"]: _target_name(target) for item in found for target in item["targets"]}
+        targets = {target.address: _target_name(target) for item, _ in found for target in item.targets}
         for address, name in targets.items():
             say(f"{address}  {name}")
     return 0
 
 
-def _row(item: dict[str, Any]) -> dict[str, Any]:
+def _row(item: WireguardClient) -> Row:
     return {
-        "name": item["name"],
-        "address": item["address"],
-        "workspaces": len({target["workspace_id"] for target in item["targets"]}),
-        "expires at": item["expires_at"] or "never",
-        "last handshake": f"{since(item['last_handshake_at'])} ago" if item["last_handshake_at"] else "never",
-        "status": item["status"],
-        "endpoint": item["endpoint"],
-        "public key": item["public_key"],
-        "created at": item["created_at"],
+        "name": item.name,
+        "address": item.address,
+        "workspaces": len({target.workspace_id for target in item.targets}),
+        "expires at": api_time(item.expires_at) if item.expires_at else "never",
+        "last handshake": f"{since(item.last_handshake_at)} ago" if item.last_handshake_at else "never",
+        "status": item.status,
+        "endpoint": item.endpoint,
+        "public key": item.public_key,
+        "created at": api_time(item.created_at),
     }
 
 

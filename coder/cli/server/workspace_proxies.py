@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 from urllib.parse import quote
 
+from coder.api.proxies.proxies import UpdateWorkspaceProxyResponse, WorkspaceProxiesResponse, WorkspaceProxy
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import ask, chosen_columns, confirm, go_time, print_json, print_table, say
-from coder.net.blocking import BlockingClient
+from coder.cli.output import ask, chosen_columns, confirm, fields_of, go_time, print_json, print_table, say
+from coder.client.answers import read
+from coder.net.blocking import BlockingClient, HttpAnswer
 
 COLUMNS = (
     "id", "name", "display name", "icon url", "healthy", "url", "wildcard hostname", "derp enabled", "derp only",
@@ -22,19 +23,19 @@ WITH_TOKEN = (*COLUMNS, "proxy token")
 _ROOT = "/api/v2/workspaceproxies"
 
 
-def _row(proxy: dict[str, Any], token: str = "") -> dict[str, Any]:
-    status = proxy.get("status") or {}
-    report = status.get("report") or {}
-    said = [*(report.get("errors") or ()), *(report.get("warnings") or ())]
-    row = {column: proxy.get(column.replace(" ", "_")) for column in COLUMNS}
+def _row(proxy: WorkspaceProxy, token: str = "") -> dict[str, object]:
+    status = proxy.status or None
+    report = (status.report or None) if status else None
+    own = fields_of(proxy)
+    row = {column: own.get(column.replace(" ", "_")) for column in COLUMNS}
     return row | {
-        "icon url": proxy.get("icon_url", ""),
-        "url": proxy.get("path_app_url", ""),
-        "proxy status": status.get("status", ""),
-        "proxy report": "; ".join(said),
-        "proxy checked at": go_time(status.get("checked_at")),
-        "created at": go_time(proxy.get("created_at")),
-        "updated at": go_time(proxy.get("updated_at")),
+        "icon url": proxy.icon_url,
+        "url": proxy.path_app_url,
+        "proxy status": status.status if status else "",
+        "proxy report": "; ".join([*report.errors, *report.warnings]) if report else "",
+        "proxy checked at": go_time(status.checked_at) if status else "",
+        "created at": go_time(proxy.created_at),
+        "updated at": go_time(proxy.updated_at),
         "proxy token": token,
     }
 
@@ -50,39 +51,39 @@ def _create(invocation: Invocation) -> int:
     }
     client = session.client(invocation)
     with doing("create workspace proxy"):
-        made = client.request("POST", _ROOT, json=body).json()
+        made = client.request("POST", _ROOT, json=body)
     return _print_made(invocation, made, "created")
 
 
 def _regenerate(invocation: Invocation) -> int:
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
-    body = {"id": proxy["id"], "name": proxy["name"], "display_name": proxy["display_name"]}
-    body |= {"icon": proxy["icon_url"], "regenerate_token": True}
+    body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name}
+    body |= {"icon": proxy.icon_url, "regenerate_token": True}
     with doing("regenerate the proxy's token"):
-        made = client.request("PATCH", f"{_ROOT}/{proxy['id']}", json=body).json()
+        made = client.request("PATCH", f"{_ROOT}/{proxy.id}", json=body)
     return _print_made(invocation, made, "given a new token")
 
 
-def _print_made(invocation: Invocation, made: dict[str, Any], verb: str) -> int:
-    proxy, token = made["proxy"], made.get("proxy_token", "")
+def _print_made(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
+    made = read(answer, UpdateWorkspaceProxyResponse)
+    proxy, token = made.proxy, made.proxy_token
     if invocation["only_token"]:
         sys.stdout.write(f"{token}\n")
     elif invocation["output"] == "json":
-        print_json(made)
+        print_json(answer.json())
     elif invocation["output"] == "table":
         print_table(chosen_columns(invocation, WITH_TOKEN), [_row(proxy, token)])
     else:
-        sys.stdout.write(f'Workspace proxy "{proxy["name"]}" has been {verb}. It logs in with this token:\n\n')
+        sys.stdout.write(f'Workspace proxy "{proxy.name}" has been {verb}. It logs in with this token:\n\n')
         sys.stdout.write(f"  {token}\n\n")
         sys.stdout.write("Keep it safe: it is not shown again. A proxy that uses the old one stops working.\n")
     return 0
 
 
-def _fetch(client: BlockingClient, given: str) -> dict[str, Any]:
+def _fetch(client: BlockingClient, given: str) -> WorkspaceProxy:
     with doing(f'fetch workspace proxy "{given}"'):
-        found: dict[str, Any] = client.request("GET", f"{_ROOT}/{quote(given, safe='')}").json()
-    return found
+        return read(client.request("GET", f"{_ROOT}/{quote(given, safe='')}"), WorkspaceProxy)
 
 
 def _edit(invocation: Invocation) -> int:
@@ -91,35 +92,37 @@ def _edit(invocation: Invocation) -> int:
         raise CoderError("nothing", "there is nothing to change", "Give --name, --display-name or --icon.")
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
-    body = {"id": proxy["id"], "name": proxy["name"], "display_name": proxy["display_name"], "icon": proxy["icon_url"]}
+    body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name, "icon": proxy.icon_url}
     with doing("edit workspace proxy"):
-        made = client.request("PATCH", f"{_ROOT}/{proxy['id']}", json={**body, **given}).json()
+        answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **given})
+    made = read(answer, UpdateWorkspaceProxyResponse)
     if invocation["output"] == "json":
-        print_json(made["proxy"])
+        print_json(answer.json()["proxy"])
     elif invocation["output"] == "table":
-        print_table(chosen_columns(invocation, COLUMNS), [_row(made["proxy"])])
+        print_table(chosen_columns(invocation, COLUMNS), [_row(made.proxy)])
     else:
-        sys.stdout.write(f'Workspace proxy "{made["proxy"]["name"]}" has been changed.\n')
+        sys.stdout.write(f'Workspace proxy "{made.proxy.name}" has been changed.\n')
     return 0
 
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
-    confirm(invocation, f"Delete workspace proxy {proxy['name']}?")
+    confirm(invocation, f"Delete workspace proxy {proxy.name}?")
     with doing("delete workspace proxy"):
-        client.request("DELETE", f"{_ROOT}/{proxy['id']}")
-    sys.stdout.write(f'Workspace proxy "{proxy["name"]}" has been deleted.\n')
+        client.request("DELETE", f"{_ROOT}/{proxy.id}")
+    sys.stdout.write(f'Workspace proxy "{proxy.name}" has been deleted.\n')
     return 0
 
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("list workspace proxies"):
-        proxies = client.request("GET", _ROOT).json()["regions"] or []
+        answer = client.request("GET", _ROOT)
     if invocation["output"] == "json":
-        print_json(proxies)
+        print_json(answer.json()["regions"] or [])
         return 0
+    proxies = read(answer, WorkspaceProxiesResponse).regions
     if not proxies:
         say("No workspace proxies found.")
         return 0

@@ -28,6 +28,7 @@ from coder.coderd.services.apps.app_visitor import Visitor
 from coder.coderd.services.foundation.errors import BadGateway
 from coder.coderd.services.foundation.signed_tokens import TokenRefused
 from coder.domain.access.policy import NIL
+from coder.domain.access.session_cookies import HOST_PREFIX
 from coder.domain.apps import app_headers
 from coder.domain.apps.app_addresses import AppRequest, HostPattern, label_user, parse_app_label, parse_app_path
 
@@ -272,7 +273,8 @@ class AppProxy:
         return found
 
     def _cookie_tail(self, visit: ProxyRequest) -> str:
-        secure = self._settings.secure_cookie or visit.scheme == "https"
+        settings = self._settings
+        secure = settings.secure_cookie or settings.prefixed_cookies or visit.scheme == "https"
         lax = "None" if self._settings.samesite == "none" else "Lax"
         return ("; Secure" if secure else "") + f"; SameSite={lax}"
 
@@ -309,7 +311,8 @@ class AppProxy:
             await visit.redirect(303, clean)
             return True
         lifetime = int(self._settings.session_duration.total_seconds())
-        cookie = f"{cookie_name}={token}; Path=/; Max-Age={lifetime}; HttpOnly"
+        name = HOST_PREFIX * self._settings.prefixed_cookies + cookie_name
+        cookie = f"{name}={token}; Path=/; Max-Age={lifetime}; HttpOnly"
         await visit.redirect(303, clean, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
         return True
 

@@ -38,6 +38,7 @@ class AppProxySettings:
     secure_cookie: bool = False
     samesite: str = "lax"
     session_duration: timedelta = timedelta(hours=24)
+    prefixed_cookies: bool = False
 
     @property
     def is_away(self) -> bool:
@@ -54,6 +55,7 @@ class AppProxySettings:
             secure_cookie=config.secure_auth_cookie,
             samesite=config.samesite_auth_cookie,
             session_duration=config.session_duration,
+            prefixed_cookies=config.host_prefix_cookie,
         )
 
 

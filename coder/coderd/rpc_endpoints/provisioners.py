@@ -20,7 +20,7 @@ from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.rpc_endpoints.pipe import stream_pair
 from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields, NotFound, Refusal
 from coder.coderd.services.provisioning import job_work, provisioners
 from coder.coderd.services.provisioning.daemon_health import DaemonMesh
 from coder.coderd.services.provisioning.job_queue import JobQueue
@@ -31,6 +31,7 @@ from coder.coderd.services.provisioning.provisioners import (
     DaemonApplication,
     Introduction,
 )
+from coder.domain.access.policy import NIL
 from coder.domain.access.route_scopes import PROVISIONER
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK, LOST_AFTER
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY, HEARTBEAT, PROVISIONERS, explain_incompatible
@@ -77,14 +78,16 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
     admission = await provisioners.admit(
         ctx,
         DaemonApplication(
-            organization_id=organization.id,
-            is_default_organization=organization.is_default,
+            organization_id=organization.id if organization else NIL,
+            is_default_organization=organization is not None and organization.is_default,
             key=request.headers.get("coder-provisioner-daemon-key", ""),
             psk=request.headers.get("coder-provisioner-daemon-psk", ""),
             credentials=request.credentials,
             tags=tags,
         ),
     )
+    if organization is None:  # not before: what there is, is nothing for whoever is not let in
+        raise NotFound
     provisioners.check_tags(admission.tags)
     version = _read_version(request)
     introduction = Introduction(
@@ -138,6 +141,8 @@ async def connect_built_in(
     introduction = Introduction(name, list(kinds), BUILD_VERSION, PROVISIONER_API_VERSION)
     try:
         organization = await provisioners.find_organization(ctx, "default")
+        if organization is None:
+            raise LookupError("there is no default organization")
         worker = await provisioners.register(ctx, organization.id, admission, introduction)
     except Exception as error:
         # The daemon tries again after any refusal of this kind; anything else would end it, and the server with it.

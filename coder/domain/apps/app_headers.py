@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 from coder.domain.access.session_cookies import HOST_PREFIX, SESSION_COOKIE
+from coder.domain.access.session_cookies import PATH_SESSION_COOKIE as PATH_SESSION_COOKIE
+from coder.domain.access.session_cookies import SUBDOMAIN_SESSION_COOKIE as SUBDOMAIN_SESSION_COOKIE
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-PATH_SESSION_COOKIE = "coder_path_app_session_token"
-SUBDOMAIN_SESSION_COOKIE = "coder_subdomain_app_session_token"
 SIGNED_TOKEN_COOKIE = "coder_signed_app_token"  # noqa: S105 - a name
 SIGNED_TOKEN_QUERY = "coder_signed_app_token_23db1dde"  # noqa: S105
 API_KEY_QUERY = "coder_application_connect_api_key_35e783"

@@ -83,6 +83,8 @@ def is_group_name(text: str) -> bool:
 
 
 def is_http_url(text: str) -> bool:
+    if not text.isprintable() or " " in text:  # the library drops line ends, which a header would not
+        return False
     try:
         parts = urlsplit(text)
         return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and not parts.fragment
@@ -118,7 +120,9 @@ def _titled(tag: str, holds: Callable[[str], bool], longest: int) -> FieldRule:
 REQUIRED = FieldRule("required", lambda value: not is_zero(value), ("a",), ("",))
 REQUIRED_ID = FieldRule("required", lambda value: not is_zero(value), (UUID(int=1),), (UUID(int=0),))
 EMAIL = FieldRule("email", is_email, ("a@b.c",), ("a", "a@", "@b.c", "a b@c.d", "a@b@c.d", "a@b"))
-HTTP_URL = FieldRule("http_url", is_http_url, ("http://a", "https://a.b/c?d=e"), ("zzz", "ftp://a", "http://", "//a"))
+HTTP_URL = FieldRule(
+    "http_url", is_http_url, ("http://a", "https://a.b/c?d=e"), ("zzz", "ftp://a", "http://", "//a", "http://a/\r\nb")
+)
 USERNAME = _named("username", is_name, MAX_NAME, "new", "create", "a_b", "")
 WORKSPACE_NAME = _named("workspace_name", is_name, MAX_NAME, "new", "a_b", "")
 TEMPLATE_NAME = _named("template_name", is_name, MAX_NAME, "new", "a_b", "")

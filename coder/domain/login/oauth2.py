@@ -34,10 +34,10 @@ def split_secret(text: str) -> tuple[str, str] | None:
     return prefix, secret
 
 
-def verifier_fits(challenge: str, verifier: str) -> bool:
-    """RFC 7636 section 4.6 for S256. A code without a challenge is anybody's, and fits nothing."""
+def verifier_fits(challenge: str, verifier: str, *, legacy: bool = False) -> bool:
+    """RFC 7636 section 4.6 for S256. A code without a challenge is anybody's, and fits `legacy` clients alone."""
     if not challenge:
-        return False
+        return legacy and not verifier
     digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     return hmac.compare_digest(digest.encode(), challenge.encode())
 
@@ -54,6 +54,9 @@ def redirect_problem(uris: Sequence[str]) -> str:
 
 
 def _uri_problem(uri: str) -> str:
+    # Before it is taken apart, for that drops line ends, which the address would have in a header.
+    if not uri.isascii() or not uri.isprintable() or " " in uri:
+        return "redirect URI must be of printable ASCII without spaces (RFC 3986)"
     try:
         parts = urlsplit(uri)
         host = parts.hostname or ""

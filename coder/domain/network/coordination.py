@@ -11,7 +11,7 @@ to the rules. Not here: streams, buffers and their overflow (coderd/services/net
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from typing import Protocol
@@ -21,6 +21,9 @@ from coder.domain.network.overlay import LEGACY_AGENT_ADDRESS, agent_addresses
 
 MAX_UPDATES = 1024
 "Peer updates in one delivery; larger batches are split (docs/protocol/coordination.md#ends)."
+
+MAX_ADDRESSES = 16
+"Of one node. Ours: agents have three, clients one or two."
 
 MAX_REVOKED = 1024
 "Words for agents that are away; the oldest are forgotten."
@@ -130,21 +133,27 @@ class ClientAccess:
             return "clients may not send ready_for_handshake"
         if request.node is None:
             return ""
-        return _explain_prefixes("Addresses", request.node.addresses, None) or _explain_prefixes(
-            "AllowedIPs", request.node.allowed_ips, None
+        agents = {LEGACY_AGENT_ADDRESS, *(agent_addresses(self.agent_id) if self.agent_id else ())}
+        return _explain_prefixes("Addresses", request.node.addresses, None, agents) or _explain_prefixes(
+            "AllowedIPs", request.node.allowed_ips, None, agents
         )
 
 
-def _explain_prefixes(name: str, prefixes: Iterable[str], allowed: set[IPv6Address] | None) -> str:
+def _explain_prefixes(
+    name: str, prefixes: Sequence[str], allowed: set[IPv6Address] | None, others: Collection[IPv6Address] = ()
+) -> str:
+    """`allowed` are the only ones, or any but `others` when there are none."""
+    if len(prefixes) > MAX_ADDRESSES:
+        return f"{name}: at most {MAX_ADDRESSES} addresses, got {len(prefixes)}"
     for prefix in prefixes:
         text, _, bits = prefix.partition("/")
         try:
             address = IPv6Address(text)
         except ValueError:
-            return f"{name}: invalid node address, got {text}"
+            return f"{name}: invalid node address, got {text[:100]}"
         if bits != "128":
-            return f"{name}: invalid address bits, expected 128, got {bits or 0}"
-        if allowed is not None and address not in allowed:
+            return f"{name}: invalid address bits, expected 128, got {bits[:100] or 0}"
+        if address.scope_id or address in others or (allowed is not None and address not in allowed):
             return f"{name}: invalid node address, got {address}"
     return ""
 

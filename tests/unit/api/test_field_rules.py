@@ -21,6 +21,7 @@ FREE = {
     "IssueReconnectingPTYSignedTokenRequest",
     # switches, and lists whose every value is good or is looked up
     "PrebuildsSettings", "UpdateWorkspaceDormancy", "ReadStatus", "NotificationsSettings", "OAuth2ProviderSettings",
+    "OAuth2LegacyClient",
     "DismissRequest", "DebugProfileOptions", "ParkProvisionerJobRequest", "ArchiveTemplateVersionsRequest", "CspReport",
     "UpdateUserNotificationPreferences", "DynamicParametersRequest", "CreateTemplateVersionDryRunRequest",
     "PostWorkspaceUsageRequest", "WebpushSubscription", "DeleteWebpushSubscription", "UpdateRoles", "RoleWish",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,19 @@ from tests.kit.cli import Result, run_cli
 from tests.kit.odd_server import OddServer, odd_server, reply
 
 SERVER = {"hostname_prefix": "coder.", "hostname_suffix": "coder", "ssh_config_options": {}}
+IDS = [f"6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a1{number}" for number in range(3)]
+AGENTS = [{"id": IDS[0], "name": "main"}, {"id": IDS[1], "name": "gpu"}]
+
+
+def workspace(number: int, name: str, resources: list[dict[str, Any]] | None) -> dict[str, Any]:
+    return {"id": IDS[number], "name": name, "latest_build": {"id": IDS[number], "resources": resources}}
+
+
 WORKSPACES = {
     "workspaces": [
-        {"name": "one", "latest_build": {"resources": [{"agents": [{"name": "main"}]}]}},
-        {"name": "two", "latest_build": {"resources": [{"agents": [{"name": "main"}, {"name": "gpu"}]}]}},
-        {"name": "bare", "latest_build": {"resources": None}},
+        workspace(0, "one", [{"id": IDS[0], "agents": AGENTS[:1]}]),
+        workspace(1, "two", [{"id": IDS[0], "agents": AGENTS}]),
+        workspace(2, "bare", None),
     ]
 }
 

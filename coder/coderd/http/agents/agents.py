@@ -16,6 +16,7 @@ from coder.api.agents.agents import (
     WorkspaceAgentLogSource,
 )
 from coder.api.base.struct import ApiStruct
+from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.coderd.http.server.auth import context, credentials, optional_caller, subject
 from coder.coderd.http.server.declarations import EVENTS, TEXT
 from coder.coderd.http.server.json import read_body, reply
@@ -27,7 +28,6 @@ from coder.coderd.services.agents.agents import AgentLogLine, AgentPlace, AppRep
 from coder.coderd.services.agents.instance_identity import Clouds, token_of
 from coder.coderd.services.foundation.errors import Invalid, Unauthenticated
 from coder.coderd.services.login import provider_tokens
-from coder.coderd.services.login.provider_tokens import AgentAuth
 from coder.coderd.services.network.derp_map import connection_info
 from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
@@ -139,7 +139,7 @@ async def post_log_source() -> Response:
     return reply(made, 201)
 
 
-@route(blueprint, "GET", "/me/gitsshkey", scope=AGENT, answers=_SessionToken, refuses=(403, 404))
+@route(blueprint, "GET", "/me/gitsshkey", scope=AGENT, answers=AgentGitSSHKey, refuses=(403, 404))
 @by_agent
 async def get_git_ssh_key() -> Response:
     """The owner's key pair, private half included: it is used inside their own workspace."""
@@ -213,7 +213,7 @@ async def get_reinit() -> Response:
     scope=PUBLIC,
     body=_AwsIdentity,
     answers=_SessionToken,
-    refuses=(401, 404),
+    refuses=(401, 404, 409),
 )
 async def post_aws_instance_identity() -> Response:
     """The instance an identity document is about."""
@@ -229,7 +229,7 @@ async def post_aws_instance_identity() -> Response:
     scope=PUBLIC,
     body=_AzureIdentity,
     answers=_SessionToken,
-    refuses=(401, 404),
+    refuses=(401, 404, 409),
 )
 async def post_azure_instance_identity() -> Response:
     """The machine an attested document is about."""
@@ -245,7 +245,7 @@ async def post_azure_instance_identity() -> Response:
     scope=PUBLIC,
     body=_GoogleIdentity,
     answers=_SessionToken,
-    refuses=(401, 404),
+    refuses=(401, 404, 409),
 )
 async def post_google_instance_identity() -> Response:
     """The instance a token of Compute Engine is about."""

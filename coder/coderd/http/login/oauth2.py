@@ -215,6 +215,8 @@ def _problems(app: OAuth2AppRow) -> list[str]:
     found = [f"{name}: is required" for name in ("client_id", "response_type") if not args.get(name)]
     if _redirect_uri(app) not in app.allowed_redirects:
         found.append("redirect_uri: is not one of the application's")
+    if app.legacy and not args.get("code_challenge") and not args.get("code_challenge_method"):
+        return found
     if args.get("code_challenge_method", "S256") not in {"", "S256"}:
         found.append("code_challenge_method: only S256 is supported")
     if not _CHALLENGE.fullmatch(args.get("code_challenge", "")):

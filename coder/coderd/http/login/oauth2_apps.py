@@ -9,6 +9,7 @@ from quart import Blueprint, Response
 
 from coder.api.login.oauth2 import (
     OAuth2AppEndpoints,
+    OAuth2LegacyClient,
     OAuth2ProviderApp,
     OAuth2ProviderAppSecret,
     OAuth2ProviderAppSecretFull,
@@ -150,6 +151,29 @@ async def post_secret(app: str) -> Response:
 async def delete_secret(app: str, secret: str) -> Response:
     await oauth2_apps.delete_secret(context(), subject(), path_uuid(app), path_uuid(secret))
     return no_content()
+
+
+@route(blueprint, "GET", f"{_API}/apps/<id:app>/legacy", scope="oauth2_app:read", answers=OAuth2LegacyClient)
+@experimental
+async def get_legacy(app: str) -> Response:
+    """Whether an application may sign people in without PKCE (ours)."""
+    return reply(OAuth2LegacyClient((await oauth2_apps.get_app(context(), subject(), path_uuid(app))).legacy))
+
+
+@route(
+    blueprint,
+    "PUT",
+    f"{_API}/apps/<id:app>/legacy",
+    scope="oauth2_app:update",
+    body=OAuth2LegacyClient,
+    answers=OAuth2LegacyClient,
+    audit=Audited("oauth2_provider_app", "write"),
+)
+@experimental
+async def put_legacy(app: str) -> Response:
+    body = await read_body(OAuth2LegacyClient)
+    row = await oauth2_apps.set_legacy(context(), subject(), path_uuid(app), legacy=body.legacy)
+    return reply(OAuth2LegacyClient(row.legacy))
 
 
 @route(blueprint, "GET", f"{_API}/settings", scope="deployment_config:read", answers=OAuth2ProviderSettings)

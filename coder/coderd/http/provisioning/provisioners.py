@@ -239,6 +239,9 @@ def _tags(terms: Terms) -> Mapping[str, str] | None:
         return None
     try:
         found = json.loads(text)
+    except RecursionError:
+        terms.refuse("tags", 'Query param "tags" must be a valid JSON object: it is nested too deeply')
+        return None
     except ValueError as error:
         terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {_go_json_error(text, error)}')
         return None

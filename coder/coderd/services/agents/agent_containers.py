@@ -12,6 +12,7 @@ import h11
 import msgspec
 import trio
 
+from coder.api.base import codec
 from coder.coderd.services.agents.agent_http import HTTP_PORT, require_connected
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.foundation.errors import BadGateway, Forbidden
@@ -44,7 +45,7 @@ async def watch_containers(ctx: Context, subject: Subject, agent_id: UUID) -> As
                 socket = await _upgrade(stream)
             while (message := await socket.receive_message()) is not None:
                 data = message.encode() if isinstance(message, str) else message
-                msgspec.json.decode(data)  # what is passed on must be JSON
+                codec.decode(data, object)  # what is passed on must be JSON
                 yield msgspec.Raw(data)
         except (h11.RemoteProtocolError, trio.BrokenResourceError, trio.TooSlowError, ValueError) as error:
             raise BadGateway("The agent's answer could not be read.") from error
@@ -83,7 +84,7 @@ async def _upgrade(stream: trio.abc.Stream) -> WebSocketStream:
 
 def _refusal(answer: AgentAnswer) -> Forbidden | BadGateway:
     try:
-        said = msgspec.json.decode(answer.body, type=dict[str, object])
+        said = codec.decode(answer.body, dict[str, object])
     except ValueError:
         said = {}
     message, detail = str(said.get("message", "")), str(said.get("detail", ""))

@@ -46,7 +46,10 @@ async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> Wor
     answer = await fetch(ctx, agent_id, "GET", "/api/v0/listening-ports")
     if answer.status != 200:
         raise BadGateway("Internal error fetching listening ports.", f"the agent answered {answer.status}")
-    found = codec.decode(answer.body, WorkspaceAgentListeningPortsResponse)
+    try:
+        found = codec.decode(answer.body, WorkspaceAgentListeningPortsResponse)
+    except ValueError as error:
+        raise BadGateway("The agent's answer could not be read.", "it is no list of ports") from error
     apps = await ctx.db.read(agent_store.list_apps, [agent_id])
     taken = HIDDEN_PORTS | {port for detail in apps if (port := _port_of(detail.app.url)) is not None}
     ports = [port for port in found.ports if port.port not in taken]

@@ -7,6 +7,7 @@ reconnect, see there.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,6 +39,8 @@ MAX_VALUE = 2048
 MAX_KEYS = 6144
 """Bytes of all metadata keys of one request."""
 
+_UNMEASURED = -1.0
+_MOST = (1 << 63) - 1
 _SEMVER = re.compile(r"v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 _LifecycleState = agent_pb2.Lifecycle.State
 
@@ -72,7 +75,7 @@ class AgentReports:
         names = {agent_pb2.Startup.Subsystem.Name(value).lower() for value in startup.subsystems}
         values = {
             "version": startup.version,
-            "expanded_directory": startup.expanded_directory,
+            "expanded_directory": clean_text(startup.expanded_directory),
             "subsystems": sorted(names),
             "updated_at": self._ctx.clock.now(),
         }
@@ -104,7 +107,7 @@ class AgentReports:
             if size > MAX_KEYS:
                 dropped = True
                 continue
-            kept[item.key] = _trimmed_result(item.result)
+            kept[clean_text(item.key)] = _trimmed_result(item.result)
         await self._ctx.db.run(_store_metadata, self._place, kept, self._ctx.clock.now())
         if dropped:
             raise RpcError(0, f"metadata keys of {size} bytes exceeded {MAX_KEYS} bytes")
@@ -191,6 +194,7 @@ async def _store_app_healths(tx: Tx, place: AgentPlace, wanted: dict[UUID, str])
 async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
     """Whether somebody uses the workspace."""
     sessions = _session_counts(stats)
+    latency = stats.connection_median_latency_ms
     await agent_store.insert_stats(
         tx,
         created_at=now,
@@ -198,9 +202,9 @@ async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: d
         workspace_id=place.workspace_id,
         template_id=place.template_id,
         agent_id=place.agent.id,
-        connections_by_proto=dict(stats.connections_by_proto),
+        connections_by_proto={clean_text(name): count for name, count in stats.connections_by_proto.items()},
         connection_count=stats.connection_count,
-        connection_median_latency_ms=stats.connection_median_latency_ms,
+        connection_median_latency_ms=latency if math.isfinite(latency) else _UNMEASURED,
         rx_packets=stats.rx_packets,
         rx_bytes=stats.rx_bytes,
         tx_packets=stats.tx_packets,
@@ -299,5 +303,6 @@ def _session_counts(stats: agent_pb2.Stats) -> dict[str, int]:
     counts = dict.fromkeys(("vscode", "jetbrains", "reconnecting_pty", "ssh"), 0)
     for name, count in stats.session_counts.items():
         kind = name.lower().replace("-", "_")
-        counts[kind if kind in counts else "ssh"] += count
+        kind = kind if kind in counts else "ssh"
+        counts[kind] = min(counts[kind] + count, _MOST)
     return counts

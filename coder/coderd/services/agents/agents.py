@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLogSource
+from coder.api.login.external_auth import AgentGitSSHKey
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
@@ -193,13 +194,13 @@ def require_user_data(place: AgentPlace) -> None:
         raise Forbidden("This agent may not read its owner's data.")
 
 
-async def get_git_ssh_key(ctx: Context, place: AgentPlace) -> dict[str, str]:
+async def get_git_ssh_key(ctx: Context, place: AgentPlace) -> AgentGitSSHKey:
     """The owner's key pair, private half included: it is used inside their own workspace."""
     require_user_data(place)
     key = await ctx.db.read(ssh_key_store.get_git_ssh_key, place.owner_id)
     if key is None:
         raise NotFound("The workspace's owner has no SSH key.")
-    return {"public_key": key.public_key, "private_key": git_ssh_keys.opened(ctx, key.private_key)}
+    return AgentGitSSHKey(public_key=key.public_key, private_key=git_ssh_keys.opened(ctx, key.private_key))
 
 
 @dataclass(frozen=True, slots=True)

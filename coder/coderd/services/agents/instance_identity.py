@@ -27,7 +27,8 @@ from urllib.parse import urlsplit
 import trio
 
 from coder.base.errors import CoderError
-from coder.coderd.services.foundation.errors import Invalid, NotFound, Unauthenticated
+from coder.base.log import get_logger
+from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.foundation.outgoing import fetch
 from coder.coderd.store.agents import agents as agent_store
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 GOOGLE_KEYS = "https://www.googleapis.com/oauth2/v3/certs"
+GOOGLE_AUDIENCE = "coder"
+"What agents ask a token for: one that a machine showed to another service is not for us."
 _GOOGLE_ISSUERS = ["https://accounts.google.com", "accounts.google.com"]
 _AZURE_NAME = re.compile(r"(?:[a-z0-9-]+\.)*metadata\.(?:azure\.com|azure\.us|azure\.cn|microsoftazure\.de)", re.ASCII)
 _AZURE_ISSUERS = frozenset(
@@ -44,6 +47,7 @@ _AZURE_ISSUERS = frozenset(
 )
 """Where certificates between Azure's and a root may be fetched: the address comes with a stranger's message."""
 _MOST_BETWEEN = 3
+_log = get_logger("agents")
 _KEEP, _AGAIN = timedelta(hours=1), timedelta(minutes=1)
 _LEEWAY = 30
 """Seconds another machine's clock may differ."""
@@ -74,8 +78,9 @@ class Clouds:
                 key,
                 algorithms=["RS256"],
                 issuer=_GOOGLE_ISSUERS,
+                audience=GOOGLE_AUDIENCE,
                 leeway=_LEEWAY,
-                options={"require": ["exp", "iss"], "verify_aud": False, "verify_iat": False},
+                options={"require": ["exp", "iss", "aud"], "verify_iat": False},
             )
         except (jwt.PyJWTError, CoderError, ValueError) as error:
             raise Unauthenticated("Invalid GCP identity.", str(error)) from error
@@ -244,8 +249,20 @@ def _read_roots(bundle: bytes) -> list[Certificate]:
 
 
 async def token_of(ctx: Context, instance_id: str, agent_name: str) -> str:
-    """The token of the agent that runs on this instance. Raises NotFound."""
-    found = await ctx.db.read(agent_store.get_agent_by_instance, instance_id, agent_name)
-    if found is None:
+    """The token of the agent that runs on this instance. Raises NotFound, Conflict.
+
+    Templates name instances, and whoever writes one may name a machine that is somebody else's: then it is nobody's,
+    for it would run what the other says.
+    """
+    places = await ctx.db.read(agent_store.list_agents_by_instance, instance_id)
+    if len({place.workspace_id for place in places}) > 1:
+        claims = [str(place.workspace_id) for place in places]
+        _log.warn("several workspaces say that they run on one machine", instance=instance_id, workspaces=claims)
+        raise Conflict(
+            "More than one workspace runs on this instance, by what their templates say.",
+            "An administrator finds them in the log; stop those the machine does not belong to.",
+        )
+    found = [place for place in places if agent_name in {"", place.agent.name}]
+    if not found:
         raise NotFound(f"Instance with id {json.dumps(instance_id)} not found.")
-    return str(found.agent.auth_token)
+    return str(found[0].agent.auth_token)

@@ -15,7 +15,7 @@ from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2Provid
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Forbidden, NotFound
+from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow
@@ -83,6 +83,17 @@ async def update_app(ctx: Context, subject: Subject, app_id: UUID, wanted: PutOA
     changed = replace(
         row, name=wanted.name, callback_url=wanted.callback_url, icon=wanted.icon, updated_at=ctx.clock.now()
     )
+    await ctx.db.run(store.update_app, changed)
+    return changed
+
+
+async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bool) -> OAuth2AppRow:
+    """Whether an application may sign people in without PKCE. Raises Forbidden, Invalid (a public client), NotFound."""
+    row = await get_app(ctx, subject, app_id)
+    require(subject, "update", _APP)
+    if legacy and row.public_client:
+        raise Invalid("A public client has no secret: PKCE is all that binds its codes to it.")
+    changed = replace(row, legacy=legacy, updated_at=ctx.clock.now())
     await ctx.db.run(store.update_app, changed)
     return changed
 

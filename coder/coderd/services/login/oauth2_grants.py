@@ -137,7 +137,7 @@ async def exchange_code(
     # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
     if redirect_uri != row.redirect_uri and (row.redirect_uri or redirect_uri != app.callback_url):
         raise refused
-    if not verifier_fits(row.code_challenge, verifier):
+    if not verifier_fits(row.code_challenge, verifier, legacy=app.legacy):
         raise GrantError("invalid_grant", "The PKCE code verifier is invalid")
     return await _issue(ctx, app, row.user_id, row.scopes, ip, refused)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from coder.api.base.struct import ApiStruct
+from coder.api.login.external_auth import AgentAuth
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
@@ -26,18 +25,6 @@ if TYPE_CHECKING:
 
 LISTEN_EVERY = 1.0
 "Seconds between looks for a link that somebody is making in a browser."
-
-
-class AgentAuth(ApiStruct):
-    """What git's askpass in a workspace gets; `url` alone where the owner must sign in first."""
-
-    access_token: str
-    token_extra: Any
-    url: str
-    type: str
-    username: str
-    password: str
-    expires_at: datetime | UnsetType = UNSET
 
 
 def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:

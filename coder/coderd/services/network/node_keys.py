@@ -2,7 +2,7 @@
 
 Peers tell each other apart by their public keys, and learn them from the coordinator alone. So whoever announced a
 foreign key would take its owner's packets away. A key is nobody's before it is announced for the first time, and then
-belongs to who announced it: a user, a workspace, a workspace proxy (`owner`), at every replica and after a restart,
+belongs to who announced it: a user, a workspace, a proxy, a daemon (`owner`), at every replica and after a restart,
 when the wrong one could be quicker. The table forgets keys that were not announced for long (`loops/purge.py`).
 
 That two *present* peers of one owner have the same key is refused by the pure rules (`domain/network/coordination.py`).
@@ -42,6 +42,11 @@ def workspace_owner(workspace_id: UUID) -> str:
 
 def proxy_owner(proxy_id: UUID) -> str:
     return f"proxy {proxy_id}"
+
+
+def daemon_owner(daemon_id: UUID) -> str:
+    """Of a provisioner daemon, that joined for being looked at."""
+    return f"daemon {daemon_id}"
 
 
 def keys_of_node(node: tailnet_pb2.Node) -> tuple[bytes, ...]:

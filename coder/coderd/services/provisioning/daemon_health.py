@@ -16,6 +16,7 @@ import h11
 import msgspec
 import trio
 
+from coder.api.base import codec
 from coder.api.base.struct import ApiStruct
 from coder.api.provisioning.provisioners import DaemonHost, DaemonSlots, ProvisionerDaemonHealth
 from coder.base.host import HostLoad, HostWatch
@@ -24,6 +25,7 @@ from coder.coderd.services.foundation.errors import BadGateway
 from coder.coderd.services.network.coordinator import CoordinateCall
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.dialing import open_dialer
+from coder.coderd.services.network.node_keys import daemon_owner
 from coder.coderd.services.network.stream_http import exchange
 from coder.coderd.services.network.tailnet_rpc import Send, TailnetPeer, TailnetService
 from coder.coderd.services.provisioning.job_lists import require_queue
@@ -90,7 +92,8 @@ class DaemonMesh:
     def _service(self) -> TailnetService:
         if self._id is None:
             raise RpcError(0, "join the overlay first")
-        return TailnetService(self._ctx, TailnetPeer(self._id, AgentAccess(self._id)))
+        peer = TailnetPeer(self._id, AgentAccess(self._id), owner=daemon_owner(self._worker.id))
+        return TailnetService(self._ctx, peer)
 
     async def _coordinate(self, call: CoordinateCall) -> None:
         service = self._service()
@@ -156,7 +159,7 @@ def _read_report_untrusted(body: bytes) -> dict[str, Any]:
     """Raises ValueError (of msgspec) for anything else."""
     if len(body) > _MAX_REPORT:
         raise ValueError("the answer is too large")
-    found: dict[str, Any] = msgspec.to_builtins(msgspec.json.decode(body, type=_Report))
+    found: dict[str, Any] = msgspec.to_builtins(codec.decode(body, _Report))
     return found
 
 

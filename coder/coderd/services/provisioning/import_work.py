@@ -26,7 +26,7 @@ from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-is_module_file = store.is_module_file
+is_module_file_of_worker = store.is_module_file_of_worker
 
 FORM_TYPES = {
     provisioner_pb2.DEFAULT: "",

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
+
+from google.protobuf.message import Message
 
 from coder.coderd.services.events import record_event
 from coder.coderd.services.foundation.errors import Invalid, Refusal
@@ -18,6 +20,7 @@ from coder.coderd.services.provisioning import build_results, build_work, import
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import tell
 from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
+from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow as JobRow
@@ -106,7 +109,9 @@ class _Update:
 
 
 async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> _Update:
-    job = await _own_job(tx, worker, request.job_id, running=True)
+    job = await _own_job(tx, worker, request.job_id)
+    if place := find_zero_byte(request):
+        raise Invalid(f"{place} contains a zero byte")
     await job_store.update_job(tx, job.id, updated_at=now)
     await append_logs(tx, job, [_log_line(log, now) for log in request.logs])
     response = provisionerd_pb2.UpdateJobResponse(canceled=job.canceled_at is not None)
@@ -130,7 +135,7 @@ async def commit_quota(
 async def _commit_quota(
     tx: Tx, worker: Worker, request: provisionerd_pb2.CommitQuotaRequest
 ) -> provisionerd_pb2.CommitQuotaResponse:
-    job = await _own_job(tx, worker, request.job_id, running=True)
+    job = await _own_job(tx, worker, request.job_id)
     found = await quotas.commit(tx, job.id, request.daily_cost)
     return provisionerd_pb2.CommitQuotaResponse(ok=found.granted, credits_consumed=found.consumed, budget=found.budget)
 
@@ -143,7 +148,7 @@ async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.Faile
 
 async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now: datetime) -> None:
     job = await _own_job(tx, worker, request.job_id)
-    code = request.error_code or error_code(request.error)
+    code = clean_text(request.error_code) or error_code(request.error)
     # A canceled job may end without an error: then it is `canceled`, not `failed`.
     fallback = "" if job.canceled_at is not None else "the provisioner failed without a reason"
     if job.logs_overflowed and request.error:
@@ -168,8 +173,11 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
             found = request.workspace_build.resource_replacements
             replaced = {one.resource: list(one.paths) for one in found}
             await record_event.build_over(ctx, UUID(request.job_id), replaced)
-    except BadResultError as error:
-        failed = provisionerd_pb2.FailedJob(job_id=request.job_id, error=f"complete job: {error.message}")
+    except (BadResultError, DBAPIError) as error:
+        if isinstance(error, DBAPIError) and not refuses_the_value(error):
+            raise
+        reason = error.message if isinstance(error, BadResultError) else "a value of the result cannot be stored"
+        failed = provisionerd_pb2.FailedJob(job_id=request.job_id, error=f"complete job: {reason}")
         if request.WhichOneof("type") == "workspace_build":
             failed.workspace_build.state = request.workspace_build.state
             failed.workspace_build.timings.extend(request.workspace_build.timings)
@@ -187,6 +195,8 @@ async def _complete(
 ) -> None:
     job = await _own_job(tx, worker, request.job_id)
     _check_kind(job, request)
+    if place := find_zero_byte(request):
+        raise BadResultError(f"{place} contains a zero byte")
     error = ""
     if job.type == "template_version_import":
         completed = request.template_import
@@ -278,31 +288,58 @@ async def _insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2
             job_id=job.id,
             started_at=timing.start.ToDatetime(UTC),
             ended_at=timing.end.ToDatetime(UTC),
-            stage=timing.stage,
-            source=timing.source,
-            action=timing.action,
-            resource=timing.resource,
+            stage=clean_text(timing.stage),
+            source=clean_text(timing.source),
+            action=clean_text(timing.action),
+            resource=clean_text(timing.resource),
         )
         for timing in timings
         # Without both ends there is nothing to measure (a step that was cut off).
-        if timing.HasField("start") and timing.HasField("end")
+        if _is_time(timing, "start") and _is_time(timing, "end")
     ]
     await job_store.insert_timings(tx, rows)
 
 
-async def _own_job(tx: Tx, worker: Worker, job_id: str, *, running: bool = False) -> JobRow:
+def _is_time(timing: provisioner_pb2.Timing, name: Literal["start", "end"]) -> bool:
+    """Whether it is there, and in a calendar."""
+    try:
+        return timing.HasField(name) and bool(getattr(timing, name).ToDatetime(UTC))
+    except (ValueError, OverflowError):
+        return False
+
+
+_CLEANED = frozenset({"logs", "description", "timings"})
+"""Parts that lose their zero bytes on the way to the database."""
+
+
+def find_zero_byte(message: Message) -> str:
+    """Where a text has a zero byte, which Postgres cannot store, as a dotted path; empty when none has."""
+    for field, value in message.ListFields():
+        if field.name in _CLEANED:
+            continue
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            items: Iterable[Any] = [*value.keys(), *value.values()]
+        else:
+            items = value if field.is_repeated else (value,)
+        for item in items:
+            if isinstance(item, str) and "\x00" in item:
+                return field.name
+            below = find_zero_byte(item) if isinstance(item, Message) else ""
+            if below:
+                return f"{field.name}.{below}"
+    return ""
+
+
+async def _own_job(tx: Tx, worker: Worker, job_id: str) -> JobRow:
     """The locked job. Raises Invalid with the protocol's words when the worker may not touch it."""
     try:
         wanted = UUID(job_id)
     except ValueError as error:
         raise Invalid("parse job id: not a UUID") from error
     job = await job_store.get_job(tx, wanted, lock=True)
-    if job is None:
+    # Another's job, or one nobody has yet, is answered like one that does not exist: its number tells nothing.
+    if job is None or job.worker_id != worker.id:
         raise Invalid("get job: no such job")
-    if running and job.started_at is None:
-        raise Invalid("job isn't running yet")
-    if job.worker_id != worker.id:
-        raise Invalid("you don't own this job")
     if job.completed_at is not None:
         raise Invalid("job already completed")
     return job
@@ -340,19 +377,19 @@ async def require_running_import(ctx: Context, worker: Worker) -> None:
 
 
 async def read_module_file(ctx: Context, worker: Worker, file_id: str) -> bytes:
-    """An archive of modules that an import of the worker's organization kept. Raises Refusal."""
+    """The archive of modules that belongs to a build the worker runs. Raises Refusal."""
     try:
         wanted = UUID(file_id)
     except ValueError as error:
         raise Invalid("parse file id: not a UUID") from error
-    data = await ctx.db.read(_read_module_file, worker.offer.organization_id, wanted)
+    data = await ctx.db.read(_read_module_file, worker.id, wanted)
     if data is None:
-        raise Refusal("no module file of this organization has that id")
+        raise Refusal("no build you run has a module file of that id")
     return data
 
 
-async def _read_module_file(tx: Tx, organization_id: UUID, file_id: UUID) -> bytes | None:
-    if not await import_work.is_module_file(tx, organization_id, file_id):
+async def _read_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> bytes | None:
+    if not await import_work.is_module_file_of_worker(tx, worker_id, file_id):
         return None
     file = await file_store.get_file(tx, file_id)
     return file.data if file else None

@@ -101,12 +101,9 @@ class Introduction:
     api_version: str
 
 
-async def find_organization(ctx: Context, reference: str) -> OrganizationRow:
-    """By id, by name, or the literal `default`; for daemons, who are asked who they are later. Raises NotFound."""
-    row = await ctx.db.read(_find_organization, reference)
-    if row is None:
-        raise NotFound
-    return row
+async def find_organization(ctx: Context, reference: str) -> OrganizationRow | None:
+    """By id, by name, or the literal `default`; for daemons, who are asked who they are later."""
+    return await ctx.db.read(_find_organization, reference)
 
 
 async def _find_organization(tx: Tx, reference: str) -> OrganizationRow | None:
@@ -194,9 +191,9 @@ def check_tags(tags: Mapping[str, str]) -> None:
 async def register(
     ctx: Context, organization_id: UUID, admission: DaemonAdmission, introduction: Introduction
 ) -> Worker:
-    """Writes down that the daemon is here; one of the same name, owner and key is the same daemon.
+    """Writes down that the daemon is here; one of the same name, owner, key and user is the same daemon.
 
-    One that comes with the name of another key's daemon is given a name of its own.
+    One that comes with the name of another key's or user's daemon is given a name of its own.
     """
     now = ctx.clock.now()
     name = introduction.name.replace("\x00", "")[:MAX_DAEMON_NAME] or random_name("_")
@@ -211,11 +208,15 @@ async def register(
         api_version=introduction.api_version,
         provisioners=sorted(set(introduction.provisioners)),
         tags=admission.tags,
+        user_id=admission.user_id,
     )
     row = await ctx.db.run(store.upsert_daemon, daemon)
+    # The same name again for whoever comes back, so that it finds the job it had.
+    ending = hashlib.sha256(f"{admission.key_id} {admission.user_id}".encode()).hexdigest()[:8]
     while row is None:
-        other = f"{name[: MAX_DAEMON_NAME - 9]}-{secrets.token_hex(4)}"
+        other = f"{name[: MAX_DAEMON_NAME - 9]}-{ending}"
         row = await ctx.db.run(store.upsert_daemon, replace(daemon, name=other))
+        ending = secrets.token_hex(4)
     offer = Offer(row.organization_id, frozenset(row.provisioners), row.tags)
     return Worker(row.id, row.name, offer, admission.user_id)
 

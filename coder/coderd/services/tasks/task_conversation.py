@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 import trio
 
+from coder.api.base import codec
 from coder.api.tasks.tasks import TaskLogEntry, TaskLogsResponse
 from coder.coderd.services.agents import agent_http
 from coder.coderd.services.agents.agent_view import status_of
@@ -112,7 +113,7 @@ async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -
 async def _live_messages(ctx: Context, app: TaskApp) -> list[_Message]:
     answer = await _ask(ctx, app, "GET", "messages")
     try:
-        return msgspec.json.decode(answer.body, type=_Messages).messages
+        return codec.decode(answer.body, _Messages).messages
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadGateway("Failed to get messages from task app.", "its answer is no list of messages") from error
 
@@ -200,7 +201,7 @@ async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: st
     if task is None or task.id != task_id:
         raise NotFound
     try:
-        messages = msgspec.json.decode(raw, type=_Messages).messages
+        messages = codec.decode(raw, _Messages).messages
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid("Request body must be valid JSON.", str(error)) from error
     await ctx.db.run(store.put_snapshot, task_id, SnapshotRow(_storable(messages), ctx.clock.now()))

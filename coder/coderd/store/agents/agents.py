@@ -282,13 +282,10 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
     return replace(_place(row), rotated_token=token) if row else None
 
 
-async def get_agent_by_instance(tx: Tx, instance_id: str, name: str = "") -> AgentPlace | None:
-    """The current agent of a cloud machine (the newest wins); `name` picks one where a machine runs several."""
-    query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(1)
-    if name:
-        query = query.where(_agents.c.name == name)
-    row = (await tx.execute(query)).first()
-    return _place(row) if row else None
+async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[AgentPlace]:
+    """The current agents that say they run on a cloud machine, newest first."""
+    query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(100)
+    return [_place(row) for row in await tx.execute(query)]
 
 
 async def get_agent_place(tx: Tx, agent_id: UUID) -> AgentPlace | None:

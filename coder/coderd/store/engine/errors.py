@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-__all__ = ["IntegrityError"]
+__all__ = ["DBAPIError", "IntegrityError", "refuses_the_value"]
+
+
+def refuses_the_value(error: DBAPIError) -> bool:
+    """Whether it was what somebody wanted stored: a number out of range, a text that is none, one too many.
+
+    Not so when the database was away, or two transactions were in each other's way: then the same may do later. Classes
+    22 and 23 of SQLSTATE; a number that does not fit its column is refused by the driver, which gives no state.
+    """
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return str(state)[:2] in {"22", "23"}
+    return isinstance(error.orig.__cause__ if error.orig else None, ValueError)

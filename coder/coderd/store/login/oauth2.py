@@ -36,6 +36,8 @@ class OAuth2AppRow:
     public_client: bool
     registration: Mapping[str, Any] | None
     registration_token_hash: bytes | None
+    legacy: bool = False
+    "May ask without PKCE: an owner says so of a program that does not know it."
 
     @property
     def allowed_redirects(self) -> frozenset[str]:

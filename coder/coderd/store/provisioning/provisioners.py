@@ -38,6 +38,8 @@ class DaemonRow:
     api_version: str
     provisioners: list[str]
     tags: dict[str, str]
+    user_id: UUID | None = None
+    "Whose session it came with, if any."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +76,16 @@ def daemon_columns() -> tuple[Column[Any], ...]:
 
 
 async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
-    """Stores a daemon that just connected; one of the same name, owner and key keeps its id and birthday.
+    """Stores a daemon that just connected; one of the same name, owner, key and user keeps its id and birthday.
 
-    None when the name is another key's: whoever takes a name must not take the jobs that go with it.
+    None when the name is another key's or user's: whoever takes a name must not take the jobs that go with it.
     """
     values = {field.name: getattr(daemon, field.name) for field in fields(DaemonRow)}
     changed = {name: value for name, value in values.items() if name not in {"id", "created_at", "organization_id"}}
     # Two statements: ON CONFLICT would have to repeat the expressions of the index letter by letter.
     found = (
         await tx.execute(
-            select(_daemons.c.id, _daemons.c.key_id)
+            select(_daemons.c.id, _daemons.c.key_id, _daemons.c.user_id)
             .where(
                 _daemons.c.organization_id == daemon.organization_id,
                 func.lower(_daemons.c.name) == daemon.name.lower(),
@@ -92,7 +94,8 @@ async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
             .with_for_update()
         )
     ).one_or_none()
-    if found is not None and found.key_id != daemon.key_id:
+    # A row without a user was written before users were: its daemon may have a job that must not be lost.
+    if found is not None and (found.key_id, found.user_id or daemon.user_id) != (daemon.key_id, daemon.user_id):
         return None
     if found is None:
         query: Any = insert(_daemons).values(values)

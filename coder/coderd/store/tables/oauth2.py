@@ -25,6 +25,8 @@ oauth2_provider_apps = Table(
     Column("public_client", Boolean, nullable=False, server_default=text("false")),
     Column("registration", Json),
     Column("registration_token_hash", Bytes),
+    # An older program that cannot bind its codes (PKCE); an owner says so.
+    Column("legacy", Boolean, nullable=False, server_default=text("false")),
 )
 "`registration` (RFC 7591 metadata) and its token's hash exist only where a client registered itself."
 

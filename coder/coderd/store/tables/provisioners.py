@@ -30,6 +30,8 @@ provisioner_daemons = Table(
     Column("organization_id", Uuid, ForeignKey("organizations.id", ondelete="CASCADE"), nullable=False),
     # No foreign key: three reserved ids stand for daemons without a key (domain/provisioning/provisioners.py).
     Column("key_id", Uuid, nullable=False),
+    # Whose session it came with; such daemons share one reserved key, so the key alone says nothing of who they are.
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="SET NULL")),
     Column("created_at", Timestamp, nullable=False),
     Column("last_seen_at", Timestamp),
     Column("name", Text, nullable=False),

@@ -371,13 +371,14 @@ async def get_terraform(tx: Tx, version_id: UUID) -> tuple[bool, UUID | None]:
     return (False, None) if row is None else (True, row.module_files_id)
 
 
-async def is_module_file(tx: Tx, organization_id: UUID, file_id: UUID) -> bool:
-    """Whether a version of the organization owns this file of modules."""
-    table = template_version_terraform
+async def is_module_file_of_worker(tx: Tx, worker_id: UUID, file_id: UUID) -> bool:
+    """Whether this file of modules belongs to the version of a build that a daemon runs."""
+    table, jobs = template_version_terraform, provisioner_jobs.c
     query = (
         select(table.c.template_version_id)
-        .join(_versions, _versions.c.id == table.c.template_version_id)
-        .where(table.c.module_files_id == file_id, _versions.c.organization_id == organization_id)
+        .join(workspace_builds, workspace_builds.c.template_version_id == table.c.template_version_id)
+        .join(provisioner_jobs, jobs.id == workspace_builds.c.job_id)
+        .where(table.c.module_files_id == file_id, jobs.worker_id == worker_id, jobs.completed_at.is_(None))
         .limit(1)
     )
     return (await tx.execute(query)).one_or_none() is not None

@@ -65,6 +65,16 @@ export interface AdvisorConfig {
   reasoning_effort?: string;
 }
 
+export interface AgentAuth {
+  access_token: string;
+  token_extra: unknown;
+  url: string;
+  type: string;
+  username: string;
+  password: string;
+  expires_at?: string;
+}
+
 export interface AgentConnectionTiming {
   started_at: string;
   ended_at: string;
@@ -81,6 +91,11 @@ export interface AgentDisconnect {
   detail: string;
   told: boolean;
   events: FlightRecord[];
+}
+
+export interface AgentGitSSHKey {
+  public_key: string;
+  private_key: string;
 }
 
 export interface AgentLight {
@@ -1343,6 +1358,10 @@ export interface OAuth2GithubConfig {
   allow_signups: boolean;
   allow_everyone: boolean;
   enterprise_base_url: string;
+}
+
+export interface OAuth2LegacyClient {
+  legacy: boolean;
 }
 
 export interface OAuth2ProtectedResourceMetadata {

@@ -105,6 +105,7 @@ def test_a_nested_object_that_is_missing_has_zeros_all_the_way_down() -> None:
         (said(at="soon"), r"at `\$.at`"),
         (said(part="b"), r"at `\$.part`"),
         (b"7", "Expected `dict`"),
+        (b"null", "Expected `dict`"),
     ],
 )
 def test_what_is_of_another_type_is_refused_with_its_place(odd: bytes, words: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
@@ -12,11 +14,13 @@ import trio.testing
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners as links
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
+from coder.coderd.services.network import node_keys
 from coder.coderd.services.provisioning.job_work import ModuleFiles
 from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
+from coder.mesh.keys import PrivateKey
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
-from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+from coder.rpc.proto import overlay_pb2, provisioner_pb2, provisionerd_pb2, tailnet_pb2
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import (
     FakeDaemon,
@@ -29,6 +33,7 @@ from tests.kit.daemon import (
     serve_path,
     working_daemon,
 )
+from tests.kit.workspaces import new_workspace, workspace_world
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons"
 KEYS = "/api/v2/organizations/default/provisionerkeys"
@@ -249,7 +254,7 @@ async def test_a_job_answers_to_its_own_daemon_and_ends_once() -> None:
         async with connected_daemon(world, name="a") as mine, connected_daemon(world, name="b") as other:
             job = await mine.acquire()
             for call in (other.update(job), other.fail(job, "x"), other.complete_import(job)):
-                with pytest.raises(RpcError, match="you don't own this job"):
+                with pytest.raises(RpcError, match="get job: no such job"):
                     await call
             with pytest.raises(RpcError, match="the job is a template_version_import"):
                 await mine.complete_build(job)
@@ -342,6 +347,12 @@ async def test_module_files_travel_both_ways() -> None:
             await _upload(daemon, data, pieces, digest)
             await daemon.complete_import(job, plan=b"{}", module_files_hash=digest)
             file_id = await _module_file(world, version["id"])
+            made = {"name": "t", "template_version_id": version["id"]}
+            template = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", made)
+            wanted = {"name": "w", "template_id": template.json()["id"]}
+            assert (await world.post("/api/v2/users/me/workspaces", wanted)).status_code == 201
+            build = await daemon.acquire()
+            assert build.workspace_build.metadata.template_version_modules_file == file_id
             request = provisionerd_pb2.FileRequest(file_id=file_id, upload_type=pb.UPLOAD_TYPE_MODULE_FILES)
             async with daemon.session.open_stream(
                 "/provisionerd.ProvisionerDaemon/DownloadFile", provisionerd_pb2.FileRequest, pb.FileUpload
@@ -351,6 +362,13 @@ async def test_module_files_travel_both_ways() -> None:
                 header = (await stream.receive()).data_upload
                 received = b"".join([message.chunk_piece.data async for message in stream])
             assert (header.data_hash, header.file_size, received) == (digest, len(data), data)
+            await daemon.complete_build(build, state=b"{}")
+            with pytest.raises(RpcError, match="no build you run"):  # only for as long as it is needed
+                async with daemon.session.open_stream(
+                    "/provisionerd.ProvisionerDaemon/DownloadFile", provisionerd_pb2.FileRequest, pb.FileUpload
+                ) as stream:
+                    await stream.send(request)
+                    _ = [message async for message in stream]
             with pytest.raises(RpcError, match="no import running"):
                 await _upload(daemon, data, pieces, digest)
             assert world.ctx.part(ModuleFiles)._files == {}
@@ -463,3 +481,51 @@ async def test_working_daemon_reports_matched_provisioners_while_waiting() -> No
         assert version["matched_provisioners"]["count"] == 0
         version = await new_version(world, tags={"a": "b"})
         assert version["matched_provisioners"]["available"] == 1
+
+
+async def test_a_name_of_another_daemon_is_not_its_identity() -> None:
+    """Whoever comes with the name of somebody else's daemon is given another, by key and by user, and no job of it."""
+    async with running_coderd(first_user=True) as world:
+        keys = [(await world.post(KEYS, {"name": f"k{number}", "tags": {}})).json()["key"] for number in (1, 2)]
+        _, other = await world.member("other", ["template-admin"])
+        by_key: list[dict[str, Any]] = [
+            {"token": "", "headers": {"Coder-Provisioner-Daemon-Key": key}, "name": "box"} for key in keys
+        ]
+        by_user: list[dict[str, Any]] = [{"token": token, "name": "desk"} for token in (world.token, other)]
+        for first, second in (by_key, by_user):
+            await new_version(world)
+            async with connected_daemon(world, **first) as mine:
+                job = await mine.acquire()
+                names = []
+                for _ in range(2):  # what it was called it is called again
+                    async with connected_daemon(world, **second) as theirs:
+                        with pytest.raises(RpcError, match="no such job"):
+                            await theirs.update(job)
+                        names.append({one["name"] for one in (await world.get(DAEMONS)).json()})
+                assert names[0] == names[1]
+                assert len({name for name in names[0] if name.startswith(first["name"])}) == 2
+                await mine.fail(job, "done")
+
+
+async def test_a_daemon_announces_no_foreign_key() -> None:
+    """Any member may run a daemon, and a daemon may join the overlay to be looked at: with keys of its own."""
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "ws")
+        (found,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+        taken = PrivateKey.generate(os.urandom).public
+        owner = node_keys.workspace_owner(UUID(workspace["id"]))
+        node = tailnet_pb2.Node(key=taken.binary, preferred_derp=1)
+        assert found and not await node_keys.explain_foreign_keys(world.ctx, node_keys.keys_of_node(node), owner)
+        _, member = await world.member("alice")
+        async with connected_daemon(world, token=member, tags={"scope": "user"}, name="alices") as daemon:
+            join = overlay_pb2.JoinRequest(process=bytes(16))
+            await daemon.session.call("/coder.overlay.v1.Overlay/Join", join, overlay_pb2.JoinResponse)
+            async with daemon.session.open_stream(
+                "/coder.tailnet.v2.Tailnet/Coordinate", tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
+            ) as stream:
+                request = tailnet_pb2.CoordinateRequest()
+                request.update_self.node.CopyFrom(node)
+                await stream.send(request)
+                with trio.fail_after(10):  # the server, which looks at daemons, may be heard of first
+                    heard = [message.error async for message in stream]
+                assert "another peer is known by this key" in heard[-1]

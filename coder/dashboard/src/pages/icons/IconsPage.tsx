@@ -61,9 +61,10 @@ function Tile({ picture }: { picture: Picture }) {
     return () => window.clearTimeout(timer);
   }, [copied]);
   return (
-    <button type="button" title={picture.path} aria-label={`Copy ${picture.path}`} onClick={() => void copyText(picture.path).then(() => setCopied(true))}
+    <button type="button" title={picture.path} onClick={() => void copyText(picture.path).then(() => setCopied(true))}
       className="flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover">
       <img src={picture.path} alt="" loading="lazy" className="size-9 object-contain" />
+      <span className="sr-only">Copy {picture.path}</span>
       {copied
         ? <span role="status" className="flex items-center gap-1 text-sm font-medium text-good"><Check className="size-4" aria-hidden="true" />Copied</span>
         : <span className="line-clamp-2 text-xs text-muted [overflow-wrap:anywhere]">{nameOf(picture)}</span>}

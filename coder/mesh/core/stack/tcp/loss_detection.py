@@ -77,17 +77,12 @@ class LossDetector:
         self.dup_acks = 0
 
     def find(self, now: float, mss: int, recovery_point: int, *, is_open: bool, progress: bool) -> int:
-        """Mark what this acknowledgement shows to be lost; -> bytes newly marked.
+        """Mark what this acknowledgement shows to be lost; -> bytes newly marked. With SACK there has to be a hole.
 
         `is_open`: no loss is being repaired, else everything below `recovery_point` is; `progress`: it acknowledged
         something.
         """
-        board = self._board
         if self._agreed.sack:
-            # Nothing arrived out of order and nothing was sent twice: RACK could find nothing, and walking the flight
-            # for every acknowledgement would be most of its cost.
-            if not (board.sacked or board.retransmissions):
-                return 0
             return self.look_again(now, mss, is_open=is_open)
         una = self._sender.snd_una
         if is_open:
@@ -100,7 +95,7 @@ class LossDetector:
             return 0
         # Without SACK nothing is known beyond the first hole (RFC 6582 section 3.2): one segment, the next hole shows
         # with the next partial acknowledgement.
-        return board.lose(una, min(una + mss, self._sender.snd_nxt))
+        return self._board.lose(una, min(una + mss, self._sender.snd_nxt))
 
     def look_again(self, now: float, mss: int, *, is_open: bool) -> int:
         """Mark what has been waited for long enough, and set the timer for what has not; -> bytes newly marked."""

@@ -222,13 +222,12 @@ class Recovery:
             or not self._agreed.sack
         ):
             return False
+        # With SACK, which the condition above demands, duplicates are not counted: there is no count to begin anew.
         ack = sender.snd_nxt
         sample, delivered = self.scoreboard.acknowledge_all(ack, now)
         if not delivered:
             return False
         sender.acknowledged(ack)
-        if self._detector.dup_acks:
-            self._detector.forget_duplicates()
         self.rtt.progressed()
         self.rtt.sample(sample, now)
         cubic = self.cubic
@@ -263,11 +262,13 @@ class Recovery:
             self._was_spurious()
         # After the scoreboard has all of this segment: RACK compares times, and needs the newest one delivered (RFC
         # 8985 section 6.2, steps 2 to 5 in their order).
-        newly_lost = self._detector.find(
-            now, self.cubic.mss, self.recovery_point, is_open=self.phase is Phase.OPEN, progress=progress > 0
-        )
-        if newly_lost and self.phase is Phase.OPEN:
-            self._enter_recovery(in_flight)
+        # With nothing out of order and nothing sent twice RACK could find nothing, and looking at the flight for every
+        # acknowledgement would be most of its cost.
+        if board.sacked or board.retransmissions or not self._agreed.sack:
+            is_open = self.phase is Phase.OPEN
+            news = self._detector.find(now, self.cubic.mss, self.recovery_point, is_open=is_open, progress=progress > 0)
+            if news and is_open:
+                self._enter_recovery(in_flight)
         delivered = board.delivered - delivered
         if self.phase is not Phase.OPEN and sender.snd_una >= self.recovery_point:
             self._leave_recovery()

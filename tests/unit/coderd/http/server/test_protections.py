@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from coder.base.secret import Secret
-from coder.domain.access.session_cookies import SESSION_COOKIE, renamed
+from coder.domain.access.session_cookies import (
+    PATH_SESSION_COOKIE,
+    SESSION_COOKIE,
+    SUBDOMAIN_SESSION_COOKIE,
+    renamed,
+)
 from coder.domain.apps.app_headers import from_app, to_app
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -28,6 +33,8 @@ PREFIXED = f"__Host-{SESSION_COOKIE}"
         (f"{PREFIXED}2=x", f"{PREFIXED}2=x"),
         (f" {SESSION_COOKIE} =planted", ""),
         (f"x={PREFIXED}=mine", f"x={PREFIXED}=mine"),
+        (f"{PATH_SESSION_COOKIE}=planted; {SUBDOMAIN_SESSION_COOKIE}_0a=planted", ""),
+        (f"__Host-{SUBDOMAIN_SESSION_COOKIE}_0a=mine", f"{SUBDOMAIN_SESSION_COOKIE}_0a=mine"),
     ],
 )
 def test_only_the_prefixed_session_counts(sent: str, read: str) -> None:

@@ -22,7 +22,7 @@ from coder.coderd.services.agents import instance_identity
 from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
 from coder.coderd.services.foundation.outgoing import OutgoingReply
 from coder.coderd.store.agents.agents import get_agent_place
-from tests.kit.agents import AgentWorld, workspace_world
+from tests.kit.agents import AgentWorld, eventually, workspace_world
 
 INSTANCE = "i-0123456789abcdef0"
 PATH = "/api/v2/workspaceagents/{}-instance-identity"
@@ -115,6 +115,7 @@ async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (status, said["message"]) == (404, f'Instance with id "{INSTANCE}" not found.')
         for wrong in (
             google_token(OTHER_KEY), google_token(iss="https://example.com"), google_token(exp=NOW - DAY), "", "x.y.z",
+            google_token(aud="https://another.service"),
             jwt.encode({"iss": "accounts.google.com", "exp": NOW + DAY}, "s" * 32, "HS256", headers={"kid": "k1"}),
         ):  # fmt: skip
             status, said = await ask(view_context, "google", json_web_token=wrong)
@@ -123,6 +124,34 @@ async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
         for claim in claims:
             status, said = await ask(view_context, "google", json_web_token=google_token(google=claim))
             assert (status, said["message"]) == (400, "Error decoding JWT claims."), claim
+
+
+async def test_a_machine_two_workspaces_claim_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template that names somebody else's machine does not get its agent to run there."""
+    public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
+    keys = json.dumps({"keys": [public | {"kid": "k1", "use": "sig"}]}).encode()
+    monkeypatch.setattr(instance_identity, "fetch", served({instance_identity.GOOGLE_KEYS: keys}))
+    async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
+        world, template = view_context.world, view_context.workspace["template_id"]
+        _, token = await world.member("another")
+        made = await world.post("/api/v2/users/me/workspaces", {"template_id": template, "name": "thief"}, token=token)
+        assert made.status_code == 201, made.text
+
+        async def running() -> bool:
+            found = (await world.get(f"/api/v2/workspaces/{made.json()['id']}")).json()
+            return bool(found["latest_build"]["status"] == "running")
+
+        await eventually(running)
+        for name in ({}, {"agent_name": "main"}):
+            status, said = await ask(view_context, "google", json_web_token=google_token(), **name)
+            assert (status, "session_token" in said) == (409, False)
+        stop = {"transition": "stop"}
+        await world.post(f"/api/v2/workspaces/{made.json()['id']}/builds", stop, token=token)
+
+        async def mine_again() -> bool:
+            return (await ask(view_context, "google", json_web_token=google_token()))[0] == 200
+
+        await eventually(mine_again)
 
 
 # ---- Amazon

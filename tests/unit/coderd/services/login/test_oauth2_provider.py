@@ -273,3 +273,42 @@ async def test_registrations_of_strangers_are_counted() -> None:
             for _ in range(REGISTRATION_LIMIT + 1)
         }
         assert seen == {201, 429}
+
+
+async def test_only_a_client_that_an_owner_calls_legacy_asks_without_a_challenge() -> None:
+    async with client() as it:
+        mark = f"/api/v2/oauth2-provider/apps/{it.app_id}/legacy"
+        bare = {"code_challenge": "", "code_challenge_method": ""}
+        assert (await it.world.get(mark)).json() == {"legacy": False}
+        _, admin = await it.world.member("helper", ["user-admin"])
+        for token in (it.user_token, admin):
+            assert (await it.world.put(mark, {"legacy": True}, token=token)).status_code in {403, 404}
+        assert refusal(await it.world.post(it.query(**bare), token=it.user_token)) == (400, "invalid_request")
+        assert (await it.world.put(mark, {"legacy": True})).json() == {"legacy": True}
+        assert (await it.exchange(await it.code(**bare), code_verifier="")).status_code == 200
+        # A challenge that is given is kept to, and only S256 is one.
+        assert refusal(await it.exchange(await it.code(), code_verifier=""))[1] == "invalid_grant"
+        assert refusal(await it.exchange(await it.code(**bare), code_verifier="v" * 60))[1] == "invalid_grant"
+        asked = it.query(code_challenge="v" * 43, code_challenge_method="plain")
+        plain = await it.world.post(asked, token=it.user_token)
+        assert refusal(plain) == (400, "invalid_request")
+        code = await it.code(**bare)
+        await it.world.put(mark, {"legacy": False})
+        assert refusal(await it.exchange(code, code_verifier=""))[1] == "invalid_grant"
+
+
+async def test_a_public_client_is_never_legacy() -> None:
+    async with client() as it:
+        await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
+        asked = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none", "client_name": "ide"}
+        made = (await it.world.post("/oauth2/register", asked, token="")).json()
+        refused = await it.world.put(f"/api/v2/oauth2-provider/apps/{made['client_id']}/legacy", {"legacy": True})
+        assert refused.status_code == 400, refused.text
+
+
+async def test_a_form_of_many_fields_is_refused_in_the_words_of_the_protocol() -> None:
+    async with client() as it:
+        fields = {f"f{number}": "x" for number in range(60)}
+        for path in ("/oauth2/tokens", "/oauth2/revoke"):
+            answer = await it.world.request("POST", path, data=fields, token="")
+            assert refusal(answer) == (400, "invalid_request"), path

@@ -11,13 +11,16 @@ import pytest
 import trio
 
 from coder.cli.workspaces import external_logins
+from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
+from coder.rpc.session import open_session
+from tests.kit.agents import dial_link
 from tests.kit.cli import run_cli
 from tests.kit.coderd import World
 from tests.kit.daemon import Answers, agent, ended, new_template, resource
 from tests.kit.identity_provider import IdentityProvider, identity_provider
 from tests.kit.replay import server_settings
-from tests.kit.workspaces import build, build_answer, create, new_workspace, workspace_world
+from tests.kit.workspaces import TOKEN, build, build_answer, create, new_workspace, workspace_world
 from tests.unit.coderd.services.login.test_external_auth import link
 
 NEEDED = [pb.ExternalAuthProviderResource(id="fake"), pb.ExternalAuthProviderResource(id="dev", optional=True)]
@@ -108,3 +111,31 @@ async def test_create_waits_for_the_login(tmp_path: Path, monkeypatch: pytest.Mo
             done = await run_cli(["create", "w", "--template", "full", "-y"], home=tmp_path, env=env)
         assert done.code == 0, done.stderr
         assert f"{world.url}/external-auth/fake" in done.stdout and "has been created" in done.stdout
+
+
+@pytest.mark.parametrize(("scope", "given"), [("all", 200), ("no_user_data", 403)])
+async def test_an_agent_without_user_data_gets_nothing_of_its_owners(scope: str, given: int) -> None:
+    """Tokens, the key pair and secrets: by the link and beside it, under both names, with and without waiting."""
+
+    def built(_job: Any) -> dict[str, Any]:
+        return {"state": b"{}", "resources": [resource("box", agents=[agent(token=TOKEN, api_key_scope=scope)])]}
+
+    with identity_provider() as idp:
+        settings = server_settings("external_auth", idp.url)
+        async with workspace_world(Answers(build=built), **settings) as (world, _answers):
+            await link(world)
+            secret = {"name": "s", "value": "of the owner", "env_name": "S", "description": "", "file_path": ""}
+            assert (await world.post("/api/v2/users/me/secrets", secret)).status_code == 201
+            await new_workspace(world, "w")
+            for path in (
+                "gitsshkey", "external-auth?id=fake", "external-auth?id=fake&listen=1",
+                "gitauth?id=fake", "gitauth?id=fake&listen=1",
+            ):  # fmt: skip
+                answer = await world.get(f"/api/v2/workspaceagents/me/{path}", token=TOKEN)
+                assert answer.status_code == given, (path, answer.text)
+            websocket = await dial_link(world, "/api/v2/workspaceagents/me/rpc?version=2.10", token=TOKEN)
+            async with open_session(websocket, role="client") as session:
+                call = "/coder.agent.v2.Agent/GetManifest"
+                manifest = await session.call(call, agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
+            assert bool(manifest.secrets) is (scope == "all")
+            assert ("of the owner" in str(manifest)) is (scope == "all")

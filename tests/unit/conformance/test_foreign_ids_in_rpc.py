@@ -1,0 +1,416 @@
+"""Every id of every RPC message, generated from the protocols' descriptors: foreign is answered like unknown.
+
+Askers are an agent, a client on the overlay and provisioner daemons of an organization of their own and of the same
+one. Foreign are objects of the other side, running, waiting and ended. A field that is added has to be placed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+from google.protobuf.empty_pb2 import Empty
+
+from coder.coderd.store.agents.agents import get_agent, list_scripts
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2, overlay_pb2, provisioner_pb2, provisionerd_pb2
+from coder.rpc.session import Session, open_session
+from tests.kit import rpc_ids
+from tests.kit.agents import dial_link
+from tests.kit.coderd import World
+from tests.kit.daemon import FakeDaemon, connected_daemon, resource, upload
+from tests.kit.foreign_world import ForeignWorld, foreign_world
+
+JOBS = ("waiting_job", "running_job", "job", "build_job")
+PLACED: dict[str, tuple[str, ...]] = {
+    "Agent.BatchUpdateAppHealths updates.id": ("app",),
+    "Agent.BatchCreateLogs log_source_id": ("log_source",),
+    "Agent.ScriptCompleted timing.script_id": ("script",),
+    "Agent.ReportConnection connection.id": ("connection",),
+    "Agent.CreateSubAgent id": ("agent",),
+    "Agent.DeleteSubAgent id": ("agent",),
+    "Tailnet.Coordinate add_tunnel.id": ("agent", "user"),
+    "Tailnet.Coordinate remove_tunnel.id": ("agent",),
+    "Tailnet.Coordinate ready_for_handshake.id": ("agent",),
+    "Tailnet.WorkspaceUpdates workspace_owner_id": ("user",),
+    "ProvisionerDaemon.CommitQuota job_id": JOBS,
+    "ProvisionerDaemon.UpdateJob job_id": JOBS,
+    "ProvisionerDaemon.FailJob job_id": JOBS,
+    "ProvisionerDaemon.CompleteJob job_id": JOBS,
+    "ProvisionerDaemon.DownloadFile file_id": ("file", "module_file"),
+    "ProvisionerDaemon.CompleteJob result agents.id": ("agent",),
+    "ProvisionerDaemon.CompleteJob result agents.apps.id": ("app",),
+    "ProvisionerDaemon.CompleteJob result agents.devcontainers.id": ("agent",),
+    "ProvisionerDaemon.CompleteJob result agents.devcontainers.subagent_id": ("agent",),
+    "ProvisionerDaemon.CompleteJob result agents.devcontainers.apps.id": ("app",),
+    "ProvisionerDaemon.CompleteJob result ai_tasks.id": ("build", "workspace"),
+    "ProvisionerDaemon.CompleteJob result ai_tasks.sidebar_app.id": ("app",),
+    "ProvisionerDaemon.CompleteJob result ai_tasks.app_id": ("app",),
+}
+NO_OBJECT = {
+    "Agent.CreateSubAgent apps.slug": "a name below the agent itself",
+    "Agent.UpdateAppStatus slug": "a name below the agent itself",
+    "Agent.ReportBoundaryLogs session_id": "a number of the agent's own making, which is logged",
+    "Agent.ReportBoundaryLogs confined_process_name": "a word for the log",
+    "Agent.PushContextState aggregate_hash": "what the agent sent",
+    "Agent.PushContextState resources.content_hash": "what the agent sent",
+    "Tailnet.Coordinate update_self.node.id": "a number of the node's own making; keys say who it is",
+    "ProvisionerDaemon.CompleteJob result agents.apps.slug": "a name below the agent",
+    "ProvisionerDaemon.CompleteJob result agents.devcontainers.apps.slug": "a name below the agent",
+    "ProvisionerDaemon.CompleteJob result agents.token": "a secret; who knows it has the agent",
+    "ProvisionerDaemon.CompleteJob result agents.instance_id": "a cloud's; see test_instance_identity.py",
+    "ProvisionerDaemon.CompleteJob result external_auth_providers.id": "a name of the configuration",
+    "ProvisionerDaemon.CompleteJob result module_files_hash": "of the worker's own upload; see test_provisioners.py",
+    "ProvisionerDaemon.UploadFile data_upload.data_hash": "of what is uploaded",
+    "ProvisionerDaemon.UploadFile chunk_piece.full_data_hash": "of what is uploaded",
+    "Overlay.Join process": "random bytes of the daemon; its place is made of its own id",
+}
+_AGENT = "/api/v2/workspaceagents/me/rpc?version=2.10&role=other"
+"As a program beside the agent: whether it is there is not what is asked."
+_TELEMETRY = "Tailnet.PostTelemetry "
+"Accepted and forgotten, whatever stands in it."
+_RESULT = re.compile(r"^(workspace_build|template_import|template_dry_run)\.((start_|stop_)?resources\.)?")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)")
+
+
+def _place(method: str, path: str) -> str:
+    short = _RESULT.sub("", path)
+    return f"{method} {path}" if short == path else f"{method} result {short}"
+
+
+def _places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
+    """(method, path, kinds) of what has an object."""
+    return [
+        (name, path, PLACED[_place(name, path)])
+        for name, paths in rpc_ids.id_fields().items()
+        for path in paths
+        if name.startswith(method) and _place(name, path) in PLACED
+    ]
+
+
+def test_every_id_of_every_message_is_placed() -> None:
+    found = {_place(name, path) for name, paths in rpc_ids.id_fields().items() for path in paths}
+    known = {one for one in found if one in PLACED or one in NO_OBJECT or one.startswith(_TELEMETRY)}
+    assert not found - known, "say what these ids are about, in PLACED or NO_OBJECT"
+    assert not (PLACED.keys() | NO_OBJECT.keys()) - found, "these are no fields (any more)"
+
+
+# ---- asking
+
+
+def _around(name: str) -> Any:
+    """A request that is good but for the id."""
+    request: Any = rpc_ids.request_of(name)
+    if name == "Agent.BatchUpdateAppHealths":
+        request.updates.add(health=agent_pb2.HEALTHY)
+    elif name == "Agent.BatchCreateLogs":
+        request.logs.add(output="attack")
+    elif name == "Agent.ScriptCompleted":
+        request.timing.start.FromSeconds(1)
+        request.timing.end.FromSeconds(2)
+    elif name == "Agent.ReportConnection":
+        request.connection.action, request.connection.type = agent_pb2.Connection.DISCONNECT, agent_pb2.Connection.SSH
+        request.connection.reason = "attack"
+    elif name == "ProvisionerDaemon.UpdateJob":
+        request.logs.add(output="attack", stage="attack")
+        request.workspace_state = b"attack"
+    elif name == "ProvisionerDaemon.CommitQuota":
+        request.daily_cost = 1
+    elif name == "ProvisionerDaemon.FailJob":
+        request.error = "attack"
+        request.workspace_build.state = b"attack"
+    elif name == "ProvisionerDaemon.CompleteJob":
+        request.workspace_build.state = b"attack"
+    elif name == "ProvisionerDaemon.DownloadFile":
+        request.upload_type = provisioner_pb2.UPLOAD_TYPE_MODULE_FILES
+    return request
+
+
+async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> str:
+    """All that is answered to one question on a connection of its own, the id itself left out."""
+    request = _around(name)
+    rpc_ids.put(request, path, value)
+    method = rpc_ids.methods()[name]
+    full, kind = f"/{method.containing_service.full_name}/{method.name}", rpc_ids.reply_type(name)
+    heard: list[str] = []
+    async with open_() as session:
+        try:
+            if method.client_streaming or method.server_streaming:
+                async with session.open_stream(full, type(request), kind) as stream:
+                    await stream.send(request)
+                    if name == "Tailnet.Coordinate":
+                        # Nobody may have this; the refusal is the end of the stream.
+                        end: Any = rpc_ids.request_of(name)
+                        end.add_tunnel.id = uuid4().bytes
+                        await stream.send(end)
+                    async for message in stream:
+                        heard.append(str(message))
+            else:
+                heard.append(str(await session.call(full, request, kind)))
+        except RpcError as error:
+            heard.append(f"refused: {error.number} {error.text}")
+    return _UUID.sub("<uuid>", " | ".join(heard))
+
+
+class _Askers:
+    """Connections of those who ask, each opened anew for every question."""
+
+    def __init__(self, found: ForeignWorld) -> None:
+        self._found = found
+
+    @contextlib.asynccontextmanager
+    async def agent(self) -> AsyncIterator[Session]:
+        async with self._link(_AGENT, self._found.agent_token) as session:
+            yield session
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[Session]:
+        async with self._link("/api/v2/tailnet?version=2.0", self._found.token) as session:
+            yield session
+
+    @contextlib.asynccontextmanager
+    async def neighbour(self) -> AsyncIterator[Session]:
+        async with self._link("/api/v2/tailnet?version=2.0", self._found.neighbour_token) as session:
+            yield session
+
+    @contextlib.asynccontextmanager
+    async def client_of_one(self) -> AsyncIterator[Session]:
+        path = f"/api/v2/workspaceagents/{self._found.mine['agent']}/coordinate?version=2.0"
+        async with self._link(path, self._found.token) as session:
+            yield session
+
+    @contextlib.asynccontextmanager
+    async def daemon(self) -> AsyncIterator[Session]:
+        async with connected_daemon(
+            self._found.world, token=self._found.token, organization="elsewhere", tags={"scope": "user"}, name="asks"
+        ) as daemon:
+            join = overlay_pb2.JoinRequest(process=bytes(16))
+            await daemon.session.call("/coder.overlay.v1.Overlay/Join", join, overlay_pb2.JoinResponse)
+            yield daemon.session
+
+    @contextlib.asynccontextmanager
+    async def daemon_at_home(self) -> AsyncIterator[Session]:
+        async with connected_daemon(
+            self._found.world, token=self._found.neighbour_token, tags={"scope": "user"}, name="asks"
+        ) as daemon:
+            yield daemon.session
+
+    @contextlib.asynccontextmanager
+    async def _link(self, path: str, token: str) -> AsyncIterator[Session]:
+        websocket = await dial_link(self._found.world, path, token=token)
+        async with open_session(websocket, role="client") as session:
+            yield session
+
+
+async def test_foreign_ids_are_unknown_ones() -> None:
+    async with foreign_world() as found, _more(found) as foreign:
+        askers, wrong = _Askers(found), []
+        before = await _state(found, foreign)
+        table = {
+            "Agent.": (askers.agent,),
+            "Tailnet.": (askers.client, askers.neighbour, askers.client_of_one, askers.agent, askers.daemon),
+            "ProvisionerDaemon.": (askers.daemon, askers.daemon_at_home),
+        }
+        for service, openers in table.items():
+            for name, path, kinds in _places(service):
+                if " result " in _place(name, path):
+                    continue
+                for opener in openers:
+                    unknown = await _said(name, path, uuid4(), opener)
+                    for kind in kinds:
+                        answer = await _said(name, path, UUID(foreign[kind]), opener)
+                        if answer != unknown:
+                            who = opener.__name__
+                            wrong.append(f"{who}: {name} {path} with {kind}: {answer}\n  unknown: {unknown}")
+        after = await _state(found, foreign)
+    assert not wrong, "\n".join(wrong)
+    assert after == before
+
+
+@contextlib.asynccontextmanager
+async def _more(found: ForeignWorld) -> AsyncIterator[dict[str, str]]:
+    """Foreign objects that only programs speak of: jobs that wait and run, scripts, connections, files of modules."""
+    world, foreign = found.world, dict(found.foreign)
+    row = await world.ctx.db.read(get_agent, UUID(foreign["agent"]))
+    assert row is not None
+    foreign["script"] = str((await world.ctx.db.read(list_scripts, [row.id]))[0].id)
+    foreign["connection"] = str(uuid4())
+    websocket = await dial_link(world, _AGENT, token=str(row.auth_token))
+    async with open_session(websocket, role="client") as session:
+        began = agent_pb2.ReportConnectionRequest()
+        began.connection.id = UUID(foreign["connection"]).bytes
+        began.connection.action, began.connection.type = agent_pb2.Connection.CONNECT, agent_pb2.Connection.SSH
+        await session.call("/coder.agent.v2.Agent/ReportConnection", began, Empty)
+        async with connected_daemon(world, name="held", tags={"held": "yes"}) as daemon:
+            foreign["module_file"] = await _module_file(world, daemon)
+            version = await _version(world, world.organization_id, world.token, {"held": "yes"})
+            job = await daemon.acquire()
+            assert job.job_id == version["job"]["id"]
+            foreign["running_job"] = job.job_id
+            waiting = await _version(world, world.organization_id, world.token, {"held": "nobody"})
+            foreign["waiting_job"] = waiting["job"]["id"]
+            foreign["running_version"] = version["id"]
+            yield foreign
+
+
+async def _module_file(world: World, daemon: FakeDaemon) -> str:
+    """Of a version whose import kept an archive of modules."""
+    version = await _version(world, world.organization_id, world.token, {"held": "yes"})
+    job = await daemon.acquire()
+    await daemon.complete_import(job, start_resources=[resource("box")], plan=b"{}", module_files=b"the modules")
+    template = await world.post(
+        f"/api/v2/organizations/{world.organization_id}/templates",
+        {"name": "modular", "template_version_id": version["id"]},
+    )
+    assert template.status_code == 201, template.text
+    made = {"name": "modular", "template_id": template.json()["id"]}
+    assert (await world.post("/api/v2/users/me/workspaces", made)).status_code == 201
+    build = await daemon.acquire()
+    file_id = str(build.workspace_build.metadata.template_version_modules_file)
+    assert len(file_id) == 36
+    # The daemon that runs the build gets it.
+    async with daemon.session.open_stream(
+        "/provisionerd.ProvisionerDaemon/DownloadFile", provisionerd_pb2.FileRequest, provisioner_pb2.FileUpload
+    ) as stream:
+        kind = provisioner_pb2.UPLOAD_TYPE_MODULE_FILES
+        await stream.send(provisionerd_pb2.FileRequest(file_id=file_id, upload_type=kind))
+        assert [part.chunk_piece.data async for part in stream][-1] == b"the modules"
+    await daemon.complete_build(build, state=b"{}")
+    return file_id
+
+
+async def _version(world: World, organization: str, token: str, tags: dict[str, str], **more: Any) -> Any:
+    file_id = await upload(world, {"main.tf": f"# {uuid4()}"}, token=token)
+    body = {"storage_method": "file", "provisioner": "echo", "tags": tags, "file_id": file_id, **more}
+    answer = await world.post(f"/api/v2/organizations/{organization}/templateversions", body, token=token)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
+    """What no message of a stranger may have changed, as an owner sees it."""
+    seen = []
+    for path in (
+        f"/api/v2/workspaces/{foreign['workspace']}", f"/api/v2/workspaceagents/{foreign['agent']}/logs",
+        f"/api/v2/workspacebuilds/{foreign['build']}/timings", f"/api/v2/workspacebuilds/{foreign['build']}/state",
+        f"/api/v2/templateversions/{foreign['running_version']}",
+        f"/api/v2/templateversions/{foreign['running_version']}/logs",
+        f"/api/v2/templateversions/{foreign['version']}/logs",
+        "/api/v2/connectionlog?q=workspace_owner:victim&limit=10",
+    ):  # fmt: skip
+        answer = await found.world.get(path)
+        assert answer.status_code == 200, (path, answer.text)
+        seen.append(f"{path} {_lasting(answer.json())}")
+    return seen
+
+
+_MOVES = frozenset({"status", "health", "last_used_at"})
+
+
+def _lasting(value: Any) -> Any:
+    """Without what time alone changes."""
+    if isinstance(value, dict):
+        return {
+            name: _lasting(item) for name, item in value.items() if name not in {"status", "health", "last_used_at"}
+        }
+    return [_lasting(item) for item in value] if isinstance(value, list) else value
+
+
+# ---- what a build, an import or a dry run reports
+
+
+async def test_foreign_ids_in_results_are_unknown_ones() -> None:
+    """The daemon that may report names objects of others in its report: they stay whose they are."""
+    async with foreign_world() as found, _more(found) as foreign:
+        wrong = []
+        before = await _state(found, foreign)
+        organization = found.mine["organization"]
+        reach: dict[str, Any] = {"organization": "elsewhere", "tags": {"scope": "user"}, "name": "reports"}
+        async with connected_daemon(found.world, token=found.token, **reach) as daemon:
+            reports = _Reports(found, daemon, await _template(found, daemon, organization))
+            for kind in ("workspace_build", "template_import", "template_dry_run"):
+                named = {path: kinds for _, path, kinds in _places() if path.startswith(f"{kind}.")}
+                assert len(named) > 4
+                unknown = await reports.shown(kind, {path: uuid4() for path in named})
+                for number in range(max(map(len, named.values()))):
+                    chosen = {path: foreign[kinds[number % len(kinds)]] for path, kinds in named.items()}
+                    answer = await reports.shown(kind, {path: UUID(value) for path, value in chosen.items()})
+                    if answer != unknown:
+                        wrong.append(f"{chosen}: {answer}\n  unknown: {unknown}")
+        after = await _state(found, foreign)
+    assert not wrong, "\n".join(wrong)
+    assert after == before
+
+
+async def _template(found: ForeignWorld, daemon: FakeDaemon, organization: str) -> dict[str, str]:
+    version = await _version(found.world, organization, found.token, {"scope": "user"})
+    await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
+    body = {"name": "reported", "template_version_id": version["id"]}
+    made = await found.world.post(f"/api/v2/organizations/{organization}/templates", body, token=found.token)
+    assert made.status_code == 201, made.text
+    return {"organization": organization, "version": version["id"], "template": made.json()["id"]}
+
+
+class _Reports:
+    """Jobs of each kind whose report names one id, and what is shown of them afterwards."""
+
+    def __init__(self, found: ForeignWorld, daemon: FakeDaemon, ours: dict[str, str]) -> None:
+        self._world, self._token, self._daemon, self._ours = found.world, found.token, daemon, ours
+
+    async def shown(self, kind: str, values: dict[str, UUID]) -> str:
+        start = {
+            "workspace_build": self._build, "template_import": self._import, "template_dry_run": self._dry_run,
+        }[kind]  # fmt: skip
+        where = await start()
+        job = await self._daemon.acquire()
+        request = provisionerd_pb2.CompletedJob(job_id=job.job_id)
+        getattr(request, kind).SetInParent()
+        for path, value in values.items():
+            _add_parts(getattr(request, kind), path)
+            rpc_ids.put(request, path, value)
+        try:
+            await self._daemon.call("CompleteJob", request)
+            said = ""
+        except RpcError as error:
+            said = error.text
+        answer = await self._world.get(where, token=self._token)
+        assert answer.status_code == 200, (where, answer.text)
+        text = re.sub(r'"(name|latest_build_name|workspace_name)":"r[0-9a-f]{12}"', "", answer.text)
+        return said + _UUID.sub("<uuid>", _TIME.sub("<time>", text))
+
+    async def _build(self) -> str:
+        body = {"name": f"r{uuid4().hex[:12]}", "template_id": self._ours["template"]}
+        path = f"/api/v2/organizations/{self._ours['organization']}/members/me/workspaces"
+        made = await self._world.post(path, body, token=self._token)
+        assert made.status_code == 201, made.text
+        return f"/api/v2/workspaces/{made.json()['id']}"
+
+    async def _import(self) -> str:
+        name = f"r{uuid4().hex[:12]}"
+        made = await _version(self._world, self._ours["organization"], self._token, {"scope": "user"}, name=name)
+        return f"/api/v2/templateversions/{made['id']}/resources"
+
+    async def _dry_run(self) -> str:
+        path = f"/api/v2/templateversions/{self._ours['version']}/dry-run"
+        body = {"workspace_name": "dry", "rich_parameter_values": [], "user_variable_values": []}
+        made = await self._world.post(path, body, token=self._token)
+        assert made.status_code == 201, made.text
+        return f"{path}/{made.json()['id']}/resources"
+
+
+def _add_parts(result: Any, path: str) -> None:
+    """Names, without which parts of a report are refused for another reason."""
+    _, _, rest = path.partition(".")
+    if "resources" not in rest:
+        return
+    parts = getattr(result, rest.partition(".")[0])
+    part = parts[0] if len(parts) else parts.add(name="box", type="box")
+    agent = part.agents[0] if len(part.agents) else part.agents.add(name="main", operating_system="linux")
+    if "agents.apps" in rest and not len(agent.apps):
+        agent.apps.add(slug="web", url="http://localhost:1")
+    if "devcontainers" in rest and not len(agent.devcontainers):
+        agent.devcontainers.add(name="inner", workspace_folder="/x")

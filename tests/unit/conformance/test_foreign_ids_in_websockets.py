@@ -1,0 +1,168 @@
+"""Every id of every WebSocket route, generated from the routes: in paths, queries, headers and messages.
+
+A foreign, unknown or deleted one is answered alike: the refusal, or what is heard until the stream ends. Messages of
+the RPC protocols are `test_foreign_ids_in_rpc.py`, other routes `test_foreign_ids_in_requests.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import trio
+
+from coder.base.secret import Secret
+from coder.coderd.app import ENDPOINTS
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.services.network import resume_tokens
+from coder.coderd.services.network.resume_tokens import ResumeBinding
+from coder.net.dial import DialPolicy
+from coder.net.errors import HttpError, NetError
+from coder.net.websocket import connect_websocket
+from coder.tailnet.resume_tokens import RESUME_HEADER
+from tests.kit.foreign_world import ForeignWorld, foreign_world
+from tests.kit.openapi import application
+from tests.kit.workspace_proxy import new_proxy
+
+PARAMETERS = {
+    "version": ("version", "free_version"), "job": ("job", "build_job"), "workspace": ("workspace",),
+    "build": ("build",), "agent": ("agent",), "organization": ("organization",), "user_id": ("user",),
+}  # fmt: skip
+"""What a parameter of a path or query is about."""
+NO_OBJECT = {"after", "format", "version", "tag", "name", "provisioner", "role", "coder_signed_app_token_23db1dde"}
+"""Numbers and words of queries; tickets are signed."""
+QUERIES = {
+    "/api/v2/organizations/{organization}/provisionerdaemons/serve": "version=1.18&provisioner=echo&name=d",
+    "/api/v2/workspaceagents/{agent}/coordinate": "version=2.0",
+    "/api/v2/workspaceagents/{agent}/pty": f"reconnect={uuid4()}&width=80&height=24",
+}
+SHARED_AT_HOME = {"organization", "user", "version", "free_version"}
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One route that is asked for by an upgrade."""
+
+    rule: str
+    query: tuple[str, ...]
+
+    @property
+    def parameters(self) -> list[str]:
+        return re.findall(r"\{([^}]*)\}", self.rule)
+
+
+def streams() -> Iterator[Stream]:
+    app = application()
+    for rule in app.url_map.iter_rules():
+        said = getattr(app.view_functions[rule.endpoint], "route", None)
+        if said is not None and said.websocket:
+            yield Stream(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), tuple(said.query))
+    table = EndpointTable()
+    for module in ENDPOINTS:
+        module.register(table)
+    for endpoint in table.endpoints:
+        yield Stream(endpoint.pattern, ())
+
+
+def test_every_id_of_every_stream_is_placed() -> None:
+    names = {name for one in streams() for name in (*one.parameters, *one.query)}
+    assert not names - PARAMETERS.keys() - NO_OBJECT, "say what these are about"
+    assert sum(bool(one.parameters) for one in streams()) > 12
+
+
+@dataclass
+class _Asker:
+    found: ForeignWorld
+    token: str
+    own: dict[str, str]
+
+    async def said(self, stream: Stream, name: str, value: str) -> str:
+        """Everything that is heard, with `value` for one parameter and objects of the caller for the others."""
+        values = {one: self.own.get(PARAMETERS[one][0], value) for one in stream.parameters} | {name: value}
+        path = re.sub(r"\{([^}]*)\}", lambda match: values[match[1]], stream.rule)
+        query = QUERIES.get(stream.rule, "")
+        if name in stream.query:
+            query = urlencode({name: value})
+        return await self.heard(f"{path}?{query}")
+
+    async def heard(self, path: str, *messages: str, headers: Any = ()) -> str:
+        policy = DialPolicy(self.found.world.url, token=Secret(self.token) if self.token else None)
+        try:
+            socket = await connect_websocket(policy, path, headers=headers, carry=False)
+        except HttpError as error:
+            return _UUID.sub("<uuid>", f"{error.status} {error.message} {error.detail} {error.validations}")
+        except NetError as error:
+            return f"{error.code}"
+        async with socket:
+            heard = ["accepted"]
+            for message in messages:
+                await socket.send_message(message)
+            with trio.move_on_after(20):  # the first word; what is followed does not end by itself
+                heard.append(str(await socket.receive_message()))
+                if messages:
+                    heard.append(str(await socket.receive_message()))
+            return _UUID.sub("<uuid>", " | ".join(heard))
+
+
+async def test_foreign_ids_of_streams_are_unknown_ones() -> None:
+    async with foreign_world() as found:
+        wrong = []
+        foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
+        at_home = {kind: value for kind, value in foreign.items() if kind not in SHARED_AT_HOME}
+        for who, asker, objects in (
+            ("nobody", _Asker(found, "", found.mine), foreign),
+            ("administrator elsewhere", _Asker(found, found.token, found.mine), foreign),
+            ("member elsewhere", _Asker(found, found.stranger_token, found.strangers), foreign),
+            ("member at home", _Asker(found, found.neighbour_token, found.neighbours), at_home),
+        ):
+            for stream in streams():
+                for name in (*stream.parameters, *(one for one in stream.query if one in PARAMETERS)):
+                    unknown = await asker.said(stream, name, str(uuid4()))
+                    kinds = [kind for kind in objects if kind.removeprefix("gone_") in PARAMETERS[name]]
+                    for kind in kinds:
+                        answer = await asker.said(stream, name, objects[kind])
+                        if answer != unknown:
+                            wrong.append(f"{who}: {stream.rule} {name} with {kind}: {answer}\n  unknown: {unknown}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_foreign_ids_in_messages_and_headers_are_unknown_ones() -> None:
+    async with foreign_world() as found:
+        world = found.world
+        form = f"/api/v2/templateversions/{found.mine['version']}/dynamic-parameters"
+        elsewhere = _Asker(found, found.stranger_token, found.strangers)
+
+        async def asked_for(owner: str) -> str:
+            return await elsewhere.heard(form, json.dumps({"id": 1, "inputs": {}, "owner_id": owner}))
+
+        unknown = await asked_for(str(uuid4()))
+        assert unknown.startswith("accepted")
+        for kind in ("user", "workspace"):
+            assert await asked_for(found.foreign[kind]) == unknown, kind
+
+        # A token that begins with an id: whether there is such a proxy does not show. (Of keys it does, recorded.)
+        proxy = (await new_proxy(world)).partition(":")[0]
+        nobody = _Asker(found, "", {})
+        coordinate = "/api/v2/workspaceproxies/me/coordinate?version=2.0"
+        answers = {
+            await nobody.heard(coordinate, headers=[("Coder-External-Proxy-Token", f"{one}:wrong")])
+            for one in (proxy, str(uuid4()))
+        }
+        assert len(answers) == 1 and "401" in answers.pop()
+        # A foreign peer's place: the token is somebody else's, of another session, or of another make.
+        me = (await world.get("/api/v2/users/me", token=found.token)).json()["id"]
+        foreign = ResumeBinding(found.foreign["user"], "session")  # type: ignore[arg-type]
+        another = ResumeBinding(me, "session")
+        answers = set()
+        for binding in (foreign, another):
+            issued = await resume_tokens.issue(world.ctx, uuid4(), binding)
+            asker = _Asker(found, found.token, {})
+            answers.add(await asker.heard("/api/v2/tailnet?version=2.0", headers=[(RESUME_HEADER, issued.token)]))
+            answers.add(await asker.heard(f"/api/v2/tailnet?version=2.0&resume_token={issued.token}"))
+        assert len(answers) == 1 and "401 Invalid resume token" in answers.pop()
