@@ -432,10 +432,12 @@ def command_name(words: Sequence[str]) -> str | None:
 
 def _serve_sandbox(limits: list[str]) -> int:
     """A server starts this for what people wrote; it is no command of a person's."""
-    from coder.coderd.services.templates.sandbox_worker import serve
+    # By name, as commands are: the slim program has no server and imports this module all the same.
+    from importlib import import_module
 
+    worker = import_module("coder.coderd.services.templates.sandbox_worker")
     cpu_seconds, memory = limits
-    return serve(int(cpu_seconds), int(memory))
+    return int(worker.serve(int(cpu_seconds), int(memory)))
 
 
 def _serve_commands() -> int:

@@ -17,7 +17,8 @@ NEEDS_SERVER = {
     "provisioner start", "provisionerd start", "reset-password", "server", "server create-admin-user",
     "server dbcrypt decrypt", "server dbcrypt delete", "server dbcrypt rotate", "server fix-oidc-links",
     "server postgres-builtin-serve", "server postgres-builtin-url",
-    "server backup", "server restore", "terraform-provider", "workspace-proxy server",
+    "server backup", "server restore", "server regenerate-vapid-keypair", "bundle", "terraform-provider",
+    "workspace-proxy server",
 }  # fmt: skip
 
 

@@ -46,8 +46,8 @@ _UNTYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "OrganizationSyncSettings": (("mapping", "x", ITEMS),),
     "GroupSyncSettings": (("mapping", "x", ITEMS),),
-    "PatchGroupIDPSyncMappingRequest": (("Add", ITEMS, "Gets"), ("Remove", ITEMS, "Gets")),
-    "PatchOrganizationIDPSyncMappingRequest": (("Add", ITEMS, "Gets"), ("Remove", ITEMS, "Gets")),
+    # What is added stands in every later answer, whatever it is: no lookup happens before somebody signs in.
+    "MappingChange": (("remove", ITEMS, "Gets"),),
 }
 """Fields whose type says nothing of what is in them."""
 _ID = re.compile(r"(^|_)ids?($|_)|ID$")

@@ -57,7 +57,7 @@ def converse(seed: int) -> None:
         world.a.burst_limit = world.b.burst_limit = 100_000
     mine, theirs = world.connect()
     if blackout is not None:
-        # Not before: dialling gives up after 63 s, its last SYN after 31 s, and half a minute of night may eat them all.
+        # Not before: dialling sends its last SYN after 31 s, and half a minute of silence may take all of them.
         start, length = blackout
         there.blackouts = back.blackouts = [(world.now + start, world.now + start + length)]
     size = random.choice([1, 3000, 300_000, 1_500_000])

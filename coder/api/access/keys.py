@@ -8,13 +8,8 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from coder.api.access.scopes import APIKeyScope
-from coder.api.base.enums import LoginType, RBACResource
+from coder.api.base.enums import LoginType
 from coder.api.base.struct import ApiStruct
-
-
-class APIAllowListTarget(ApiStruct):
-    type: RBACResource
-    id: str
 
 
 class APIKey(ApiStruct):
@@ -67,8 +62,3 @@ class GenerateAPIKeyResponse(ApiStruct):
 
 class TokenConfig(ApiStruct):
     max_token_lifetime: int
-
-
-class TokensFilter(ApiStruct):
-    include_all: bool
-    include_expired: bool

@@ -15,7 +15,6 @@ from coder.api.base.enums import (
     ServerSentEventType,
     TimingStage,
     WorkspaceAgentDevcontainerStatus,
-    WorkspaceAgentGitServerMessageType,
     WorkspaceAgentLifecycle,
     WorkspaceAgentPortShareLevel,
     WorkspaceAgentPortShareProtocol,
@@ -47,12 +46,6 @@ class AgentConnectionTiming(ApiStruct):
     stage: TimingStage
     workspace_agent_id: UUID
     workspace_agent_name: str
-
-
-class AgentStatsReportResponse(ApiStruct):
-    num_comms: int
-    rx_bytes: int
-    tx_bytes: int
 
 
 class DeleteWorkspaceAgentPortShareRequest(ApiStruct):
@@ -244,25 +237,6 @@ class WorkspaceAgentDevcontainer(ApiStruct):
 
 
 WorkspaceAgentGitClientMessageType = Literal["refresh"]
-
-
-class WorkspaceAgentGitClientMessage(ApiStruct):
-    type: WorkspaceAgentGitClientMessageType
-
-
-class WorkspaceAgentRepoChanges(ApiStruct):
-    repo_root: str
-    branch: str
-    remote_origin: str | UnsetType = UNSET
-    removed: bool | UnsetType = UNSET
-    unified_diff: str | UnsetType = UNSET
-
-
-class WorkspaceAgentGitServerMessage(ApiStruct):
-    type: WorkspaceAgentGitServerMessageType
-    message: str | UnsetType = UNSET
-    repositories: list[WorkspaceAgentRepoChanges] | UnsetType = UNSET
-    scanned_at: datetime | UnsetType = UNSET
 
 
 class WorkspaceAgentListContainersResponse(ApiStruct):

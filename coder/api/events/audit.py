@@ -50,13 +50,6 @@ class AuditLogResponse(ApiStruct):
     count_cap: int
 
 
-class AuditLogsRequest(ApiStruct):
-    after_id: str | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-    q: str | UnsetType = UNSET
-
-
 class ConnectionLogSSHInfo(ApiStruct):
     connection_id: UUID
     disconnect_reason: str | UnsetType = UNSET
@@ -90,13 +83,6 @@ class ConnectionLogResponse(ApiStruct):
     connection_logs: list[ConnectionLog]
     count: int
     count_cap: int
-
-
-class ConnectionLogsRequest(ApiStruct):
-    after_id: str | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-    q: str | UnsetType = UNSET
 
 
 class CreateTestAuditLogRequest(ApiStruct):

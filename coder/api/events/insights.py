@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import InsightsReportInterval, TemplateInsightsSection
+from coder.api.base.enums import InsightsReportInterval
 from coder.api.base.struct import ApiStruct
 from coder.api.site.deployment import ConnectionLatency
 from coder.api.templates.parameters import TemplateParameterUsage
@@ -18,10 +18,6 @@ class DAUEntry(ApiStruct):
     date: str
     "A day, `2026-11-21`."
     amount: int
-
-
-class DAURequest(ApiStruct):
-    TZHourOffset: int
 
 
 class DAUsResponse(ApiStruct):
@@ -46,14 +42,6 @@ class TemplateInsightsReport(ApiStruct):
     parameters_usage: list[TemplateParameterUsage]
 
 
-class TemplateInsightsRequest(ApiStruct):
-    start_time: datetime
-    end_time: datetime
-    template_ids: list[UUID]
-    interval: InsightsReportInterval
-    sections: list[TemplateInsightsSection]
-
-
 class TemplateInsightsResponse(ApiStruct):
     interval_reports: list[TemplateInsightsIntervalReport] | UnsetType = UNSET
     report: TemplateInsightsReport | UnsetType = UNSET
@@ -74,12 +62,6 @@ class UserActivityInsightsReport(ApiStruct):
     users: list[UserActivity]
 
 
-class UserActivityInsightsRequest(ApiStruct):
-    start_time: datetime
-    end_time: datetime
-    template_ids: list[UUID]
-
-
 class UserActivityInsightsResponse(ApiStruct):
     report: UserActivityInsightsReport
 
@@ -97,12 +79,6 @@ class UserLatencyInsightsReport(ApiStruct):
     end_time: datetime
     template_ids: list[UUID]
     users: list[UserLatency]
-
-
-class UserLatencyInsightsRequest(ApiStruct):
-    start_time: datetime
-    end_time: datetime
-    template_ids: list[UUID]
 
 
 class UserLatencyInsightsResponse(ApiStruct):

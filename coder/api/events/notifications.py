@@ -48,13 +48,6 @@ class GetInboxNotificationResponse(ApiStruct):
     unread_count: int
 
 
-class ListInboxNotificationsRequest(ApiStruct):
-    read_status: str | UnsetType = UNSET
-    starting_before: datetime | UnsetType = UNSET
-    targets: str | UnsetType = UNSET
-    templates: str | UnsetType = UNSET
-
-
 class ListInboxNotificationsResponse(ApiStruct):
     notifications: list[InboxNotification]
     unread_count: int
@@ -83,65 +76,8 @@ class NotificationTemplate(ApiStruct):
     enabled_by_default: bool
 
 
-class NotificationsEmailAuthConfig(ApiStruct):
-    identity: str
-    username: str
-    password: str
-    password_file: str
-
-
-class NotificationsEmailTLSConfig(ApiStruct):
-    start_tls: bool
-    server_name: str
-    insecure_skip_verify: bool
-    ca_file: str
-    cert_file: str
-    key_file: str
-
-
-class NotificationsEmailConfig(ApiStruct):
-    from_: str = msgspec.field(name="from")
-    smarthost: str
-    hello: str
-    auth: NotificationsEmailAuthConfig
-    tls: NotificationsEmailTLSConfig
-    force_tls: bool
-
-
-class NotificationsInboxConfig(ApiStruct):
-    enabled: bool
-
-
-class NotificationsWebhookConfig(ApiStruct):
-    endpoint: str
-
-
-class NotificationsConfig(ApiStruct):
-    max_send_attempts: int
-    retry_interval: int
-    sync_interval: int
-    sync_buffer_size: int
-    lease_period: int
-    lease_count: int
-    fetch_interval: int
-    method: str
-    dispatch_timeout: int
-    email: NotificationsEmailConfig
-    webhook: NotificationsWebhookConfig
-    inbox: NotificationsInboxConfig
-
-
 class NotificationsSettings(ApiStruct):
     notifier_paused: bool
-
-
-class UpdateInboxNotificationReadStatusRequest(ApiStruct):
-    is_read: bool
-
-
-class UpdateInboxNotificationReadStatusResponse(ApiStruct):
-    notification: InboxNotification
-    unread_count: int
 
 
 class UpdateNotificationTemplateMethod(ApiStruct):

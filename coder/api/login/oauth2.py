@@ -14,7 +14,6 @@ from coder.api.base.enums import (
     OAuth2PKCECodeChallengeMethod,
     OAuth2ProviderGrantType,
     OAuth2ProviderResponseType,
-    OAuth2RevocationTokenTypeHint,
     OAuth2TokenEndpointAuthMethod,
     OAuth2TokenType,
 )
@@ -77,25 +76,6 @@ class OAuth2ClientConfiguration(ApiStruct):
     tos_uri: str | UnsetType = UNSET
 
 
-class OAuth2ClientRegistrationRequest(ApiStruct):
-    client_name: str | UnsetType = UNSET
-    client_uri: str | UnsetType = UNSET
-    contacts: list[str] | UnsetType = UNSET
-    grant_types: list[OAuth2ProviderGrantType] | UnsetType = UNSET
-    jwks: Any | UnsetType = UNSET
-    jwks_uri: str | UnsetType = UNSET
-    logo_uri: str | UnsetType = UNSET
-    policy_uri: str | UnsetType = UNSET
-    redirect_uris: list[str] | UnsetType = UNSET
-    response_types: list[OAuth2ProviderResponseType] | UnsetType = UNSET
-    scope: str | UnsetType = UNSET
-    software_id: UUID | UnsetType = UNSET
-    software_statement: str | UnsetType = UNSET
-    software_version: str | UnsetType = UNSET
-    token_endpoint_auth_method: OAuth2TokenEndpointAuthMethod | UnsetType = UNSET
-    tos_uri: str | UnsetType = UNSET
-
-
 class OAuth2ClientRegistrationResponse(ApiStruct):
     client_id: str
     grant_types: list[OAuth2ProviderGrantType]
@@ -118,22 +98,6 @@ class OAuth2ClientRegistrationResponse(ApiStruct):
     software_id: UUID | UnsetType = UNSET
     software_version: str | UnsetType = UNSET
     tos_uri: str | UnsetType = UNSET
-
-
-class OAuth2GithubConfig(ApiStruct):
-    client_id: str
-    client_secret: str
-    device_flow: bool
-    default_provider_enable: bool
-    allowed_orgs: str
-    allowed_teams: str
-    allow_signups: bool
-    allow_everyone: bool
-    enterprise_base_url: str
-
-
-class OAuth2Config(ApiStruct):
-    github: OAuth2GithubConfig
 
 
 class OAuth2DeviceFlowCallbackResponse(ApiStruct):
@@ -167,10 +131,6 @@ class OAuth2ProviderApp(ApiStruct):
     endpoints: OAuth2AppEndpoints
 
 
-class OAuth2ProviderAppFilter(ApiStruct):
-    user_id: UUID | UnsetType = UNSET
-
-
 class OAuth2ProviderAppSecret(ApiStruct):
     id: UUID
     last_used_at: datetime | None
@@ -186,18 +146,6 @@ class OAuth2ProviderSettings(ApiStruct):
     dynamic_client_registration_enabled: bool | UnsetType = UNSET
 
 
-class OAuth2TokenRequest(ApiStruct):
-    grant_type: OAuth2ProviderGrantType
-    client_id: str | UnsetType = UNSET
-    client_secret: str | UnsetType = UNSET
-    code: str | UnsetType = UNSET
-    code_verifier: str | UnsetType = UNSET
-    redirect_uri: str | UnsetType = UNSET
-    refresh_token: str | UnsetType = UNSET
-    resource: str | UnsetType = UNSET
-    scope: str | UnsetType = UNSET
-
-
 class OAuth2TokenResponse(ApiStruct):
     access_token: str
     token_type: OAuth2TokenType
@@ -205,13 +153,6 @@ class OAuth2TokenResponse(ApiStruct):
     expiry: str | UnsetType = UNSET
     refresh_token: str | UnsetType = UNSET
     scope: str | UnsetType = UNSET
-
-
-class OAuth2TokenRevocationRequest(ApiStruct):
-    token: str
-    client_id: str | UnsetType = UNSET
-    client_secret: str | UnsetType = UNSET
-    token_type_hint: OAuth2RevocationTokenTypeHint | UnsetType = UNSET
 
 
 class OAuthConversionResponse(ApiStruct):
@@ -231,43 +172,6 @@ class OIDCClaimsResponse(ApiStruct):
     claims: Any
 
 
-class OIDCConfig(ApiStruct):
-    allow_signups: bool
-    client_id: str
-    client_secret: str
-    client_key_file: str
-    client_cert_file: str
-    email_domain: str
-    issuer_url: str
-    scopes: str
-    ignore_email_verified: bool
-    username_field: str
-    name_field: str
-    email_field: str
-    auth_url_params: Any
-    ignore_user_info: bool
-    source_user_info_from_access_token: bool
-    organization_field: str
-    organization_mapping: Any
-    organization_assign_default: bool
-    group_auto_create: bool
-    group_regex_filter: str
-    group_allow_list: str
-    groups_field: str
-    group_mapping: Any
-    user_role_field: str
-    user_role_mapping: Any
-    user_roles_default: str
-    sign_in_text: str
-    icon_url: str
-    signups_disabled_text: str
-    skip_issuer_checks: bool
-    redirect_url: str
-    auto_repair_links: bool
-    email_fallback: bool
-    redirect_allowed_hosts: str
-
-
 class OrganizationSyncSettings(ApiStruct):
     field: str
     mapping: Any
@@ -280,28 +184,13 @@ class PatchGroupIDPSyncConfigRequest(ApiStruct):
     auto_create_missing_groups: bool
 
 
-class PatchGroupIDPSyncMappingRequest(ApiStruct):
-    Add: list[Any]
-    Remove: list[Any]
-
-
 class PatchOrganizationIDPSyncConfigRequest(ApiStruct):
     field: str
     assign_default: bool
 
 
-class PatchOrganizationIDPSyncMappingRequest(ApiStruct):
-    Add: list[Any]
-    Remove: list[Any]
-
-
 class PatchRoleIDPSyncConfigRequest(ApiStruct):
     field: str
-
-
-class PatchRoleIDPSyncMappingRequest(ApiStruct):
-    Add: list[Any]
-    Remove: list[Any]
 
 
 class PostOAuth2ProviderAppRequest(ApiStruct):

@@ -66,17 +66,6 @@ class OrganizationMemberWithUserData(ApiStruct):
     name: str | UnsetType = UNSET
 
 
-class OrganizationMembersQuery(ApiStruct):
-    UserID: str
-    IncludeSystem: bool
-    GithubUserID: int
-
-
-class PaginatedMembersRequest(ApiStruct):
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-
-
 class PaginatedMembersResponse(ApiStruct):
     members: list[OrganizationMemberWithUserData]
     count: int

@@ -12,7 +12,6 @@ from coder.api.base.enums import (
     LoginType,
     RBACAction,
     RBACResource,
-    SecretsFileFormat,
     UserStatus,
 )
 from coder.api.base.struct import ApiStruct
@@ -134,20 +133,6 @@ class CreateUserSkillRequest(ApiStruct):
     content: str
 
 
-class CustomRoleRequest(ApiStruct):
-    name: str
-    display_name: str
-    site_permissions: list[Permission]
-    user_permissions: list[Permission]
-    organization_permissions: list[Permission]
-    organization_member_permissions: list[Permission]
-
-
-class GetUserStatusCountsRequest(ApiStruct):
-    timezone: str
-    offset: int | UnsetType = UNSET
-
-
 class GetUserStatusCountsResponse(ApiStruct):
     status_counts: Any
 
@@ -179,11 +164,6 @@ class User(ApiStruct):
 class GetUsersResponse(ApiStruct):
     users: list[User]
     count: int
-
-
-class ImportUserSecretsRequest(ApiStruct):
-    format: SecretsFileFormat
-    content: str
 
 
 class LoginWithPasswordRequest(ApiStruct):
@@ -294,11 +274,6 @@ class UserPreferenceSettings(ApiStruct):
     agent_chat_send_shortcut: Any
 
 
-class UserQuietHoursScheduleConfig(ApiStruct):
-    default_schedule: str
-    allow_user_custom: bool
-
-
 class UserQuietHoursScheduleResponse(ApiStruct):
     raw_schedule: str
     user_set: bool
@@ -340,13 +315,6 @@ class UserSkillMetadata(ApiStruct):
     description: str
     created_at: datetime
     updated_at: datetime
-
-
-class UsersRequest(ApiStruct):
-    after_id: str | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-    q: str | UnsetType = UNSET
 
 
 class ValidateUserPasswordRequest(ApiStruct):

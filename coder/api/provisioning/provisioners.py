@@ -37,23 +37,6 @@ class MatchedProvisioners(ApiStruct):
     most_recently_seen: datetime | None = None
 
 
-class OrganizationProvisionerDaemonsOptions(ApiStruct):
-    Limit: int
-    Offline: bool
-    Status: list[ProvisionerDaemonStatus]
-    MaxAge: int
-    IDs: list[str]
-    Tags: Any
-
-
-class OrganizationProvisionerJobsOptions(ApiStruct):
-    Limit: int
-    IDs: list[str]
-    Status: list[ProvisionerJobStatus]
-    Tags: Any
-    Initiator: str
-
-
 class ProvisionerConfig(ApiStruct):
     daemons: int
     daemon_types: str

@@ -87,11 +87,6 @@ class UpdateWorkspaceProxyResponse(ApiStruct):
     proxy_token: str
 
 
-class WorkspaceProxyBuildInfo(ApiStruct):
-    workspace_proxy: bool
-    dashboard_url: str
-
-
 class RegisterWorkspaceProxyRequest(ApiStruct):
     """What a proxy says every half minute. `replica_id` is one of its processes."""
 

@@ -29,13 +29,6 @@ class AccessURLReport(ApiStruct):
     error: str | UnsetType = UNSET
 
 
-class BaseReport(ApiStruct):
-    severity: HealthSeverity
-    warnings: list[HealthMessage]
-    dismissed: bool
-    error: str | UnsetType = UNSET
-
-
 class DERPConfig(ApiStruct):
     block_direct: bool
     force_websockets: bool
@@ -132,11 +125,6 @@ class DERPNodeReport(ApiStruct):
     client_errs: list[list[str]]
     stun: STUNReport
     error: str | UnsetType = UNSET
-
-
-class DERPRegion(ApiStruct):
-    preferred: bool
-    latency_ms: float
 
 
 class TailDERPRegion(ApiStruct):

@@ -85,13 +85,6 @@ class UpdateTaskInputRequest(ApiStruct):
     input: str
 
 
-class TasksFilter(ApiStruct):
-    filter_query: str | UnsetType = UNSET
-    organization: str | UnsetType = UNSET
-    owner: str | UnsetType = UNSET
-    status: TaskStatus | UnsetType = UNSET
-
-
 class TasksListResponse(ApiStruct):
     tasks: list[Task]
     count: int

@@ -105,23 +105,6 @@ class Preset(ApiStruct):
     Icon: str
 
 
-class PreviewParameterData(ApiStruct):
-    name: str
-    display_name: str
-    description: str
-    type: OptionType
-    form_type: ParameterFormType
-    styling: PreviewParameterStyling
-    mutable: bool
-    default_value: NullHCLString
-    icon: str
-    options: list[PreviewParameterOption]
-    validations: list[PreviewParameterValidation]
-    required: bool
-    order: int
-    ephemeral: bool
-
-
 class TemplateParameterValue(ApiStruct):
     value: str
     count: int

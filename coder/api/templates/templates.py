@@ -159,23 +159,6 @@ class TemplateExample(ApiStruct):
     markdown: str
 
 
-class TemplateFilter(ApiStruct):
-    q: str | UnsetType = UNSET
-
-
-class TemplateVersionsByTemplateRequest(ApiStruct):
-    template_id: UUID
-    include_archived: bool
-    after_id: str | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-
-
-class UpdateTemplateACL(ApiStruct):
-    group_perms: Any | UnsetType = UNSET
-    user_perms: Any | UnsetType = UNSET
-
-
 class UpdateTemplateMeta(ApiStruct):
     activity_bump_ms: int | UnsetType = UNSET
     agents_allowed: bool | UnsetType = UNSET

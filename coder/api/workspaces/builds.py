@@ -13,7 +13,6 @@ from msgspec import UNSET, UnsetType
 from coder.api.agents.agents import AgentConnectionTiming, AgentScriptTiming, WorkspaceAgent
 from coder.api.base.enums import (
     BuildReason,
-    CancelWorkspaceBuildStatus,
     WorkspaceStatus,
     WorkspaceTransition,
 )
@@ -33,10 +32,6 @@ class BuildInfoResponse(ApiStruct):
     upgrade_message: str
     deployment_id: UUID
     webpush_public_key: str | UnsetType = UNSET
-
-
-class CancelWorkspaceBuildParams(ApiStruct):
-    expect_status: CancelWorkspaceBuildStatus | UnsetType = UNSET
 
 
 class CreateWorkspaceBuildOnSuccessRequest(ApiStruct):
@@ -115,19 +110,3 @@ class WorkspaceBuildTimings(ApiStruct):
     provisioner_timings: list[ProvisionerTiming]
     agent_script_timings: list[AgentScriptTiming]
     agent_connection_timings: list[AgentConnectionTiming]
-
-
-class WorkspaceBuildUpdate(ApiStruct):
-    workspace_id: UUID
-    workspace_name: str
-    build_id: UUID
-    transition: str
-    job_status: str
-    build_number: int
-
-
-class WorkspaceBuildsRequest(ApiStruct):
-    after_id: str | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-    since: str | UnsetType = UNSET

@@ -37,13 +37,6 @@ class PostWorkspaceUsageRequest(ApiStruct):
     app_name: str
 
 
-class PrebuildsConfig(ApiStruct):
-    reconciliation_interval: int
-    reconciliation_backoff_interval: int
-    reconciliation_backoff_lookback: int
-    failure_hard_limit: int
-
-
 class PrebuildsSettings(ApiStruct):
     reconciliation_paused: bool
 
@@ -164,14 +157,6 @@ class WorkspaceConnectionLatencyMS(ApiStruct):
     P95: float
 
 
-class WorkspaceFilter(ApiStruct):
-    q: str | UnsetType = UNSET
-
-
-class WorkspaceOptions(ApiStruct):
-    include_deleted: bool | UnsetType = UNSET
-
-
 class WorkspaceQuota(ApiStruct):
     credits_consumed: int
     budget: int
@@ -181,13 +166,6 @@ class WorkspaceSharingSettings(ApiStruct):
     sharing_globally_disabled: bool
     sharing_disabled: bool
     shareable_workspace_owners: ShareableWorkspaceOwners
-
-
-class WorkspacesRequest(ApiStruct):
-    after_id: str | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-    q: str | UnsetType = UNSET
 
 
 class WorkspacesResponse(ApiStruct):

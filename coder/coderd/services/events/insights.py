@@ -89,7 +89,8 @@ async def _require_insights(ctx: Context, subject: Subject, window: Window) -> N
         asked = [Resource("template")]
     else:
         found = await ctx.db.read(template_store.get_templates, window.template_ids)
-        asked = [template_resource(found[one]) for one in window.template_ids if one in found]
+        living = [found[one] for one in window.template_ids if one in found and not found[one].deleted]
+        asked = [template_resource(one) for one in living]
         if len(asked) < len(window.template_ids):
             raise NotFound
     if not all(may(subject, "view_insights", one) for one in asked):

@@ -5,11 +5,6 @@ export interface ACLAvailable {
   groups: Group[];
 }
 
-export interface APIAllowListTarget {
-  type: "*" | "ai_gateway_key" | "ai_model_price" | "ai_provider" | "ai_seat" | "aibridge_interception" | "api_key" | "assign_org_role" | "assign_role" | "audit_log" | "boundary_log" | "boundary_usage" | "chat" | "connection_log" | "crypto_key" | "debug_info" | "deployment_config" | "deployment_stats" | "file" | "group" | "group_member" | "idpsync_settings" | "inbox_notification" | "license" | "mcp_server_config" | "notification_message" | "notification_preference" | "notification_template" | "oauth2_app" | "oauth2_app_code_token" | "oauth2_app_secret" | "organization" | "organization_member" | "prebuilt_workspace" | "provisioner_daemon" | "provisioner_jobs" | "replicas" | "system" | "tailnet_coordinator" | "task" | "template" | "usage_event" | "user" | "user_secret" | "user_skill" | "webpush_subscription" | "workspace" | "workspace_agent_devcontainers" | "workspace_agent_resource_monitor" | "workspace_build_orchestration" | "workspace_dormant" | "workspace_proxy";
-  id: string;
-}
-
 export interface APIKey {
   id: string;
   user_id: string;
@@ -51,18 +46,6 @@ export interface AccessURLReport {
   status_code: number;
   warnings: HealthMessage[];
   error?: string;
-}
-
-export interface AddLicenseRequest {
-  license: string;
-}
-
-export interface AdvisorConfig {
-  enabled: boolean;
-  max_uses_per_run: number;
-  max_output_tokens: number;
-  model_config_id: string;
-  reasoning_effort?: string;
 }
 
 export interface AgentAuth {
@@ -118,12 +101,6 @@ export interface AgentScriptTiming {
   display_name: string;
   workspace_agent_id: string;
   workspace_agent_name: string;
-}
-
-export interface AgentStatsReportResponse {
-  num_comms: number;
-  rx_bytes: number;
-  tx_bytes: number;
 }
 
 export interface AgentVitals {
@@ -221,13 +198,6 @@ export interface AuditLogResponse {
   count_cap: number;
 }
 
-export interface AuditLogsRequest {
-  after_id?: string;
-  limit?: number;
-  offset?: number;
-  q?: string;
-}
-
 export interface AuthMethod {
   enabled: boolean;
 }
@@ -266,13 +236,6 @@ export interface BannerConfig {
   message?: string;
 }
 
-export interface BaseReport {
-  severity: "error" | "ok" | "warning";
-  warnings: HealthMessage[];
-  dismissed: boolean;
-  error?: string;
-}
-
 export interface BuildInfoResponse {
   external_url: string;
   version: string;
@@ -286,18 +249,10 @@ export interface BuildInfoResponse {
   webpush_public_key?: string;
 }
 
-export interface CancelWorkspaceBuildParams {
-  expect_status?: "pending" | "running";
-}
-
 export interface ChangePasswordWithOneTimePasscodeRequest {
   email: string;
   password: string;
   one_time_passcode: string;
-}
-
-export interface ClusterConfig {
-  host: string;
 }
 
 export interface ConnectionLatency {
@@ -338,13 +293,6 @@ export interface ConnectionLogWebInfo {
   user: User | null;
   slug_or_port: string;
   status_code: number;
-}
-
-export interface ConnectionLogsRequest {
-  after_id?: string;
-  limit?: number;
-  offset?: number;
-  q?: string;
 }
 
 export interface ConvertLoginRequest {
@@ -475,19 +423,6 @@ export interface CreateTokenRequest {
   scopes?: string[];
 }
 
-export interface CreateTrialLicenseRequest {
-  email: string;
-  first_name: string;
-  last_name: string;
-  phone_number: string;
-  job_title: string;
-  company_name: string;
-  country: string;
-  developers: string;
-  attribution_id?: string;
-  source?: "ai_gateway_keys" | "ai_governance" | "aibridge_session_threads" | "aibridge_sessions" | "appearance" | "audit_log" | "browser_only" | "connection_log" | "custom_roles" | "direct" | "external_auth" | "groups" | "idp_org_sync" | "idp_sync" | "multiple_organizations" | "observability" | "provisioner_keys" | "provisioners" | "template_permissions" | "workspace_proxies";
-}
-
 export interface CreateUserRequestWithOrgs {
   email: string;
   username: string;
@@ -583,22 +518,9 @@ export interface CustomNotificationRequest {
   content?: CustomNotificationContent | null;
 }
 
-export interface CustomRoleRequest {
-  name: string;
-  display_name: string;
-  site_permissions: Permission[];
-  user_permissions: Permission[];
-  organization_permissions: Permission[];
-  organization_member_permissions: Permission[];
-}
-
 export interface DAUEntry {
   date: string;
   amount: number;
-}
-
-export interface DAURequest {
-  TZHourOffset: number;
 }
 
 export interface DAUsResponse {
@@ -646,11 +568,6 @@ export interface DERPNodeReport {
   error?: string;
 }
 
-export interface DERPRegion {
-  preferred: boolean;
-  latency_ms: number;
-}
-
 export interface DERPRegionReport {
   healthy: boolean;
   severity: "error" | "ok" | "warning";
@@ -682,12 +599,6 @@ export interface DaemonHost {
 export interface DaemonSlots {
   total: number;
   busy: number;
-}
-
-export interface DangerousConfig {
-  allow_path_app_sharing: boolean;
-  allow_path_app_site_owner_access: boolean;
-  allow_all_cors: boolean;
 }
 
 export interface DatabaseReport {
@@ -747,23 +658,6 @@ export interface DynamicParametersResponse {
   id: number;
   diagnostics: FriendlyDiagnostic[];
   parameters: PreviewParameter[];
-}
-
-export interface DynamicTool {
-  name: string;
-  input_schema: unknown;
-  description?: string;
-}
-
-export interface DynamicToolCall {
-  tool_call_id: string;
-  tool_name: string;
-  args: string;
-}
-
-export interface DynamicToolResponse {
-  content: string;
-  is_error: boolean;
 }
 
 export interface Entitlements {
@@ -908,11 +802,6 @@ export interface GetInboxNotificationResponse {
   unread_count: number;
 }
 
-export interface GetUserStatusCountsRequest {
-  timezone: string;
-  offset?: number;
-}
-
 export interface GetUserStatusCountsResponse {
   status_counts: unknown;
 }
@@ -948,32 +837,9 @@ export interface Group {
   organization_display_name: string;
 }
 
-export interface GroupArguments {
-  Organization: string;
-  HasMember: string;
-  GroupIDs: string[];
-}
-
-export interface GroupMemberAISpend {
-  user_id: string;
-  effective_group_id: string | null;
-  group_budget: unknown;
-  group_spend_micros: number;
-}
-
-export interface GroupMembersAISpend {
-  members: GroupMemberAISpend[];
-  period_end: string;
-  period_start: string;
-}
-
 export interface GroupMembersResponse {
   users: ReducedUser[];
   count: number;
-}
-
-export interface GroupRequest {
-  exclude_members: boolean;
 }
 
 export interface GroupSyncSettings {
@@ -982,12 +848,6 @@ export interface GroupSyncSettings {
   regex_filter: string | null;
   auto_create_missing_groups: boolean;
   legacy_group_name_mapping?: unknown;
-}
-
-export interface HTTPCookieConfig {
-  host_prefix?: boolean;
-  same_site?: string;
-  secure_auth_cookie?: boolean;
 }
 
 export interface HealthMessage {
@@ -1005,11 +865,6 @@ export interface Healthcheck {
   threshold: number;
 }
 
-export interface HealthcheckConfig {
-  refresh: number;
-  threshold_database: number;
-}
-
 export interface HealthcheckReport {
   time: string;
   healthy: boolean;
@@ -1021,11 +876,6 @@ export interface HealthcheckReport {
   workspace_proxy: WorkspaceProxyReport;
   provisioner_daemons: ProvisionerDaemonsReport;
   coder_version: string;
-}
-
-export interface ImportUserSecretsRequest {
-  format: "env" | "json" | "yaml";
-  content: string;
 }
 
 export interface InboxNotification {
@@ -1091,13 +941,6 @@ export interface LinkConfig {
   target: string;
   icon: string;
   location?: string;
-}
-
-export interface ListInboxNotificationsRequest {
-  read_status?: string;
-  starting_before?: string;
-  targets?: string;
-  templates?: string;
 }
 
 export interface ListInboxNotificationsResponse {
@@ -1191,56 +1034,8 @@ export interface NotificationTemplate {
   enabled_by_default: boolean;
 }
 
-export interface NotificationsConfig {
-  max_send_attempts: number;
-  retry_interval: number;
-  sync_interval: number;
-  sync_buffer_size: number;
-  lease_period: number;
-  lease_count: number;
-  fetch_interval: number;
-  method: string;
-  dispatch_timeout: number;
-  email: NotificationsEmailConfig;
-  webhook: NotificationsWebhookConfig;
-  inbox: NotificationsInboxConfig;
-}
-
-export interface NotificationsEmailAuthConfig {
-  identity: string;
-  username: string;
-  password: string;
-  password_file: string;
-}
-
-export interface NotificationsEmailConfig {
-  from: string;
-  smarthost: string;
-  hello: string;
-  auth: NotificationsEmailAuthConfig;
-  tls: NotificationsEmailTLSConfig;
-  force_tls: boolean;
-}
-
-export interface NotificationsEmailTLSConfig {
-  start_tls: boolean;
-  server_name: string;
-  insecure_skip_verify: boolean;
-  ca_file: string;
-  cert_file: string;
-  key_file: string;
-}
-
-export interface NotificationsInboxConfig {
-  enabled: boolean;
-}
-
 export interface NotificationsSettings {
   notifier_paused: boolean;
-}
-
-export interface NotificationsWebhookConfig {
-  endpoint: string;
 }
 
 export interface NullHCLString {
@@ -1291,25 +1086,6 @@ export interface OAuth2ClientConfiguration {
   tos_uri?: string;
 }
 
-export interface OAuth2ClientRegistrationRequest {
-  client_name?: string;
-  client_uri?: string;
-  contacts?: string[];
-  grant_types?: ("authorization_code" | "client_credentials" | "implicit" | "password" | "refresh_token")[];
-  jwks?: unknown;
-  jwks_uri?: string;
-  logo_uri?: string;
-  policy_uri?: string;
-  redirect_uris?: string[];
-  response_types?: ("code" | "token")[];
-  scope?: string;
-  software_id?: string;
-  software_statement?: string;
-  software_version?: string;
-  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | "none";
-  tos_uri?: string;
-}
-
 export interface OAuth2ClientRegistrationResponse {
   client_id: string;
   grant_types: ("authorization_code" | "client_credentials" | "implicit" | "password" | "refresh_token")[];
@@ -1334,10 +1110,6 @@ export interface OAuth2ClientRegistrationResponse {
   tos_uri?: string;
 }
 
-export interface OAuth2Config {
-  github: OAuth2GithubConfig;
-}
-
 export interface OAuth2DeviceFlowCallbackResponse {
   redirect_url: string;
 }
@@ -1346,18 +1118,6 @@ export interface OAuth2Error {
   error: "access_denied" | "invalid_client" | "invalid_grant" | "invalid_request" | "invalid_scope" | "invalid_target" | "server_error" | "temporarily_unavailable" | "unauthorized_client" | "unsupported_grant_type" | "unsupported_response_type" | "unsupported_token_type";
   error_description?: string;
   error_uri?: string;
-}
-
-export interface OAuth2GithubConfig {
-  client_id: string;
-  client_secret: string;
-  device_flow: boolean;
-  default_provider_enable: boolean;
-  allowed_orgs: string;
-  allowed_teams: string;
-  allow_signups: boolean;
-  allow_everyone: boolean;
-  enterprise_base_url: string;
 }
 
 export interface OAuth2LegacyClient {
@@ -1379,10 +1139,6 @@ export interface OAuth2ProviderApp {
   endpoints: OAuth2AppEndpoints;
 }
 
-export interface OAuth2ProviderAppFilter {
-  user_id?: string;
-}
-
 export interface OAuth2ProviderAppSecret {
   id: string;
   last_used_at: string | null;
@@ -1398,18 +1154,6 @@ export interface OAuth2ProviderSettings {
   dynamic_client_registration_enabled?: boolean;
 }
 
-export interface OAuth2TokenRequest {
-  grant_type: "authorization_code" | "client_credentials" | "implicit" | "password" | "refresh_token";
-  client_id?: string;
-  client_secret?: string;
-  code?: string;
-  code_verifier?: string;
-  redirect_uri?: string;
-  refresh_token?: string;
-  resource?: string;
-  scope?: string;
-}
-
 export interface OAuth2TokenResponse {
   access_token: string;
   token_type: "Bearer" | "DPoP";
@@ -1417,13 +1161,6 @@ export interface OAuth2TokenResponse {
   expiry?: string;
   refresh_token?: string;
   scope?: string;
-}
-
-export interface OAuth2TokenRevocationRequest {
-  token: string;
-  client_id?: string;
-  client_secret?: string;
-  token_type_hint?: "access_token" | "refresh_token";
 }
 
 export interface OAuthConversionResponse {
@@ -1443,43 +1180,6 @@ export interface OIDCClaimsResponse {
   claims: unknown;
 }
 
-export interface OIDCConfig {
-  allow_signups: boolean;
-  client_id: string;
-  client_secret: string;
-  client_key_file: string;
-  client_cert_file: string;
-  email_domain: string;
-  issuer_url: string;
-  scopes: string;
-  ignore_email_verified: boolean;
-  username_field: string;
-  name_field: string;
-  email_field: string;
-  auth_url_params: unknown;
-  ignore_user_info: boolean;
-  source_user_info_from_access_token: boolean;
-  organization_field: string;
-  organization_mapping: unknown;
-  organization_assign_default: boolean;
-  group_auto_create: boolean;
-  group_regex_filter: string;
-  group_allow_list: string;
-  groups_field: string;
-  group_mapping: unknown;
-  user_role_field: string;
-  user_role_mapping: unknown;
-  user_roles_default: string;
-  sign_in_text: string;
-  icon_url: string;
-  signups_disabled_text: string;
-  skip_issuer_checks: boolean;
-  redirect_url: string;
-  auto_repair_links: boolean;
-  email_fallback: boolean;
-  redirect_allowed_hosts: string;
-}
-
 export interface Organization {
   created_at: string;
   default_org_member_roles: string[];
@@ -1490,19 +1190,6 @@ export interface Organization {
   is_default: boolean;
   name: string;
   updated_at: string;
-}
-
-export interface OrganizationGroupAISpend {
-  group_id: string;
-  spend_limit_micros: number | null;
-  total_spend_limit_micros: number | null;
-  current_spend_micros: number;
-}
-
-export interface OrganizationGroupsAISpend {
-  groups: OrganizationGroupAISpend[];
-  period_end: string;
-  period_start: string;
 }
 
 export interface OrganizationMember {
@@ -1533,74 +1220,15 @@ export interface OrganizationMemberWithUserData {
   name?: string;
 }
 
-export interface OrganizationMembersQuery {
-  UserID: string;
-  IncludeSystem: boolean;
-  GithubUserID: number;
-}
-
-export interface OrganizationProvisionerDaemonsOptions {
-  Limit: number;
-  Offline: boolean;
-  Status: ("busy" | "idle" | "offline")[];
-  MaxAge: number;
-  IDs: string[];
-  Tags: unknown;
-}
-
-export interface OrganizationProvisionerJobsOptions {
-  Limit: number;
-  IDs: string[];
-  Status: ("canceled" | "canceling" | "failed" | "pending" | "running" | "succeeded" | "unknown")[];
-  Tags: unknown;
-  Initiator: string;
-}
-
 export interface OrganizationSyncSettings {
   field: string;
   mapping: unknown;
   organization_assign_default: boolean;
 }
 
-export interface PaginatedGroup {
-  id: string;
-  name: string;
-  display_name: string;
-  organization_id: string;
-  total_member_count: number;
-  avatar_url: string;
-  quota_allowance: number;
-  source: "oidc" | "user";
-  organization_name: string;
-  organization_display_name: string;
-}
-
-export interface PaginatedGroupsRequest {
-  after_id?: string;
-  limit?: number;
-  offset?: number;
-  q?: string;
-}
-
-export interface PaginatedGroupsResponse {
-  groups: PaginatedGroup[];
-  count: number;
-}
-
-export interface PaginatedMembersRequest {
-  limit?: number;
-  offset?: number;
-}
-
 export interface PaginatedMembersResponse {
   members: OrganizationMemberWithUserData[];
   count: number;
-}
-
-export interface Pagination {
-  after_id?: string;
-  limit?: number;
-  offset?: number;
 }
 
 export interface ParkProvisionerJobRequest {
@@ -1611,11 +1239,6 @@ export interface PatchGroupIDPSyncConfigRequest {
   field: string;
   regex_filter: string | null;
   auto_create_missing_groups: boolean;
-}
-
-export interface PatchGroupIDPSyncMappingRequest {
-  Add: unknown[];
-  Remove: unknown[];
 }
 
 export interface PatchGroupRequest {
@@ -1632,18 +1255,8 @@ export interface PatchOrganizationIDPSyncConfigRequest {
   assign_default: boolean;
 }
 
-export interface PatchOrganizationIDPSyncMappingRequest {
-  Add: unknown[];
-  Remove: unknown[];
-}
-
 export interface PatchRoleIDPSyncConfigRequest {
   field: string;
-}
-
-export interface PatchRoleIDPSyncMappingRequest {
-  Add: unknown[];
-  Remove: unknown[];
 }
 
 export interface PatchTemplateVersionRequest {
@@ -1685,21 +1298,8 @@ export interface PprofConfig {
   address: string;
 }
 
-export interface PrebuildsConfig {
-  reconciliation_interval: number;
-  reconciliation_backoff_interval: number;
-  reconciliation_backoff_lookback: number;
-  failure_hard_limit: number;
-}
-
 export interface PrebuildsSettings {
   reconciliation_paused: boolean;
-}
-
-export interface PremiumFunnelEventRequest {
-  id: string;
-  source: "ai_gateway_keys" | "ai_governance" | "aibridge_session_threads" | "aibridge_sessions" | "appearance" | "audit_log" | "browser_only" | "connection_log" | "custom_roles" | "direct" | "external_auth" | "groups" | "idp_org_sync" | "idp_sync" | "multiple_organizations" | "observability" | "provisioner_keys" | "provisioners" | "template_permissions" | "workspace_proxies";
-  variant: "ai_governance" | "premium" | "small";
 }
 
 export interface Preset {
@@ -1734,23 +1334,6 @@ export interface PreviewParameter {
   type: "bool" | "list(string)" | "number" | "string";
   validations: PreviewParameterValidation[];
   value: NullHCLString;
-}
-
-export interface PreviewParameterData {
-  name: string;
-  display_name: string;
-  description: string;
-  type: "bool" | "list(string)" | "number" | "string";
-  form_type: "" | "checkbox" | "dropdown" | "error" | "input" | "multi-select" | "radio" | "slider" | "switch" | "tag-select" | "textarea";
-  styling: PreviewParameterStyling;
-  mutable: boolean;
-  default_value: NullHCLString;
-  icon: string;
-  options: PreviewParameterOption[];
-  validations: PreviewParameterValidation[];
-  required: boolean;
-  order: number;
-  ephemeral: boolean;
 }
 
 export interface PreviewParameterOption {
@@ -1952,11 +1535,6 @@ export interface PutOAuth2ProviderAppRequest {
   icon: string;
 }
 
-export interface RateLimitConfig {
-  disable_all: boolean;
-  api: number;
-}
-
 export interface ReducedUser {
   created_at: string;
   email: string;
@@ -2076,11 +1654,6 @@ export interface RotatedAgentToken {
   good_generations: number[];
 }
 
-export interface SSHConfig {
-  DeploymentName: string;
-  SSHConfigOptions: string;
-}
-
 export interface SSHConfigResponse {
   hostname_prefix: string;
   hostname_suffix: string;
@@ -2103,26 +1676,11 @@ export interface ServerSentEvent {
   data: unknown;
 }
 
-export interface ServiceBannerConfig {
-  enabled: boolean;
-  background_color?: string;
-  message?: string;
-}
-
 export interface SessionCountDeploymentStats {
   vscode: number;
   ssh: number;
   jetbrains: number;
   reconnecting_pty: number;
-}
-
-export interface SessionLifetime {
-  default_duration: number;
-  default_token_lifetime?: number;
-  disable_expiry_refresh?: boolean;
-  max_admin_token_lifetime?: number;
-  max_token_lifetime?: number;
-  refresh_default_duration?: number;
 }
 
 export interface SharedWorkspaceActor {
@@ -2147,37 +1705,6 @@ export interface SlimRole {
   name: string;
   display_name: string;
   organization_id?: string;
-}
-
-export interface StatsCollectionConfig {
-  usage_stats: UsageStatsConfig;
-}
-
-export interface SubmitToolResultsRequest {
-  results: ToolResult[];
-}
-
-export interface SupportConfig {
-  links: unknown;
-}
-
-export interface SwaggerConfig {
-  enable: boolean;
-}
-
-export interface TLSConfig {
-  enable: boolean;
-  address: string;
-  redirect_http: boolean;
-  cert_file: string;
-  client_auth: string;
-  client_ca_file: string;
-  key_file: string;
-  min_version: string;
-  client_cert_file: string;
-  client_key_file: string;
-  supported_ciphers: string;
-  allow_insecure_ciphers: boolean;
 }
 
 export interface TailDERPNode {
@@ -2255,13 +1782,6 @@ export interface TaskStateEntry {
   state: "complete" | "failed" | "idle" | "working";
   message: string;
   uri: string;
-}
-
-export interface TasksFilter {
-  filter_query?: string;
-  organization?: string;
-  owner?: string;
-  status?: "active" | "error" | "initializing" | "paused" | "pending" | "unknown";
 }
 
 export interface TasksListResponse {
@@ -2343,10 +1863,6 @@ export interface TemplateExample {
   markdown: string;
 }
 
-export interface TemplateFilter {
-  q?: string;
-}
-
 export interface TemplateGroup {
   avatar_url: string;
   display_name: string;
@@ -2377,14 +1893,6 @@ export interface TemplateInsightsReport {
   active_users: number;
   apps_usage: TemplateAppUsage[];
   parameters_usage: TemplateParameterUsage[];
-}
-
-export interface TemplateInsightsRequest {
-  start_time: string;
-  end_time: string;
-  template_ids: string[];
-  interval: "day" | "week";
-  sections: ("interval_reports" | "report")[];
 }
 
 export interface TemplateInsightsResponse {
@@ -2490,51 +1998,12 @@ export interface TemplateVersionVariable {
   sensitive: boolean;
 }
 
-export interface TemplateVersionsByTemplateRequest {
-  template_id: string;
-  include_archived: boolean;
-  after_id?: string;
-  limit?: number;
-  offset?: number;
-}
-
 export interface TokenConfig {
   max_token_lifetime: number;
 }
 
-export interface TokensFilter {
-  include_all: boolean;
-  include_expired: boolean;
-}
-
-export interface ToolResult {
-  tool_call_id: string;
-  output: unknown;
-  is_error: boolean;
-}
-
-export interface TraceConfig {
-  enable: boolean;
-  honeycomb_api_key: string;
-  capture_logs: boolean;
-  data_dog: boolean;
-}
-
-export interface TransitionStats {
-  P50: number | null;
-  P95: number | null;
-}
-
 export interface UpdateActiveTemplateVersion {
   id: string;
-}
-
-export interface UpdateAdvisorConfigRequest {
-  enabled: boolean;
-  max_uses_per_run: number;
-  max_output_tokens: number;
-  model_config_id: string;
-  reasoning_effort?: string;
 }
 
 export interface UpdateAppearanceConfig {
@@ -2552,15 +2021,6 @@ export interface UpdateCheckResponse {
 
 export interface UpdateHealthSettings {
   dismissed_healthchecks: ("AccessURL" | "DERP" | "Database" | "ProvisionerDaemons" | "Websocket" | "WorkspaceProxy")[];
-}
-
-export interface UpdateInboxNotificationReadStatusRequest {
-  is_read: boolean;
-}
-
-export interface UpdateInboxNotificationReadStatusResponse {
-  notification: InboxNotification;
-  unread_count: number;
 }
 
 export interface UpdateNotificationTemplateMethod {
@@ -2581,11 +2041,6 @@ export interface UpdateRoles {
 
 export interface UpdateTaskInputRequest {
   input: string;
-}
-
-export interface UpdateTemplateACL {
-  group_perms?: unknown;
-  user_perms?: unknown;
 }
 
 export interface UpdateTemplateMeta {
@@ -2719,10 +2174,6 @@ export interface UsagePeriod {
   end: string;
 }
 
-export interface UsageStatsConfig {
-  enable: boolean;
-}
-
 export interface User {
   created_at: string;
   email: string;
@@ -2756,12 +2207,6 @@ export interface UserActivityInsightsReport {
   users: UserActivity[];
 }
 
-export interface UserActivityInsightsRequest {
-  start_time: string;
-  end_time: string;
-  template_ids: string[];
-}
-
 export interface UserActivityInsightsResponse {
   report: UserActivityInsightsReport;
 }
@@ -2789,12 +2234,6 @@ export interface UserLatencyInsightsReport {
   users: UserLatency[];
 }
 
-export interface UserLatencyInsightsRequest {
-  start_time: string;
-  end_time: string;
-  template_ids: string[];
-}
-
 export interface UserLatencyInsightsResponse {
   report: UserLatencyInsightsReport;
 }
@@ -2814,11 +2253,6 @@ export interface UserPreferenceSettings {
   shell_tool_display_mode: unknown;
   code_diff_display_mode: unknown;
   agent_chat_send_shortcut: unknown;
-}
-
-export interface UserQuietHoursScheduleConfig {
-  default_schedule: string;
-  allow_user_custom: boolean;
 }
 
 export interface UserQuietHoursScheduleResponse {
@@ -2866,13 +2300,6 @@ export interface UserSkillMetadata {
 export interface UserStatusChangeCount {
   date: string;
   count: number;
-}
-
-export interface UsersRequest {
-  after_id?: string;
-  limit?: number;
-  offset?: number;
-  q?: string;
 }
 
 export interface ValidateUserPasswordRequest {
@@ -3098,17 +2525,6 @@ export interface WorkspaceAgentDevcontainerAgent {
   directory: string;
 }
 
-export interface WorkspaceAgentGitClientMessage {
-  type: "refresh";
-}
-
-export interface WorkspaceAgentGitServerMessage {
-  type: "changes" | "error";
-  message?: string;
-  repositories?: WorkspaceAgentRepoChanges[];
-  scanned_at?: string;
-}
-
 export interface WorkspaceAgentHealth {
   healthy: boolean;
   reason?: string;
@@ -3176,14 +2592,6 @@ export interface WorkspaceAgentPortShare {
 
 export interface WorkspaceAgentPortShares {
   shares: WorkspaceAgentPortShare[];
-}
-
-export interface WorkspaceAgentRepoChanges {
-  repo_root: string;
-  branch: string;
-  remote_origin?: string;
-  removed?: boolean;
-  unified_diff?: string;
 }
 
 export interface WorkspaceAgentScript {
@@ -3273,22 +2681,6 @@ export interface WorkspaceBuildTimings {
   agent_connection_timings: AgentConnectionTiming[];
 }
 
-export interface WorkspaceBuildUpdate {
-  workspace_id: string;
-  workspace_name: string;
-  build_id: string;
-  transition: string;
-  job_status: string;
-  build_number: number;
-}
-
-export interface WorkspaceBuildsRequest {
-  after_id?: string;
-  limit?: number;
-  offset?: number;
-  since?: string;
-}
-
 export interface WorkspaceConnectionLatencyMS {
   P50: number;
   P95: number;
@@ -3303,10 +2695,6 @@ export interface WorkspaceDeploymentStats {
   connection_latency_ms: WorkspaceConnectionLatencyMS;
   rx_bytes: number;
   tx_bytes: number;
-}
-
-export interface WorkspaceFilter {
-  q?: string;
 }
 
 export interface WorkspaceGroup {
@@ -3335,10 +2723,6 @@ export interface WorkspaceInventory {
   resources: RemainingResource[];
 }
 
-export interface WorkspaceOptions {
-  include_deleted?: boolean;
-}
-
 export interface WorkspaceProxiesResponse {
   regions: WorkspaceProxy[];
 }
@@ -3358,11 +2742,6 @@ export interface WorkspaceProxy {
   version: string;
   wildcard_hostname: string;
   status?: WorkspaceProxyStatus;
-}
-
-export interface WorkspaceProxyBuildInfo {
-  workspace_proxy: boolean;
-  dashboard_url: string;
 }
 
 export interface WorkspaceProxyReport {
@@ -3417,13 +2796,6 @@ export interface WorkspaceUser {
   username: string;
   avatar_url?: string;
   name?: string;
-}
-
-export interface WorkspacesRequest {
-  after_id?: string;
-  limit?: number;
-  offset?: number;
-  q?: string;
 }
 
 export interface WorkspacesResponse {
