@@ -21,6 +21,7 @@ T = TypeVar("T", "WorkspaceBuild", "TemplateVersion", "ProvisionerJob")
 ENDED = {"succeeded", "failed", "canceled"}
 
 
+_ODD = "Is this a Coder server, and of a release near this program's? `coder version` shows both."
 _TICK = 0.2
 """Seconds between two drawings of a running stage."""
 
@@ -145,7 +146,9 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
         printer.clear()
         raise
     found = read(client.request("GET", path), kind)
-    while _job(found).status not in ENDED:
+    while (status := _job(found).status) not in ENDED:
+        if not status:  # waiting for a word that this server never says would last for ever
+            raise CoderError("odd_answer", f"The server does not say how far the job at {path} is.", _ODD)
         _run(watch)
         found = read(client.request("GET", path), kind)
     job = _job(found)

@@ -101,6 +101,8 @@ class Preparation:
         """Returns when the agent is connected; says why it is not while waiting."""
         said = ""
         while target.agent.status != "connected":
+            if not target.agent.status:  # waiting for a word that this server never says would last for ever
+                raise CoderError("odd_answer", "The server does not say whether the agent is connected.")
             status, hint = target.agent.status, target.agent.troubleshooting_url
             if status != said:
                 self._say(_waiting_text(target.agent, hint))

@@ -120,7 +120,15 @@ def _as_null(value: Any, chance: random.Random) -> Any:
     return None if chance.random() < 0.2 and not isinstance(value, list) else value
 
 
+def _no_status(value: Any, chance: random.Random) -> Any:
+    """Nothing says how far anything is: a command that waits for a word must not wait for ever."""
+    if isinstance(value, dict):
+        return {key: _no_status(inner, chance) for key, inner in value.items() if not key.endswith("status")}
+    return [_no_status(inner, chance) for inner in value] if isinstance(value, list) else value
+
+
 FLAWS: dict[str, Flaw] = {
+    "no status": _no_status,
     "whole": lambda value, _chance: value,
     "missing fields": _drop,
     "lists null": everywhere(_lists_null),

@@ -21,6 +21,8 @@ STRANGERS = ""
 "Stands for everybody who has not said who they are: they share one budget."
 STRANGERS_BYTES = 16 << 20
 "A quarter of a thousand bodies as large as strangers may send; ordinary sign-ins are a hundred bytes."
+ADDRESS_BYTES = 4 << 20
+"What one address may take of it: who fills a share leaves others the rest. Sixty-four of the largest at once."
 PERSON_BYTES = 256 << 20
 "Two uploads of the largest size at once."
 MAX_ELEMENTS = 100_000
@@ -38,9 +40,10 @@ class BodyBudget:
         self.held: dict[str, int] = {}
 
     @contextlib.contextmanager
-    def sender(self, who: str) -> Iterator[Share]:
-        """What one request holds, given back at the end of the block."""
-        share = Share(self, who)
+    def sender(self, who: str, address: str = "") -> Iterator[Share]:
+        """What one request holds, given back at the end of the block; `address`: where a stranger asks from."""
+        limits = {who: PERSON_BYTES} if who else {STRANGERS: STRANGERS_BYTES, f"from {address}": ADDRESS_BYTES}
+        share = Share(self, limits)
         try:
             yield share
         finally:
@@ -49,30 +52,31 @@ class BodyBudget:
 
 @dataclass(slots=True)
 class Share:
-    """One request's part of the budget."""
+    """One request's part of the budget: of each of the accounts it counts for."""
 
     budget: BodyBudget
-    who: str
+    limits: dict[str, int]
     size: int = 0
 
     def take(self, count: int) -> None:
-        """`count` bytes more. Raises RateLimited when the sender's requests together hold too much."""
-        held = self.budget.held.get(self.who, 0) + count
-        if held > (PERSON_BYTES if self.who else STRANGERS_BYTES):
+        """`count` bytes more. Raises RateLimited when requests of the same account together hold too much."""
+        held = {account: self.budget.held.get(account, 0) + count for account in self.limits}
+        if any(held[account] > limit for account, limit in self.limits.items()):
             raise RateLimited(
                 "Too much is being sent at once.",
                 "Other requests of yours are still being received; wait until they have ended and try again.",
             )
-        self.budget.held[self.who] = held
+        self.budget.held.update(held)
         self.size += count
 
     def give_back(self) -> None:
-        left = self.budget.held.get(self.who, 0) - self.size
+        for account in self.limits:
+            left = self.budget.held.get(account, 0) - self.size
+            if left > 0:
+                self.budget.held[account] = left
+            else:
+                self.budget.held.pop(account, None)
         self.size = 0
-        if left > 0:
-            self.budget.held[self.who] = left
-        else:
-            self.budget.held.pop(self.who, None)
 
 
 def check_json(raw: bytes) -> None:

@@ -25,7 +25,7 @@ from quart import Response, g, request
 
 from coder.api.base import codec
 from coder.api.field_rules import NEW
-from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.auth import context, remote_ip
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, Share, check_json
 from coder.coderd.http.server.declarations import declared
 from coder.coderd.services.foundation.errors import Invalid, InvalidFields, TooLarge, TooSlow
@@ -124,7 +124,7 @@ async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
 
 def _share() -> AbstractContextManager[Share]:
     who = str(g.caller.subject.user_id) if "caller" in g else STRANGERS
-    return context().part(BodyBudget).sender(who)
+    return context().part(BodyBudget).sender(who, remote_ip())
 
 
 async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:
