@@ -38,9 +38,9 @@ class KeyRing:
     async def find(self, feature: str, key_id: str) -> SigningKey:
         """The key a token names, else another, which will refuse the token. Raises TokenRefused without any key."""
         found = self._known(feature, key_id)
-        if found is None and self._may_look(feature):
-            async with self._lock:
-                if self._may_look(feature):
+        if found is None:
+            async with self._lock:  # a look that is under way may bring it: the first one of all, too
+                if self._may_look(feature) and self._known(feature, key_id) is None:
                     await self._look(feature)
             found = self._known(feature, key_id)
         if found is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
+from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
@@ -54,10 +57,13 @@ def _tools(invocation: Invocation) -> list[Any]:
 # ---- configure
 
 
-def _configure(invocation: Invocation, path: Path, place: tuple[str, ...] = ()) -> int:
-    """Adds our server to a client's JSON file; what else stands there stays."""
+def _configure(
+    invocation: Invocation, path: Path, place: tuple[str, ...] = (), top: Mapping[str, Any] | None = None
+) -> int:
+    """Adds our server to a client's JSON file, and `top` at its top; what else stands there stays."""
     try:
         whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        whole.update(top or {})
         node = whole
         for name in place:
             node = node.setdefault(name, {})
@@ -71,10 +77,7 @@ def _configure(invocation: Invocation, path: Path, place: tuple[str, ...] = ()) 
     except (ValueError, AttributeError, TypeError) as error:
         raise CoderError("mcp", f"{path} holds something else than settings", "Move it away, or mend it.") from error
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.coder")
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps(whole, indent=2) + "\n")
     say(f"{path} names this server now.")
     return 0
 
@@ -82,7 +85,29 @@ def _configure(invocation: Invocation, path: Path, place: tuple[str, ...] = ()) 
 def _claude_code(invocation: Invocation) -> int:
     path = Path(invocation["claude_config_path"]).expanduser()
     project = str(Path(invocation.args[0]).absolute()) if invocation.args else ""
-    return _configure(invocation, path, ("projects", project) if project else ())
+    key = invocation["claude_api_key"]
+    # With a key of its own Claude Code does not ask who one is.
+    top = {"primaryApiKey": key, "hasCompletedOnboarding": True} if key else {}
+    _configure(invocation, path, ("projects", project) if project else (), top)
+    prompts = {"coder-prompt": invocation["coder_prompt"], "system-prompt": invocation["system_prompt"]}
+    _write_prompts(Path(invocation["claude_md_path"]).expanduser(), prompts)
+    return 0
+
+
+def _write_prompts(path: Path, prompts: dict[str, str]) -> None:
+    """Each prompt between tags of its name, in place of what stood between them; the person's own words stay."""
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    except ValueError as error:
+        raise CoderError("mcp", f"{path} is no text", "Move it away, or mend it.") from error
+    kept = text
+    for name, prompt in reversed(prompts.items()):
+        kept = re.sub(rf"<{name}>.*?</{name}>\n?", "", kept, flags=re.DOTALL)
+        kept = f"<{name}>\n{prompt}\n</{name}>\n{kept}" if prompt else kept
+    if kept != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, kept, mode=0o644)
+        say(f"{path} holds the prompts now.")
 
 
 def _claude_desktop(invocation: Invocation) -> int:
@@ -130,7 +155,34 @@ CLAUDE_CODE = Command(
             default="~/.claude.json",
             help="Its settings.",
         ),
-        _SLUG,
+        Option(
+            "claude_md_path",
+            "claude-md-path",
+            "CODER_MCP_CLAUDE_MD_PATH",
+            default="~/.claude/CLAUDE.md",
+            help="The file of what it is always told; the prompts are written into it.",
+        ),
+        Option("claude_api_key", "claude-api-key", "CLAUDE_API_KEY", secret=True, help="The key it works with."),
+        Option(
+            "coder_prompt",
+            "claude-coder-prompt",
+            "CODER_MCP_CLAUDE_CODER_PROMPT",
+            help="What it is told about working in a workspace.",
+        ),
+        Option(
+            "system_prompt",
+            "claude-system-prompt",
+            "CODER_MCP_CLAUDE_SYSTEM_PROMPT",
+            default="Send a task status update to notify the user that you are ready for input, "
+            "and then wait for user input.",
+            help="What it is told to do at first.",
+        ),
+        Option(
+            "app_status_slug",
+            "claude-app-status-slug",
+            "CODER_MCP_APP_STATUS_SLUG",
+            help="App whose status is reported.",
+        ),
     ),
 )
 CLAUDE_DESKTOP = Command(

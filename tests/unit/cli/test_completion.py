@@ -10,14 +10,18 @@ import pytest
 from tests.kit.cli import run_cli
 from tests.kit.odd_server import odd_server, reply
 
-WORKSPACE = {"latest_build": {"resources": [{"agents": [{"id": "a1"}]}]}}
+AGENT = "5d0a4f6e-8a35-4f7c-9a44-6a3c0f6f8f10"
+WORKSPACE = {
+    "id": AGENT,
+    "latest_build": {"id": AGENT, "resources": [{"id": AGENT, "agents": [{"id": AGENT}]}]},
+}
 ANSWERS = {
     "/api/v2/workspaces?q=owner%3Ame": {"workspaces": [{"name": "web"}, {"name": "worker"}, {"name": "api"}]},
     "/api/v2/templates": [{"name": "docker"}, {"name": "scratch"}],
     "/api/v2/users": {"users": [{"username": "alice"}, {"username": "bob"}]},
     "/api/v2/users/me/organizations": [{"name": "coder"}],
     "/api/v2/users/me/workspace/web": WORKSPACE,
-    "/api/v2/workspaceagents/a1/listening-ports": {"ports": [{"port": 3000}, {"port": 8080}]},
+    f"/api/v2/workspaceagents/{AGENT}/listening-ports": {"ports": [{"port": 3000}, {"port": 8080}]},
 }
 
 

@@ -20,13 +20,14 @@ ROWS = [row for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter=
 # Flags of features this product leaves out, or that only make sense for the original's own build.
 LEFT_OUT = {
     ("agent", "devcontainers-project-discovery-enable"), ("agent", "devcontainers-discovery-autostart-enable"),
-    ("agent", "socket-server-enabled"), ("agent", "socket-path"), ("agent", "boundary-log-proxy-socket-path"),
+    ("agent", "boundary-log-proxy-socket-path"),
     ("agent", "context-config-path"),
     ("agent", "agent-firewall-log-proxy-socket-path"),
     ("server", "disable-chat-sharing"),
     ("server", "disable-template-builder"),
     ("server", "template-builder-registry-url"),
     ("server", "external-auth-github-default-provider-enable"),
+    ("exp mcp server", "socket-path"),  # reports go to the server itself, with the agent's token
 }  # fmt: skip
 
 

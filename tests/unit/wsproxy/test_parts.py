@@ -195,6 +195,19 @@ async def test_keys_are_fetched_when_a_younger_one_is_named(autojump_clock: Any)
     assert len(asked) == 2
 
 
+async def test_who_comes_while_the_first_keys_are_on_their_way_waits_for_them(autojump_clock: Any) -> None:
+    async def fetch(_feature: str) -> list[CryptoKey]:
+        await trio.sleep(1)
+        return [_key(1)]
+
+    ring, agent_id = KeyRing(fetch, lambda: NOW), uuid4()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ring.keep_fresh)
+        await trio.sleep(0.1)
+        assert (await read_ticket_untrusted(ring, NOW, _ticket(1, agent_id)))[0].agent_id == agent_id
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_key_past_its_end_opens_nothing(autojump_clock: Any) -> None:
     async def fetch(_feature: str) -> list[CryptoKey]:
         return [_key(2), _key(1, NOW - timedelta(seconds=1))]
