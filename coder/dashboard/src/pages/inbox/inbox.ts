@@ -2,6 +2,7 @@
 import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
+import { askAgainIfAsking } from "../../api/overtaken";
 import { unread } from "../../api/queries/inbox";
 import type { GetInboxNotificationResponse, InboxNotification, ListInboxNotificationsResponse } from "../../api/types";
 import { toast } from "../../ui/toast";
@@ -28,14 +29,20 @@ export function useInboxActions() {
     void queries.invalidateQueries({ queryKey: ["inbox"] });
   };
   return {
-    arrived: (answer: GetInboxNotificationResponse) => change((list, first) => (first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count })),
+    arrived: (answer: GetInboxNotificationResponse) => {
+      change((list, first) => (first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count }));
+      askAgainIfAsking(queries, ["inbox"]);
+    },
     /** After a lost connection: what came meanwhile was not told. */
     refresh: () => void queries.invalidateQueries({ queryKey: ["inbox"] }),
     read: (message: InboxNotification, is_read: boolean) => {
       if ((message.read_at !== null) === is_read) return;
       const step = is_read ? -1 : 1;
       change((list) => withRead(list, message.id, is_read ? new Date().toISOString() : null, Math.max(0, list.unread_count + step)));
-      void put<GetInboxNotificationResponse>(`/api/v2/notifications/inbox/${message.id}/read-status`, { is_read }).then((answer) => change((list) => ({ ...list, unread_count: answer.unread_count })), failed);
+      void put<GetInboxNotificationResponse>(`/api/v2/notifications/inbox/${message.id}/read-status`, { is_read }).then((answer) => {
+        change((list) => ({ ...list, unread_count: answer.unread_count }));
+        askAgainIfAsking(queries, ["inbox"]);
+      }, failed);
     },
     readAll: () => {
       change((list) => withRead(list, null, new Date().toISOString(), 0));

@@ -1,6 +1,7 @@
 // One workspace kept current by its WebSocket.
 import { useQueryClient } from "@tanstack/react-query";
 
+import { askAgainIfAsking } from "../../api/overtaken";
 import { useSocket } from "../../api/socket";
 import type { ServerSentEvent, Workspace } from "../../api/types";
 
@@ -9,7 +10,9 @@ export function useWorkspaceWatch(id: string | undefined, key: readonly unknown[
   useSocket(id === undefined ? null : `/api/v2/workspaces/${id}/watch-ws`, {
     onMessage: (data) => {
       const event = data as ServerSentEvent;
-      if (event.type === "data") queries.setQueryData<Workspace>(key, event.data as Workspace);
+      if (event.type !== "data") return;
+      queries.setQueryData<Workspace>(key, event.data as Workspace);
+      askAgainIfAsking(queries, key);
     },
   });
 }
