@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import yaml
 
@@ -17,12 +18,21 @@ _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?", re.ASCII)
 _MAX_NODES = 100_000
 "Ours: aliases of aliases grow without end."
+_MAX_DEPTH = 500
+"Ours: for each bracket the scanner looks at all that are open; what people nest is ten deep."
+
+
+class _Loader(yaml.SafeLoader):
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - the library's name
+        if self.flow_level >= _MAX_DEPTH:
+            raise EvaluationError(f"the document is nested deeper than {_MAX_DEPTH}")
+        super().fetch_flow_collection_start(TokenClass)
 
 
 def read_yaml_untrusted(text: str) -> Value:
     """One document. Raises EvaluationError."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_Loader)
         if node is None:
             raise EvaluationError("missing start of document")
         return _Reader().value(node)

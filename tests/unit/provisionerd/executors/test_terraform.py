@@ -252,10 +252,9 @@ async def _until_gone(pid: int) -> None:
 
 def _alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # before it was looked for, or while it was read
         return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0]
 
 
 _VICTIM = """
