@@ -21,7 +21,6 @@ def _features(invocation: Invocation) -> int:
         found = client.request("GET", "/api/v2/entitlements").json()
     print_rows(
         invocation,
-        FEATURE_COLUMNS,
         lambda: [{"name": name, **one} for name, one in sorted(found["features"].items())],
         lambda: found,
     )
@@ -37,7 +36,6 @@ def _licenses(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        LICENSE_COLUMNS,
         lambda: [{**one, "uploaded at": one.get("uploaded_at", "")} for one in found],
         lambda: found,
     )
