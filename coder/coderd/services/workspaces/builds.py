@@ -31,6 +31,7 @@ from coder.coderd.services.provisioning.build_results import build_ended
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build, view_context
+from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
@@ -321,7 +322,7 @@ async def get_workspace_timings(ctx: Context, subject: Subject, workspace_id: UU
 
 async def _timings(tx: Tx, job: JobRow) -> WorkspaceBuildTimings:
     provisioner = await job_store.list_timings(tx, job.id)
-    scripts = await agent_store.list_script_timings(tx, job.id)
+    scripts = await script_store.list_script_timings(tx, job.id)
     agents = await agent_store.list_agents_of_jobs(tx, [job.id])
     return WorkspaceBuildTimings(
         provisioner_timings=[
