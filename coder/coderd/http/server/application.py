@@ -56,6 +56,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "templates.template_versions",
     "provisioning.provisioners",
     "workspaces.workspaces",
+    "workspaces.workspace_settings",
     "workspaces.orphaning",
     "workspaces.external_agents",
     "workspaces.builds",

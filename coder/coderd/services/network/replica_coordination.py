@@ -25,7 +25,7 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.network.node_keys import keys_of_untrusted
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.network import replicas as store
 from coder.domain.network.coordination import (
     CoordinatedNode,

@@ -37,7 +37,7 @@ from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agents import AgentRow
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.events.change_feed import Change
 from coder.coderd.store.workspaces import prebuilds as prebuild_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
