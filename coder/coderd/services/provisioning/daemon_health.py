@@ -35,7 +35,7 @@ from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.daemon_health import HealthRow
 from coder.coderd.store.provisioning.provisioners import DaemonJob, DaemonRow
 from coder.domain.access.policy import Subject
-from coder.domain.network.coordination import AgentAccess
+from coder.domain.network.coordination_rules import AgentAccess
 from coder.domain.network.overlay import HTTP_PORT
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY, daemon_status, is_stale
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary
