@@ -162,7 +162,7 @@ def named_things(kind: str, before: Sequence[str] = ()) -> list[str]:
 
 def _ports(client: BlockingClient, before: Sequence[str]) -> list[str]:
     """Those that programs of the workspace listen on."""
-    from coder.api.agents.agents import WorkspaceAgentListeningPortsResponse
+    from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
     from coder.cli.workspaces.workspaces import find_workspace
     from coder.client.answers import read
 

@@ -286,7 +286,7 @@ class _Knock:
         secret = self.key.reveal()
         if not secret:
             return
-        from coder.api.provisioning.provisioners import ProvisionerKey
+        from coder.api.provisioning.provisioner_keys import ProvisionerKey
         from coder.net.http1 import HttpClient
 
         async with HttpClient(self.policy) as http:

@@ -8,17 +8,15 @@ from datetime import timedelta
 
 from quart import Blueprint, Response, request
 
-from coder.api.provisioning.provisioners import (
+from coder.api.provisioning.job_reasons import ParkProvisionerJobRequest, ProvisionerJobWhy
+from coder.api.provisioning.jobs import ProvisionerJob
+from coder.api.provisioning.provisioner_keys import (
     CreateProvisionerKeyRequest,
     CreateProvisionerKeyResponse,
-    ParkProvisionerJobRequest,
-    ProvisionerDaemon,
-    ProvisionerDaemonHealth,
-    ProvisionerJob,
-    ProvisionerJobWhy,
     ProvisionerKey,
     ProvisionerKeyDaemons,
 )
+from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.coderd.http.server.auth import context, subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.agents.agents import (
+from coder.api.agents.agent_ports import (
     DeleteWorkspaceAgentPortShareRequest,
     UpsertWorkspaceAgentPortShareRequest,
     WorkspaceAgentPortShare,
@@ -13,16 +13,16 @@ from coder.api.agents.agents import (
 from coder.api.base.errors import Response as Envelope
 from coder.api.base.struct import ApiStruct
 from coder.api.site.deployment import ResolveAutostartResponse
-from coder.api.workspaces.workspaces import (
+from coder.api.workspaces.workspace_settings import (
     PostWorkspaceUsageRequest,
     UpdateWorkspaceACL,
     UpdateWorkspaceAutomaticUpdatesRequest,
     UpdateWorkspaceAutostartRequest,
     UpdateWorkspaceDormancy,
     UpdateWorkspaceTTLRequest,
-    Workspace,
     WorkspaceACL,
 )
+from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import NOTHING

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from quart import Blueprint, Response
 
 from coder.api.site.deployment import ExternalAgentCredentials
-from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceBuildTimings
-from coder.api.workspaces.workspaces import (
-    CreateWorkspaceRequest,
-    UpdateWorkspaceRequest,
-    Workspace,
-    WorkspaceQuota,
-    WorkspacesResponse,
-)
+from coder.api.workspaces.build_timings import WorkspaceBuildTimings
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest, WorkspaceQuota
+from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
+from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import EVENTS, TEXT, search

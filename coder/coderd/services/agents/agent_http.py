@@ -13,7 +13,7 @@ from uuid import UUID
 import h11
 import trio
 
-from coder.api.agents.agents import WorkspaceAgentListeningPortsResponse
+from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
 from coder.api.base import codec
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.agents.agents import load_agent

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLogSource
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.login.external_auth import AgentGitSSHKey
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require

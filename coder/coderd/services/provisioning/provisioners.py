@@ -18,12 +18,8 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.provisioning.provisioners import (
-    ProvisionerDaemon,
-    ProvisionerDaemonJob,
-    ProvisionerKey,
-    ProvisionerKeyDaemons,
-)
+from coder.api.provisioning.provisioner_keys import ProvisionerKey, ProvisionerKeyDaemons
+from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonJob
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.access.authorization import require
@@ -45,13 +41,7 @@ from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonJob, DaemonRow, ProvisionerKeyRow
 from coder.domain.access.policy import ALL, Resource, Subject, decide
-from coder.domain.provisioning.provisioners import (
-    PSK_KEY,
-    RESERVED_KEYS,
-    USER_AUTH_KEY,
-    daemon_status,
-    is_stale,
-)
+from coder.domain.provisioning.provisioners import PSK_KEY, RESERVED_KEYS, USER_AUTH_KEY, daemon_status, is_stale
 from coder.domain.provisioning.queue import Offer
 from coder.domain.provisioning.tags import NIL_OWNER, SCOPE, SCOPE_USER, find_tag_fault, normalize_tags
 

@@ -12,15 +12,13 @@ from uuid import UUID
 
 from msgspec import UnsetType
 
-from coder.api.agents.agents import AgentConnectionTiming, AgentScriptTiming
-from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerTiming
+from coder.api.agents.agent_timings import AgentConnectionTiming, AgentScriptTiming
+from coder.api.provisioning.job_timings import ProvisionerTiming
+from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.parameters import WorkspaceBuildParameter
-from coder.api.workspaces.builds import (
-    CreateWorkspaceBuildRequest,
-    WorkspaceBuild,
-    WorkspaceBuildTimings,
-    WorkspaceResource,
-)
+from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
+from coder.api.workspaces.build_timings import WorkspaceBuildTimings
+from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources

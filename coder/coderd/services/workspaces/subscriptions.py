@@ -17,8 +17,8 @@ from uuid import UUID
 import msgspec
 import trio
 
+from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import (
-    WorkspaceAgentLog,
     WorkspaceAgentMetadata,
     WorkspaceAgentMetadataDescription,
     WorkspaceAgentMetadataResult,

@@ -12,8 +12,9 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.agents.agents import WorkspaceAgentPortShare, WorkspaceAgentPortShares
-from coder.api.workspaces.workspaces import Workspace, WorkspaceACL, WorkspaceGroup, WorkspaceUser
+from coder.api.agents.agent_ports import WorkspaceAgentPortShare, WorkspaceAgentPortShares
+from coder.api.workspaces.workspace_settings import WorkspaceACL, WorkspaceGroup, WorkspaceUser
+from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource

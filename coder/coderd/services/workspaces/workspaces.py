@@ -7,12 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.workspaces.workspaces import (
-    CreateWorkspaceRequest,
-    UpdateWorkspaceRequest,
-    Workspace,
-    WorkspacesResponse,
-)
+from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
+from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
+from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import load_workspace, readers, template_resource, workspace_resource
