@@ -98,7 +98,8 @@ def _words(invocation: Invocation) -> int:
 
 def complete(line: list[str]) -> list[str]:
     """What the last word of `line` (without the program) may become."""
-    from coder.cli.main import ALIASES, COMMANDS, children, load
+    from coder.cli.command_table import ALIASES, COMMANDS
+    from coder.cli.main import children, load
 
     *before, last = line
     name = ""
@@ -136,7 +137,8 @@ _LISTS = {
 
 
 def _kind(name: str, place: int) -> str:
-    from coder.cli.main import COMMANDS, load
+    from coder.cli.command_table import COMMANDS
+    from coder.cli.main import load
 
     if place or name not in COMMANDS:
         return ""
@@ -162,7 +164,7 @@ def named_things(kind: str, before: Sequence[str] = ()) -> list[str]:
 
 def _ports(client: BlockingClient, before: Sequence[str]) -> list[str]:
     """Those that programs of the workspace listen on."""
-    from coder.api.agents.agents import WorkspaceAgentListeningPortsResponse
+    from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
     from coder.cli.workspaces.workspaces import find_workspace
     from coder.client.answers import read
 

@@ -22,7 +22,7 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
 )
-from coder.api.workspaces.builds import BuildInfoResponse
+from coder.api.site.build_info import BuildInfoResponse
 from coder.base.secret import Secret
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
 from coder.net.errors import HttpError, NetError

@@ -7,11 +7,29 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import Entitlement, Experiment
 from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
-from coder.api.people.users import ReducedUser
-from coder.api.workspaces.workspaces import WorkspaceConnectionLatencyMS
+from coder.api.people.user_names import ReducedUser
+from coder.api.workspaces.workspace_requests import WorkspaceConnectionLatencyMS
+
+Entitlement = Literal["entitled", "grace_period", "not_entitled"]
+
+Experiment = Literal[
+    "ai-gateway-seat-exclusion",
+    "agent-lifecycle-hooks",
+    "auto-fill-parameters",
+    "chat-advisor",
+    "chat-virtual-desktop",
+    "example",
+    "mcp-server-http",
+    "mcp-tool-search",
+    "nats_pubsub",
+    "notifications",
+    "oauth2",
+    "workspace-build-updates",
+    "workspace-capable-licensing",
+    "workspace-usage",
+]
 
 
 class ACLAvailable(ApiStruct):

@@ -9,12 +9,9 @@ from uuid import UUID
 
 from quart import Blueprint, Response, g, request, websocket
 
-from coder.api.agents.agents import (
-    WorkspaceAgent,
-    WorkspaceAgentListeningPortsResponse,
-    WorkspaceAgentLog,
-    WorkspaceAgentLogSource,
-)
+from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.base.struct import ApiStruct
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.coderd.http.server.auth import context, credentials, optional_caller, subject

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from coder.api.people.users import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.api.people.user_secrets import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require

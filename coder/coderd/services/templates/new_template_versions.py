@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may

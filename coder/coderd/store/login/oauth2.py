@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
@@ -91,10 +92,6 @@ _CODES = tuple(oauth2_provider_app_codes.c[name] for name in CodeRow.__slots__)
 _TOKENS = tuple(oauth2_provider_app_tokens.c[name] for name in TokenRow.__slots__)
 
 
-def _values(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in type(row).__slots__}
-
-
 async def list_apps(tx: Tx, user_id: UUID | None) -> list[OAuth2AppRow]:
     """By name, newest first; with `user_id` only those the user has let in."""
     statement = select(*_APPS).order_by(
@@ -114,13 +111,13 @@ async def get_app(tx: Tx, app_id: UUID) -> OAuth2AppRow | None:
 
 
 async def insert_app(tx: Tx, row: OAuth2AppRow, secret: OAuth2SecretRow | None = None) -> None:
-    await tx.execute(insert(oauth2_provider_apps).values(_values(row)))
+    await tx.execute(insert(oauth2_provider_apps).values(column_values(row)))
     if secret is not None:
         await insert_secret(tx, secret)
 
 
 async def update_app(tx: Tx, row: OAuth2AppRow) -> None:
-    await tx.execute(update(oauth2_provider_apps).where(oauth2_provider_apps.c.id == row.id).values(_values(row)))
+    await tx.execute(update(oauth2_provider_apps).where(oauth2_provider_apps.c.id == row.id).values(column_values(row)))
 
 
 async def delete_app(tx: Tx, app_id: UUID) -> None:
@@ -138,7 +135,7 @@ async def list_secrets(tx: Tx, app_id: UUID) -> list[OAuth2SecretRow]:
 
 
 async def insert_secret(tx: Tx, row: OAuth2SecretRow) -> None:
-    await tx.execute(insert(oauth2_provider_app_secrets).values(_values(row)))
+    await tx.execute(insert(oauth2_provider_app_secrets).values(column_values(row)))
 
 
 async def find_secret(tx: Tx, prefix: str) -> OAuth2SecretRow | None:
@@ -164,7 +161,7 @@ async def insert_code(tx: Tx, row: CodeRow) -> None:
     mine = and_(table.c.app_id == row.app_id, table.c.user_id == row.user_id)
     is_over = or_(table.c.used_at.is_(None), table.c.expires_at < func.now())
     await tx.execute(delete(table).where(mine, is_over))
-    await tx.execute(insert(table).values(_values(row)))
+    await tx.execute(insert(table).values(column_values(row)))
 
 
 async def take_code(tx: Tx, prefix: str, hashed_secret: bytes, now: datetime) -> CodeRow | None:
@@ -186,7 +183,7 @@ async def take_code(tx: Tx, prefix: str, hashed_secret: bytes, now: datetime) ->
 
 
 async def insert_token(tx: Tx, row: TokenRow) -> None:
-    await tx.execute(insert(oauth2_provider_app_tokens).values(_values(row)))
+    await tx.execute(insert(oauth2_provider_app_tokens).values(column_values(row)))
 
 
 async def take_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> TokenRow | None:
