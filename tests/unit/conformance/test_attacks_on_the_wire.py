@@ -192,7 +192,7 @@ WHO: tuple[tuple[dict[str, str], str], ...] = (
 @pytest.mark.parametrize("trusted", [False, True])
 async def test_whose_address_a_request_has(trusted: bool) -> None:
     """As the audit log keeps it: what is said in headers counts from trusted proxies alone."""
-    more = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
+    more: dict[str, Any] = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
     wrong = []
     async with running_coderd(first_user=True, **(more if trusted else {})) as world:
         for headers, expected in WHO:
