@@ -98,7 +98,8 @@ def _words(invocation: Invocation) -> int:
 
 def complete(line: list[str]) -> list[str]:
     """What the last word of `line` (without the program) may become."""
-    from coder.cli.main import ALIASES, COMMANDS, children, load
+    from coder.cli.command_table import ALIASES, COMMANDS
+    from coder.cli.main import children, load
 
     *before, last = line
     name = ""
@@ -136,7 +137,8 @@ _LISTS = {
 
 
 def _kind(name: str, place: int) -> str:
-    from coder.cli.main import COMMANDS, load
+    from coder.cli.command_table import COMMANDS
+    from coder.cli.main import load
 
     if place or name not in COMMANDS:
         return ""

@@ -158,7 +158,8 @@ def test_each_role_loads_only_what_it_needs(statement: str, forbidden: set[str])
 
 def test_every_command_in_the_table_exists() -> None:
     from coder.cli.command import Command
-    from coder.cli.main import ALIASES, COMMANDS, GROUPS, load
+    from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
+    from coder.cli.main import load
 
     for name in COMMANDS:
         command = load(name)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "build"))
 import editions
 
 from coder.cli.edition import explain_missing, is_slim
-from coder.cli.main import COMMANDS
+from coder.cli.command_table import COMMANDS
 
 NEEDS_SERVER = {
     "provisioner list",  # works all the same; it shares a module with `start`
