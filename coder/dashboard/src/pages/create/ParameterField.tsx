@@ -6,12 +6,12 @@ import type { PreviewParameter, PreviewParameterOption } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
-import { Combobox } from "../../ui/Combobox";
-import { Checkbox, describedBy, Field, INPUT, RadioCards, Switch, TextArea, TextField } from "../../ui/Field";
+import { Combobox } from "../../ui/forms/Combobox";
+import { Checkbox, describedBy, Field, INPUT, RadioCards, Switch, TextArea, TextField } from "../../ui/forms/Field";
 import { Notice } from "../../ui/Notice";
 import { readList, writeList } from "./list-value";
 
-const Markdown = lazy(() => import("../../ui/Markdown"));
+const Markdown = lazy(() => import("../../ui/text/Markdown"));
 
 interface ParameterFieldProps {
   parameter: PreviewParameter;

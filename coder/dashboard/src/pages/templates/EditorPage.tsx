@@ -13,8 +13,8 @@ import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
 import { Failure } from "../../ui/Failure";
-import { Checkbox, TextArea, TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
+import { Checkbox, TextArea, TextField } from "../../ui/forms/Field";
+import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
@@ -32,7 +32,7 @@ import { useTemplate } from "./useTemplate";
 import { givenValues, VariablesForm } from "./VariablesForm";
 import { JOB_TONES } from "./VersionsPage";
 
-const CodeEditor = lazy(() => import("../../ui/CodeEditor"));
+const CodeEditor = lazy(() => import("../../ui/text/CodeEditor"));
 const encoder = new TextEncoder();
 
 export function EditorPage() {

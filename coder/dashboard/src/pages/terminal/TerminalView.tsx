@@ -10,8 +10,8 @@ import { useEffect, useRef } from "react";
 import { socketUrl, withQuery } from "../../api/client";
 import { appHost, myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
-import { loadTerminalFont, terminalFamily } from "../../ui/terminal-fonts";
-import { portAddress } from "../workspace/Ports";
+import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
+import { portAddress } from "../workspace/agent/Ports";
 import type { TerminalRequest } from "./TerminalPage";
 
 export type TerminalState = "connecting" | "connected" | "disconnected";

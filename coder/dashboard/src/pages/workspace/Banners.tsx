@@ -7,10 +7,10 @@ import { jobWhy } from "../../api/queries/workspaces";
 import type { Workspace } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Button, ButtonLink } from "../../ui/Button";
-import { CodeBox } from "../../ui/CodeBox";
+import { CodeBox } from "../../ui/text/CodeBox";
 import { Notice } from "../../ui/Notice";
 import { agentsOf } from "../workspaces/status";
-import { startBuild, useBuildAction } from "./builds";
+import { startBuild, useBuildAction } from "./builds/builds";
 import { duplicatePath } from "./paths";
 
 export function Banners({ workspace }: { workspace: Workspace }) {

@@ -12,8 +12,8 @@ import { Confirm } from "../../ui/Confirm";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { isActive } from "../workspaces/status";
-import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds";
-import { ChangeVersion } from "./ChangeVersion";
+import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
+import { ChangeVersion } from "./builds/ChangeVersion";
 import { DeleteWorkspace } from "./DeleteWorkspace";
 import { duplicatePath, workspacePath } from "./paths";
 

@@ -8,10 +8,10 @@ import { templateVersion, versionVariables } from "../../../api/queries/template
 import type { Template, TemplateVersionVariable } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
-import { useConflict } from "../../../ui/conflict";
+import { useConflict } from "../../../ui/forms/conflict";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
-import { useForm } from "../../../ui/form";
+import { useForm } from "../../../ui/forms/form";
 import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";

@@ -8,14 +8,14 @@ import type { Workspace } from "../../../api/types";
 import { Button, ButtonLink } from "../../../ui/Button";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
-import { useForm } from "../../../ui/form";
+import { useForm } from "../../../ui/forms/form";
 import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { buildValues, hasErrors, useDynamicParameters } from "../../create/dynamic-parameters";
 import { ParameterField } from "../../create/ParameterField";
-import { startBuild } from "../builds";
+import { startBuild } from "../builds/builds";
 import { workspacePath } from "../paths";
 import { useSettingsWorkspace } from "./SettingsLayout";
 
