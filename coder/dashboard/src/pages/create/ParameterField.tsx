@@ -156,8 +156,10 @@ function Slider({ label, hint, value, onChange, disabled, parameter }: Omit<List
   return (
     <Field id={id} label={label} hint={hint}>
       <div className="flex items-center gap-3">
-        <input id={id} type="range" className="min-w-0 flex-1 accent-(--accent)" min={min} max={max} value={value || String(min)} disabled={disabled} aria-describedby={describedBy(id, hint, undefined)} onChange={(event) => onChange(event.target.value)} />
-        <output htmlFor={id} className="w-12 text-right font-medium tabular-nums">{value || min}</output>
+        <span aria-hidden="true" className="text-sm text-muted tabular-nums">{min}</span>
+        <input id={id} type="range" className="slider min-w-0 flex-1" min={min} max={max} value={value || String(min)} disabled={disabled} aria-describedby={describedBy(id, hint, undefined)} onChange={(event) => onChange(event.target.value)} />
+        <span aria-hidden="true" className="text-sm text-muted tabular-nums">{max}</span>
+        <output htmlFor={id} className="min-w-9 rounded-md bg-inset px-2 py-0.5 text-center font-medium tabular-nums">{value || min}</output>
       </div>
     </Field>
   );

@@ -3,6 +3,7 @@ import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Globe2, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 
+import { PRIMARY } from "../../api/app-place";
 import { post, remove, seg } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { workspaceProxies } from "../../api/queries/health";
@@ -26,7 +27,6 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { latencyTone, measure } from "./latency";
 
-const PRIMARY = "primary";
 const STATUS: Record<string, readonly [Tone, string]> = { ok: ["good", "Healthy"], unhealthy: ["warn", "Unhealthy"], unreachable: ["bad", "Unreachable"], unregistered: ["idle", "Never started"] };
 const AGAIN_MS = 30_000;
 

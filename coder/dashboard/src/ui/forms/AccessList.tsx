@@ -51,9 +51,9 @@ export function AccessList({ label, entries, roles, found, onSearch, onChange, r
       {entries.length === 0 ? <Empty title="Nobody yet" level={3}>{emptyText}</Empty> : (
         <ul aria-label={label} className="divide-y divide-line rounded-lg border border-line">
           {entries.map((entry) => (
-            <li key={entry.id} className="flex flex-wrap items-center gap-3 px-3 py-2">
+            <li key={entry.id} className="flex flex-wrap items-center gap-x-3 gap-y-2 px-3 py-2">
               <Avatar name={entry.name} src={entry.picture} size="sm" square={entry.kind === "group"} />
-              <span className="min-w-0 flex-1"><span className="block truncate font-medium">{entry.name}</span><span className="block truncate text-sm text-muted">{entry.kind === "group" ? entry.hint ?? "Group" : entry.hint}</span></span>
+              <span className="min-w-0 flex-1 max-sm:basis-[calc(100%-3rem)]"><span className="block truncate font-medium">{entry.name}</span><span className="block truncate text-sm text-muted">{entry.kind === "group" ? entry.hint ?? "Group" : entry.hint}</span></span>
               {readOnly ? <span className="text-sm text-muted">{roles.find(([value]) => value === entry.role)?.[1] ?? entry.role}</span> : (
                 <>
                   <div className="w-32"><SelectField hideLabel label={`Role of ${entry.name}`} value={entry.role} onChange={(next) => onChange(entry, next)} options={roles} /></div>

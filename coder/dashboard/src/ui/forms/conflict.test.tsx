@@ -70,7 +70,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
 };
 
 it("every form that changes what is there uses it", () => {
-  const root = path.resolve(import.meta.dirname, "../pages");
+  const root = path.resolve(import.meta.dirname, "../../pages");
   const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tsx") && !name.includes(".test."));
   const changing = files.filter((name) => {
     const text = readFileSync(path.join(root, name), "utf8");

@@ -1,5 +1,5 @@
 // A table: columns as data, optional sorting and selection. Columns marked `extra` give way on a phone.
-import { flexRender, getCoreRowModel, getSortedRowModel, useReactTable, type ColumnDef, type RowData, type RowSelectionState, type SortingState } from "@tanstack/react-table";
+import { getCoreRowModel, getSortedRowModel, useReactTable, type ColumnDef, type RowData, type RowSelectionState, type SortingState } from "@tanstack/react-table";
 import { ArrowDown, ArrowUp } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
@@ -62,7 +62,7 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
               {group.headers.map((header) => {
                 const meta = header.column.columnDef.meta;
                 const sorted = header.column.getIsSorted();
-                const text = flexRender(header.column.columnDef.header, header.getContext());
+                const text = drawn(header.column.columnDef.header, header.getContext());
                 return (
                   <th key={header.id} scope="col" className={cx("py-2 text-left text-sm font-medium whitespace-nowrap text-muted", dense ? "px-3" : "px-4 max-sm:px-2.5", meta?.extra && "max-md:hidden", meta?.align === "right" && "text-right")}
                     {...(sorted ? { "aria-sort": sorted === "asc" ? "ascending" as const : "descending" as const } : {})}>
@@ -90,7 +90,7 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
                 const meta = cell.column.columnDef.meta;
                 return (
                   <td key={cell.id} className={cx(pad, "align-middle", meta?.extra && "max-md:hidden", meta?.align === "right" && "text-right", meta?.className)}>
-                    {flexRender(cell.column.columnDef.cell, cell.getContext())}
+                    {drawn(cell.column.columnDef.cell, cell.getContext())}
                   </td>
                 );
               })}
@@ -101,6 +101,14 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
       {footer ? <div className="border-t border-line px-4 py-2.5">{footer}</div> : null}
     </div>
   );
+}
+
+/**
+ * Called, not mounted as a component of its own: columns made anew by each render would be new components each time, and
+ * a refresh under the keyboard would take its focus, under the mouse its click.
+ */
+function drawn<C>(part: string | ((context: C) => ReactNode) | undefined, context: C): ReactNode {
+  return typeof part === "function" ? part(context) : part;
 }
 
 function Tick({ label, checked, partly = false, onChange }: { label: string; checked: boolean; partly?: boolean; onChange: (checked: boolean) => void }) {

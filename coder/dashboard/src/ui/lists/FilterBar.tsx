@@ -63,7 +63,7 @@ export function FilterBar({ label, placeholder, filter, onChange, presets = [], 
             {presets.map(([name, query]) => <MenuItem key={name} onSelect={() => onChange(query)} hint={query || "everything"}>{name}</MenuItem>)}
           </Menu>
         ) : null}
-        <div className="relative min-w-56 flex-1">
+        <div className="relative min-w-56 flex-1 max-sm:order-first max-sm:w-full max-sm:flex-none">
           <Search className="pointer-events-none absolute top-1/2 left-2.5 size-4 -translate-y-1/2 text-faint" aria-hidden="true" />
           <input type="search" aria-label={label} value={text} spellCheck={false} autoComplete="off" placeholder={placeholder} data-shortcut="/"
             aria-invalid={problem ? true : undefined} onChange={(event) => setText(event.target.value)}

@@ -1,9 +1,9 @@
 // The applications of one agent that open in a browser. What is not ready says so.
-import { useQuery } from "@tanstack/react-query";
+import { ChevronDown } from "lucide-react";
 import type { MouseEvent, ReactNode } from "react";
 
+import { useAppPlace } from "../../../api/app-place";
 import { post } from "../../../api/client";
-import { appHost } from "../../../api/queries/session";
 import type { GenerateAPIKeyResponse, Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
 import { Dot } from "../../../ui/Badge";
@@ -16,18 +16,18 @@ const SLIM = "width=900,height=600";
 const TOKEN = "$SESSION_TOKEN";
 
 export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
-  const host = useQuery(appHost);
+  const place = useAppPlace();
   const apps = agent.apps.filter((app) => !app.hidden);
-  if (apps.length === 0 || host.isPending) return null;
+  if (apps.length === 0 || place === null) return null;
   const groups = new Map<string, WorkspaceApp[]>();
   for (const app of apps) groups.set(app.group ?? "", [...(groups.get(app.group ?? "") ?? []), app]);
-  const link = (app: WorkspaceApp) => <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, host.data?.host ?? "")} />;
+  const link = (app: WorkspaceApp) => <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, place)} />;
   return (
     <nav className="contents" aria-label={`Applications of ${agent.name}`}>
       {[...groups].map(([group, members]) => group === "" ? members.map(link) : (
-        <Menu key={group} align="start" trigger={<Button>{group}</Button>}>
+        <Menu key={group} align="start" trigger={<Button>{group}<ChevronDown /></Button>}>
           {members.map((app) => {
-            const address = addressOf(app, workspace, agent, host.data?.host ?? "");
+            const address = addressOf(app, workspace, agent, place);
             return <MenuItem key={app.id} icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />} disabled={address === null} hint={address === null ? NO_HOST : stateOf(app)} {...(address === null ? {} : { href: address })}>{nameOf(app)}</MenuItem>;
           })}
         </Menu>

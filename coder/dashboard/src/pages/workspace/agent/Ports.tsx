@@ -3,8 +3,8 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ChevronDown, ExternalLink, X } from "lucide-react";
 import { useState, type FormEvent } from "react";
 
+import { useAppPlace } from "../../../api/app-place";
 import { post, remove } from "../../../api/client";
-import { appHost } from "../../../api/queries/session";
 import { templateById } from "../../../api/queries/templates";
 import { listeningPorts, portShares } from "../../../api/queries/workspaces";
 import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
@@ -38,7 +38,7 @@ export function PortsButton({ workspace, agent }: { workspace: Workspace; agent:
 
 function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const queries = useQueryClient();
-  const host = useQuery(appHost).data?.host ?? "";
+  const host = useAppPlace()?.host ?? "";
   const template = useQuery(templateById(workspace.template_id)).data;
   const ports = useQuery(listeningPorts(agent.id));
   const shares = useQuery(portShares(workspace.id));
