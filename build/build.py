@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -76,12 +77,15 @@ def build_here(args: argparse.Namespace) -> int:
     check_tools()
     work = (args.work or args.out / "work").resolve()
     pure = args.pure or not can_compile()
-    editions = ["slim"] if args.slim else ["slim", "full"]
     with ThreadPoolExecutor() as beside:
-        shared = None if pure else beside.submit(compiled_modules, args.out.resolve() / "compiled")
-        folders = list(beside.map(lambda edition: run_pyinstaller(work, edition), editions))
-        for folder in folders:
-            modules.convert(folder, ROOT, shared.result() if shared else None, folders[0])
+        cache = args.out.resolve() / "compiled"
+        shared = None if pure else beside.submit(compiled_modules, cache, quick=args.quick)
+        texts = beside.submit(modules.recorded_texts, ROOT)
+        collect = collect_slim if args.slim else collect_both
+        editions = collect(work)
+        folders = list(editions)
+        for folder, found in editions.items():
+            modules.convert(folder, found, texts.result(), shared.result() if shared else None, folders[0])
     if libc.has_glibc():
         libc.bundle(folders[0])
     launcher = compile_launcher(work, libc.launcher_flags(folders)).read_bytes()
@@ -133,16 +137,17 @@ def can_compile() -> bool:
     return importlib.util.find_spec("mypyc") is not None and importlib.util.find_spec("setuptools") is not None
 
 
-def compiled_modules(cache: Path) -> Path:
+def compiled_modules(cache: Path, *, quick: bool) -> Path:
     """A folder with the shared objects of the hot modules, in the places of their sources."""
-    kept = cache / compiled.source_hash()
+    level = compiled.QUICK_LEVEL if quick else compiled.LEVEL
+    kept = cache / compiled.source_hash(level)
     if kept.exists():
         return kept
     print("compiling the mesh (about a minute) …", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="coder-compiled-") as folder:
         target = Path(folder)
         compiled.copy_tree(target, whole=False)
-        compiled.compile_tree(target)
+        compiled.compile_tree(target, level)
         shutil.rmtree(cache, ignore_errors=True)  # one is enough
         temporary = cache / "new"
         for path in sorted(target.rglob("*.so")):
@@ -154,10 +159,28 @@ def compiled_modules(cache: Path) -> Path:
     return kept
 
 
+def collect_slim(work: Path) -> dict[Path, modules.Entries]:
+    """The slim program's folder, and its modules."""
+    folder = run_pyinstaller(work, "slim")
+    return {folder: modules.collected(folder)}
+
+
+def collect_both(work: Path) -> dict[Path, modules.Entries]:
+    """The slim program's folder and the full one's, each with its modules: the slim one is cut out of the full."""
+    full = run_pyinstaller(work, "full")
+    found = modules.collected(full)
+    part = json.loads((work / "slim.json").read_text())
+    slim = work / "slim" / "coder"
+    modules.cut_out(full, slim, part["files"])
+    kept = {*part["modules"], "struct"}
+    return {slim: {name: entry for name, entry in found.items() if name in kept}, full: found}
+
+
 def run_pyinstaller(work: Path, edition: str) -> Path:
     print(f"collecting the {edition} program (about a minute) …", file=sys.stderr)
     command = [
-        sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
+        # -O, the level the program is compiled at: what was compiled to find imports is then used again.
+        sys.executable, "-O", "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
         f"--distpath={work / edition}", f"--workpath={work / f'{edition}-work'}", str(ROOT / "build" / "coder.spec"),
     ]  # fmt: skip
     work.mkdir(parents=True, exist_ok=True)
@@ -166,6 +189,7 @@ def run_pyinstaller(work: Path, edition: str) -> Path:
     if edition == "full":
         # The program has no sources to read its own API's description from: it brings it along.
         env["CODER_OPENAPI"] = str(work / "openapi.json")
+        env["CODER_SLIM_LIST"] = str(work / "slim.json")
         subprocess.run([sys.executable, str(ROOT / "scripts/generate-openapi"), env["CODER_OPENAPI"]], check=True)
     subprocess.run(command, check=True, cwd=ROOT, env=env)
     return work / edition / "coder"

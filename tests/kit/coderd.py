@@ -32,7 +32,7 @@ from coder.base.secret import Secret
 from coder.coderd.app import RunningServer, open_server
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.foundation.context import Context
-from coder.coderd.store.engine import postgres
+from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
 from coder.coderd.store.engine.database import LoopThread, open_database
 from coder.coderd.store.engine.migrate import migrate
 
@@ -67,9 +67,9 @@ async def shared_postgres() -> _Session:
     if _session is None:
         folder = tempfile.TemporaryDirectory(prefix="coder-test-pg-")
         Path(folder.name).chmod(0o711)
-        account = postgres._account()
-        cluster = postgres._cluster(Path(folder.name), account)
-        programs = postgres._programs(cluster, "")
+        account = postgres_cluster.find_account()
+        cluster = postgres_cluster.cluster_of(Path(folder.name), account)
+        programs = postgres_programs.find_programs(cluster, "")
         await postgres._initialise(cluster, programs, durable=False)
         running = await postgres._start(cluster, programs, durable=False)
         _session = _Session(folder, running, cluster.sockets)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.access.scopes import APIKeyScope
 from coder.api.base.enums import LoginType
 from coder.api.base.struct import ApiStruct
 
@@ -50,10 +49,6 @@ class CreateTokenRequest(ApiStruct):
     "Entries `type:id`; this is how upstream reads and writes its targets."
     scope: str | UnsetType = UNSET
     scopes: list[str] | UnsetType = UNSET
-
-
-class ExternalAPIKeyScopes(ApiStruct):
-    external: list[APIKeyScope]
 
 
 class GenerateAPIKeyResponse(ApiStruct):

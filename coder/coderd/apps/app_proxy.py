@@ -31,6 +31,7 @@ from coder.domain.access.policy import NIL
 from coder.domain.access.session_cookies import HOST_PREFIX
 from coder.domain.apps import app_headers
 from coder.domain.apps.app_addresses import AppRequest, HostPattern, label_user, parse_app_label, parse_app_path
+from coder.domain.foundation.web_addresses import host_of_origin, split_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +154,7 @@ class AppProxy:
         if self._is_forged(visit, ticket):
             await visit.show(pages.foreign_origin(self._dashboard))
             return
-        app = urlsplit(ticket.app_url)
+        app = split_untrusted(ticket.app_url)
         query = f"?{visit.query}" if visit.query else ""
         if not rest:
             await visit.redirect(307, f"{visit.path}/{query}", entry.cookies)
@@ -216,7 +217,7 @@ class AppProxy:
             return False  # a program that names an origin shows its token by hand
         if origin == "null" and not visit.is_upgrade:
             return app_headers.first(visit.headers, b"sec-fetch-site") in {"same-site", "cross-site"}
-        host = urlsplit(origin).netloc.lower()
+        host = host_of_origin(origin)
         return host not in {visit.host.lower(), self._dashboard_host} and not self._same_owner(origin, ticket.request)
 
     def _same_owner(self, origin: str, request: AppRequest) -> bool:

@@ -9,9 +9,9 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from coder.api.base import codec
+from coder.domain.foundation.web_addresses import split_untrusted
 
 _VIOLATION = "WebSocket protocol violation: "
 
@@ -67,7 +67,7 @@ def _explain_origin(headers: Mapping[str, str]) -> HandshakeRefusal | None:
     origin = headers.get("origin", "")
     if not origin:
         return None
-    found, host = urlsplit(origin).netloc, headers.get("host", "")
+    found, host = split_untrusted(origin).netloc, headers.get("host", "")
     if found.lower() == host.lower():
         return None
     return HandshakeRefusal(403, f"request Origin {_quote(found)} is not authorized for Host {_quote(host)}")

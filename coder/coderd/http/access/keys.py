@@ -5,14 +5,8 @@ from __future__ import annotations
 from msgspec import UNSET
 from quart import Blueprint, Response
 
-from coder.api.access.keys import (
-    APIKey,
-    APIKeyWithOwner,
-    CreateTokenRequest,
-    ExternalAPIKeyScopes,
-    GenerateAPIKeyResponse,
-    TokenConfig,
-)
+from coder.api.access.keys import APIKey, APIKeyWithOwner, CreateTokenRequest, GenerateAPIKeyResponse, TokenConfig
+from coder.api.access.scopes import ExternalAPIKeyScopes
 from coder.base.duration import from_nanoseconds
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, remote_ip, subject

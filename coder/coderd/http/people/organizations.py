@@ -15,7 +15,8 @@ from coder.api.people.organizations import (
     PaginatedMembersResponse,
     UpdateOrganizationRequest,
 )
-from coder.api.people.users import MinimalUser, UpdateRoles
+from coder.api.people.roles import UpdateRoles
+from coder.api.people.user_names import MinimalUser
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import search

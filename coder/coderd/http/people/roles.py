@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from quart import Blueprint, Response
 
-from coder.api.people.users import AssignableRoles, AuthorizationRequest, Role
+from coder.api.people.roles import AssignableRoles, AuthorizationRequest, Role
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply

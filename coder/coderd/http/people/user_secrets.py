@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from quart import Blueprint, Response
 
-from coder.api.people.users import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.api.people.user_secrets import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.people.users import CreateUserSkillRequest, UpdateUserSkillRequest, UserSkill, UserSkillMetadata
+from coder.api.people.user_skills import CreateUserSkillRequest, UpdateUserSkillRequest, UserSkill, UserSkillMetadata
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route

@@ -10,16 +10,10 @@ from quart import Blueprint, Response
 from coder.api.base.errors import Response as Envelope
 from coder.api.login.external_auth import GitSSHKey
 from coder.api.people.organizations import Organization
-from coder.api.people.users import (
-    CreateUserRequestWithOrgs,
-    GetUsersResponse,
-    UpdateRoles,
-    UpdateUserPasswordRequest,
-    UpdateUserProfileRequest,
-    User,
-    UserLoginType,
-    UserRoles,
-)
+from coder.api.people.passwords import UpdateUserPasswordRequest, UserLoginType
+from coder.api.people.roles import UpdateRoles, UserRoles
+from coder.api.people.user_requests import CreateUserRequestWithOrgs, UpdateUserProfileRequest
+from coder.api.people.users import GetUsersResponse, User
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import search

@@ -12,6 +12,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from coder.domain.access.session_cookies import SESSION_COOKIE as SESSION_COOKIE
+from coder.domain.foundation.web_addresses import host_of_origin
 
 SESSION_HEADER = "coder-session-token"
 SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
@@ -73,5 +74,5 @@ def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
     origin = headers.get("origin", "")
     if not origin:
         return False
-    host = urlsplit(origin).netloc.lower()
+    host = host_of_origin(origin)
     return host not in {headers.get("host", "").lower(), urlsplit(access_url).netloc.lower()}

@@ -19,8 +19,14 @@ from coder.coderd.services.agents.agent_reports import AgentReports, uuid_untrus
 from coder.coderd.services.agents.agents import gets_user_data
 from coder.coderd.services.agents.resource_monitors import take_readings
 from coder.coderd.services.people import user_secrets
+from coder.coderd.store.agents import agent_apps as app_store
+from coder.coderd.store.agents import agent_metadata as metadata_store
+from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace, AppRow, MetadataRow, ScriptRow
+from coder.coderd.store.agents.agent_apps import AppRow
+from coder.coderd.store.agents.agent_metadata import MetadataRow
+from coder.coderd.store.agents.agent_scripts import ScriptRow
+from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.site import site
 from coder.rpc.calls import Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
@@ -211,6 +217,6 @@ async def _refuse(_request: Message) -> Message:
 
 
 async def _read_parts(tx: Tx, agent: agent_store.AgentRow) -> tuple[list[AppRow], list[ScriptRow], list[MetadataRow]]:
-    apps = [detail.app for detail in await agent_store.list_apps(tx, [agent.id])]
+    apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id])]
     apps.sort(key=lambda app: (app.display_order, app.position))
-    return apps, await agent_store.list_scripts(tx, [agent.id]), await agent_store.list_metadata(tx, agent.id)
+    return apps, await script_store.list_scripts(tx, [agent.id]), await metadata_store.list_metadata(tx, agent.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from uuid import UUID
 
 from msgspec import UNSET
@@ -19,12 +19,11 @@ from coder.api.agents.agents import (
     WorkspaceApp,
     WorkspaceAppStatus,
 )
-from coder.coderd.store.agents.agents import AgentRow, AppDetail, AppRow, AppStatusRow, LogSourceRow, ScriptRow
+from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
+from coder.coderd.store.agents.agent_scripts import ScriptRow
+from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
 from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, agent_health, agent_status
 from coder.domain.workspaces.workspaces import subdomain_app_name
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(slots=True)

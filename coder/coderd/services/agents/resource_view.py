@@ -12,6 +12,8 @@ from msgspec import UNSET
 
 from coder.api.workspaces.builds import WorkspaceResource, WorkspaceResourceMetadata
 from coder.coderd.services.agents.agent_view import AgentParts, AgentViewContext, present_agent
+from coder.coderd.store.agents import agent_apps as app_store
+from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning.resources import ResourceRow
@@ -50,9 +52,9 @@ async def load_agents(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentParts]:
     parts = {detail.agent.id: AgentParts(detail.agent, detail.log_sources) for detail in details}
     if parts:
         ids = list(parts)
-        for app in await agent_store.list_apps(tx, ids):
+        for app in await app_store.list_apps(tx, ids):
             parts[app.app.agent_id].apps.append(app)
-        for script in await agent_store.list_scripts(tx, ids):
+        for script in await script_store.list_scripts(tx, ids):
             parts[script.agent_id].scripts.append(script)
     return sorted(parts.values(), key=lambda p: (p.agent.display_order, p.agent.name))
 

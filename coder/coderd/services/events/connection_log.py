@@ -8,8 +8,13 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.base.enums import ConnectionType
-from coder.api.events.audit import ConnectionLog, ConnectionLogResponse, ConnectionLogSSHInfo, ConnectionLogWebInfo
+from coder.api.events.audit import (
+    ConnectionLog,
+    ConnectionLogResponse,
+    ConnectionLogSSHInfo,
+    ConnectionLogWebInfo,
+    ConnectionType,
+)
 from coder.api.people.organizations import MinimalOrganization
 from coder.api.people.users import User
 from coder.base.ids import new_uuid

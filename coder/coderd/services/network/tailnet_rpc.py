@@ -26,7 +26,7 @@ from coder.coderd.services.network.coordinator import (
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import explain_foreign_keys
 from coder.coderd.services.network.resume_tokens import REFRESH_IN, ResumeBinding, digest_of
-from coder.domain.network.coordination import CoordinationRules
+from coder.domain.network.coordination_rules import CoordinationRules
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary
 from coder.rpc.errors import unimplemented
 from coder.rpc.proto import tailnet_pb2

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from coder.api.base.struct import ApiStruct
-from coder.api.people.users import AssignableRoles, Permission, Role
+from coder.api.people.roles import AssignableRoles, Permission, Role
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound

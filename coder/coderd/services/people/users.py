@@ -9,17 +9,13 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.people.users import MinimalUser, SlimRole, UpdateUserProfileRequest, User
+from coder.api.people.user_names import MinimalUser
+from coder.api.people.user_requests import UpdateUserProfileRequest
+from coder.api.people.users import SlimRole, User
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
-from coder.coderd.services.foundation.errors import (
-    Conflict,
-    ExpectationFailed,
-    Forbidden,
-    Invalid,
-    NotFound,
-)
+from coder.coderd.services.foundation.errors import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_fields, check_request
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.access import keys as key_store

@@ -29,13 +29,13 @@ from coder.coderd.services.network.node_keys import daemon_owner
 from coder.coderd.services.network.stream_http import exchange
 from coder.coderd.services.network.tailnet_rpc import Send, TailnetPeer, TailnetService
 from coder.coderd.services.provisioning.job_lists import require_queue
-from coder.coderd.services.provisioning.job_work import Worker
+from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.provisioning import daemon_health as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.daemon_health import HealthRow
 from coder.coderd.store.provisioning.provisioners import DaemonJob, DaemonRow
 from coder.domain.access.policy import Subject
-from coder.domain.network.coordination import AgentAccess
+from coder.domain.network.coordination_rules import AgentAccess
 from coder.domain.network.overlay import HTTP_PORT
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY, daemon_status, is_stale
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import trio
 
-from coder.api.base.enums import LogLevel, LogSource
-from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.base.enums import LogLevel
+from coder.api.provisioning.jobs import LogSource, ProvisionerJobLog
 from coder.coderd.services.provisioning.jobs import NEWS
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow, LogRow

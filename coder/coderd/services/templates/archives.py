@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import shutil
 import stat
 import struct
 import tarfile
@@ -24,9 +25,9 @@ MAX_DIRECTORY = 8 << 20
 "Bytes of a zip's table of contents: four hundred for each member that may be there."
 _DIRECTORY_SIZE = 5
 _CHUNK = 1 << 20
-_UNREADABLE = (
+UNREADABLE = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error,
-    EOFError, NotImplementedError, RuntimeError, OSError, ValueError,
+    EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,
 )  # fmt: skip
 "What the standard library raises for archives that lie: names that are not UTF-8, modes and sizes out of range."
 # Old zip programs write times before 1980 as zero; zip cannot say anything earlier.
@@ -54,7 +55,7 @@ def zip_to_tar(packed: BinaryIO, output: BinaryIO) -> None:
             for info, content in _zip_members(source):
                 with content:
                     target.addfile(info, content if info.isfile() else None)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ArchiveError(f"not a readable zip archive: {error}") from error
 
 
@@ -103,13 +104,12 @@ def _read_bounded(source: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) ->
     return cast("BinaryIO", content)
 
 
-def tar_to_zip(data: bytes) -> bytes:
-    """Raises ArchiveError."""
-    output = io.BytesIO()
+def tar_to_zip(packed: BinaryIO, output: BinaryIO) -> None:
+    """From file to file, a piece at a time. Raises ArchiveError."""
     left = MAX_UNPACKED
     try:
         with (
-            tarfile.open(fileobj=io.BytesIO(data), mode="r:") as source,
+            tarfile.open(fileobj=packed, mode="r:") as source,
             zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as target,
         ):
             for count, member in enumerate(source):
@@ -125,8 +125,8 @@ def tar_to_zip(data: bytes) -> bytes:
                     info = zipfile.ZipInfo(name, _ZIP_EPOCH)
                     info.external_attr = (stat.S_IFREG | member.mode) << 16
                     info.compress_type = zipfile.ZIP_DEFLATED
-                    content = source.extractfile(member)
-                    target.writestr(info, content.read() if content else b"")
-    except _UNREADABLE as error:
+                    info.file_size = member.size
+                    with target.open(info, "w") as copy, source.extractfile(member) or io.BytesIO() as content:
+                        shutil.copyfileobj(content, copy, _CHUNK)
+    except UNREADABLE as error:
         raise ArchiveError(f"not a readable tar archive: {error}") from error
-    return output.getvalue()

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
-from coder.api.people.users import ReducedUser
+from coder.api.people.user_names import ReducedUser
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
 from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users

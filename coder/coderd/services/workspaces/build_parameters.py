@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from coder.coderd.services.foundation.errors import Invalid
-from coder.coderd.services.foundation.sandbox import TooMuchWorkError
+from coder.coderd.services.foundation.sandbox import EvaluationError, refused_evaluation
 from coder.coderd.services.login.required_logins import missing_logins
 from coder.coderd.services.templates.dynamic_parameters import (
     load_version_files,
@@ -126,8 +125,8 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
         values, tags, refusal = await render_in_sandbox(
             ctx, "build", rendering, files, target.owner_id, given=asdict(given)
         )
-    except TooMuchWorkError as error:
-        raise Invalid(error.message, error.hint) from error
+    except EvaluationError as error:
+        raise refused_evaluation(error) from error
     return replace(
         request,
         prepared=PreparedBuild(view_context.version.id, view_context.last_build_id, values, tags, refusal_of(refusal)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.templates.parameters import InvalidatedPreset
-from coder.api.workspaces.workspaces import PrebuildsSettings
+from coder.api.workspaces.workspace_requests import PrebuildsSettings
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.events import prebuild_notifications

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from coder.coderd.services.events.change_feed import WorkspaceChanges
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.agents.agents import list_current_agents
-from coder.coderd.store.workspaces.workspaces import WorkspaceReaders, WorkspaceSearch, list_views
+from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders, WorkspaceSearch, list_views
 from coder.domain.access.policy import Subject, allowed_ids, scope_allows
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import tailnet_pb2

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext, health_of, present_status

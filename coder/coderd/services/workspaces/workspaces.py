@@ -7,20 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.workspaces.workspaces import (
-    CreateWorkspaceRequest,
-    UpdateWorkspaceRequest,
-    Workspace,
-    WorkspacesResponse,
-)
+from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
+from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
+from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.access.workspace_access import (
-    load_workspace,
-    readers,
-    template_resource,
-    workspace_resource,
-)
+from coder.coderd.services.access.workspace_access import load_workspace, readers, template_resource, workspace_resource
 from coder.coderd.services.agents.resource_view import LoadedResources
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Gone, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
@@ -44,14 +36,10 @@ from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.workspaces import (
-    WorkspacePage,
-    WorkspaceReaders,
-    WorkspaceRow,
-    WorkspaceSearch,
-    WorkspaceView,
-)
+from coder.coderd.store.workspaces.workspace_search import WorkspacePage, WorkspaceReaders, WorkspaceSearch
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import Resource, Subject, allowed_ids, decide, scope_allows
 from coder.domain.foundation.search import FieldRefusal
 from coder.domain.workspaces.workspaces import explain_ttl, next_start, parse_autostart
@@ -310,7 +298,7 @@ def _within_scope(subject: Subject, which: WorkspaceSearch) -> WorkspaceSearch |
 async def _list(
     tx: Tx, which: WorkspaceSearch, who: WorkspaceReaders, now: datetime, limit: int, offset: int, strict: bool
 ) -> tuple[WorkspacePage, LoadedPage]:
-    found = await workspace_store.list_views(tx, which, who, now=now, limit=limit, offset=offset)
+    found = await search_store.list_views(tx, which, who, now=now, limit=limit, offset=offset)
     return found, await load_page(tx, [view.latest for view in found.views], now, strict=strict)
 
 

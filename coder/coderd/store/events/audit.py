@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, case, func, insert, literal, or_, select
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.automation import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
@@ -88,7 +89,7 @@ class EntryFilter:
 
 
 async def insert_entry(tx: Tx, row: EntryRow) -> None:
-    await tx.execute(insert(audit_logs).values(**{field.name: getattr(row, field.name) for field in fields(EntryRow)}))
+    await tx.execute(insert(audit_logs).values(**column_values(row)))
 
 
 async def list_entries(tx: Tx, which: EntryFilter, *, limit: int, offset: int) -> list[EntryView]:

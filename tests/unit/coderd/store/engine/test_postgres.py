@@ -15,7 +15,7 @@ import trio
 from sqlalchemy import text
 
 from coder.base.errors import CoderError
-from coder.coderd.store.engine import postgres
+from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.engine.postgres import run_postgres
 
@@ -66,9 +66,9 @@ async def test_a_second_server_is_refused(data: Path) -> None:
 
 
 async def test_kill_minus_nine_of_everything_loses_nothing_committed(data: Path) -> None:
-    account = postgres._account()
-    cluster = postgres._cluster(data, account)
-    programs = postgres._programs(cluster, "")
+    account = postgres_cluster.find_account()
+    cluster = postgres_cluster.cluster_of(data, account)
+    programs = postgres_programs.find_programs(cluster, "")
     await postgres._initialise(cluster, programs, durable=True)
     running = await postgres._start(cluster, programs, durable=True)
     await _execute(cluster.url, "CREATE TABLE t (x int)", "INSERT INTO t SELECT generate_series(1, 5000)")
@@ -146,5 +146,5 @@ def test_a_closed_parent_is_noticed(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     (closed / "inside").mkdir(parents=True)
     closed.chmod(0o700)
-    other = postgres.Account(os.getuid() + 12345, 0, "other", True)
-    assert not postgres._reachable(closed / "inside", other)
+    other = postgres_cluster.Account(os.getuid() + 12345, 0, "other", True)
+    assert not postgres_cluster.is_reachable(closed / "inside", other)
