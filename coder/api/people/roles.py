@@ -121,7 +121,7 @@ class AuthorizationRequest(ApiStruct):
     checks: dict[str, Any]
 
 
-AuthorizationResponse = Any
+AuthorizationResponse = dict[str, bool]
 
 
 class Role(ApiStruct):

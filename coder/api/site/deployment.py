@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
@@ -107,7 +108,7 @@ class DeploymentStats(ApiStruct):
 
 
 class Entitlements(ApiStruct):
-    features: Any
+    features: dict[str, Feature]
     warnings: list[str]
     errors: list[str]
     has_license: bool
@@ -195,3 +196,11 @@ class UpdateCheckResponse(ApiStruct):
 
 class UploadResponse(ApiStruct):
     hash: str
+
+
+class License(ApiStruct):
+    id: int
+    uuid: UUID
+    uploaded_at: datetime
+    claims: dict[str, Any]
+    "Of the token: which features, until when (`license_expires`, seconds), whether a trial."

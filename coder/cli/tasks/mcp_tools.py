@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.provisioning.jobs import ProvisionerJobLog
+from coder.api.templates.templates import Template
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.cli.tasks.mcp_protocol import Tool
-from coder.net.blocking import BlockingClient
+from coder.client.answers import read
+from coder.net.blocking import BlockingClient, HttpAnswer
 
 STATES = ("working", "idle", "complete", "failure")
 _LOG_LINES = 500
@@ -17,43 +23,50 @@ _LOG_LINES = 500
 def person_tools(client: BlockingClient) -> list[Tool]:
     """Tools that ask the deployment as the person who is logged in."""
 
-    def get(path: str) -> Any:
-        return client.request("GET", f"/api/v2/{path}").json()
+    def get(path: str) -> HttpAnswer:
+        return client.request("GET", f"/api/v2/{path}")
+
+    def passed_on(path: str) -> Any:
+        return get(path).json()
 
     def segment(given: Mapping[str, Any], name: str) -> str:
         return quote(str(given[name]), safe="")
 
-    def logs(path: str) -> str:
-        return "\n".join(row["output"] for row in (get(path) or [])[-_LOG_LINES:])
+    def agent_logs(path: str) -> str:
+        return "\n".join(row.output for row in read(get(path), list[WorkspaceAgentLog])[-_LOG_LINES:])
+
+    def job_logs(path: str) -> str:
+        return "\n".join(row.output for row in read(get(path), list[ProvisionerJobLog])[-_LOG_LINES:])
 
     def list_workspaces(given: Mapping[str, Any]) -> Any:
-        found = get(f"workspaces?q={quote('owner:' + str(given.get('owner') or 'me'))}")["workspaces"] or []
-        return [_workspace(one) for one in found]
+        found = get(f"workspaces?q={quote('owner:' + str(given.get('owner') or 'me'))}")
+        return [_workspace(one) for one in read(found, WorkspacesResponse).workspaces]
 
     def list_templates(_given: Mapping[str, Any]) -> Any:
-        return [_template(one) for one in get("templates") or []]
+        return [_template(one) for one in read(get("templates"), list[Template])]
 
     def get_workspace(given: Mapping[str, Any]) -> Any:
         owner, slash, name = str(given["workspace"]).partition("/")
         owner, name = (owner, name) if slash else ("me", owner)
-        return get(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
+        return passed_on(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
 
     def create_workspace(given: Mapping[str, Any]) -> Any:
         values = [{"name": key, "value": str(value)} for key, value in (given.get("rich_parameters") or {}).items()]
         body = {"name": given["name"], "template_version_id": given["template_version_id"]}
         path = f"/api/v2/users/{quote(str(given.get('user') or 'me'), safe='')}/workspaces"
-        return _workspace(client.request("POST", path, json={**body, "rich_parameter_values": values}).json())
+        made = client.request("POST", path, json={**body, "rich_parameter_values": values})
+        return _workspace(read(made, Workspace))
 
     def create_build(given: Mapping[str, Any]) -> Any:
         body = {"transition": given["transition"]}
         if given.get("template_version_id"):
             body["template_version_id"] = given["template_version_id"]
         path = f"/api/v2/workspaces/{segment(given, 'workspace_id')}/builds"
-        made = client.request("POST", path, json=body).json()
-        return {"id": made["id"], "transition": made["transition"], "status": made["status"]}
+        made = read(client.request("POST", path, json=body), WorkspaceBuild)
+        return {"id": str(made.id), "transition": made.transition, "status": made.status}
 
     return [
-        Tool("coder_get_authenticated_user", "Who is logged in.", lambda _: get("users/me"), {}),
+        Tool("coder_get_authenticated_user", "Who is logged in.", lambda _: passed_on("users/me"), {}),
         Tool("coder_list_workspaces", "Workspaces of a user.", list_workspaces,
              {"owner": ("string", "Username; left out for one's own.")}),
         Tool("coder_get_workspace", "A workspace with its agents and apps.", get_workspace,
@@ -71,16 +84,16 @@ def person_tools(client: BlockingClient) -> list[Tool]:
         Tool("coder_list_templates", "Templates one may use.", list_templates,
              {}),
         Tool("coder_template_version_parameters", "Parameters of a template version.",
-             lambda given: get(f"templateversions/{segment(given, 'template_version_id')}/rich-parameters"),
+             lambda given: passed_on(f"templateversions/{segment(given, 'template_version_id')}/rich-parameters"),
              {"template_version_id": ("string", "Id of the version.")}, ("template_version_id",)),
         Tool("coder_get_workspace_agent_logs", "The end of an agent's log.",
-             lambda given: logs(f"workspaceagents/{segment(given, 'workspace_agent_id')}/logs"),
+             lambda given: agent_logs(f"workspaceagents/{segment(given, 'workspace_agent_id')}/logs"),
              {"workspace_agent_id": ("string", "Id of the agent.")}, ("workspace_agent_id",)),
         Tool("coder_get_workspace_build_logs", "The end of a build's log.",
-             lambda given: logs(f"workspacebuilds/{segment(given, 'workspace_build_id')}/logs"),
+             lambda given: job_logs(f"workspacebuilds/{segment(given, 'workspace_build_id')}/logs"),
              {"workspace_build_id": ("string", "Id of the build.")}, ("workspace_build_id",)),
         Tool("coder_get_template_version_logs", "The end of an import's log.",
-             lambda given: logs(f"templateversions/{segment(given, 'template_version_id')}/logs"),
+             lambda given: job_logs(f"templateversions/{segment(given, 'template_version_id')}/logs"),
              {"template_version_id": ("string", "Id of the version.")}, ("template_version_id",)),
     ]  # fmt: skip
 
@@ -106,11 +119,24 @@ def report_tool(agent: BlockingClient, slug: str) -> Tool:
     )
 
 
-def _workspace(one: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: one[name] for name in ("id", "name", "owner_name", "template_name", "template_id", "outdated")}
-    build = one["latest_build"]
-    return {**kept, "status": build["status"], "latest_build_id": build["id"]}
+def _workspace(one: Workspace) -> dict[str, Any]:
+    return {
+        "id": str(one.id),
+        "name": one.name,
+        "owner_name": one.owner_name,
+        "template_name": one.template_name,
+        "template_id": str(one.template_id),
+        "outdated": one.outdated,
+        "status": one.latest_build.status,
+        "latest_build_id": str(one.latest_build.id),
+    }
 
 
-def _template(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one[name] for name in ("id", "name", "display_name", "description", "active_version_id")}
+def _template(one: Template) -> dict[str, Any]:
+    return {
+        "id": str(one.id),
+        "name": one.name,
+        "display_name": one.display_name,
+        "description": one.description,
+        "active_version_id": str(one.active_version_id),
+    }
