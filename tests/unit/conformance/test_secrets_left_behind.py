@@ -16,7 +16,7 @@ from urllib.parse import quote
 from sqlalchemy import text
 
 from coder.base import log
-from tests.kit.coderd import FIRST_USER, World
+from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.foreign_world import foreign_world
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client
 
@@ -147,3 +147,34 @@ async def _in_tables(world: World, secrets: dict[str, str]) -> list[str]:
         return wrong
 
     return await world.ctx.db.read(search)
+
+
+async def test_what_changes_what_a_person_keeps_is_recorded() -> None:
+    """Secrets, skills and the provider's settings: by whom and which, never what a secret is."""
+    skill = "---\nname: tidy\ndescription: {}\n---\nText.\n"
+    async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
+        secrets, skills = "/api/v2/users/me/secrets", "/api/experimental/users/me/skills"
+        settings = "/api/v2/oauth2-provider/settings"
+        for method, path, body, kind, action, changed in (
+            ("POST", secrets, {"name": "db", "value": "first-value", "env_name": "DB"}, "user_secret", "create",
+             "value"),
+            ("PATCH", f"{secrets}/db", {"value": "second-value"}, "user_secret", "write", "value"),
+            ("DELETE", f"{secrets}/db", None, "user_secret", "delete", "value"),
+            ("POST", skills, {"content": skill.format("a")}, "user_skill", "create", "description"),
+            ("PATCH", f"{skills}/tidy", {"content": skill.format("b")}, "user_skill", "write", "description"),
+            ("DELETE", f"{skills}/tidy", None, "user_skill", "delete", "description"),
+            ("PUT", settings, {"dynamic_client_registration_enabled": True}, "oauth2_provider_settings", "write",
+             "dynamic_client_registration_enabled"),
+        ):  # fmt: skip
+            answer = await world.request(method, path, json=body)
+            assert answer.status_code < 300, answer.text
+            (row,) = (await world.get(f"/api/v2/audit?limit=1&q=resource_type:{kind}")).json()["audit_logs"]
+            assert (row["action"], row["user"]["username"]) == (action, "admin")
+            assert changed in row["diff"], row
+            assert "first-value" not in str(row) and "second-value" not in str(row)
+        assert (await world.patch(f"{secrets}/nothing", {"value": "third-value"})).status_code == 404
+        batch = {"format": "env", "content": "A=fourth-value"}
+        assert (await world.post(f"{secrets}/batch", batch)).status_code == 201
+        rows = (await world.get("/api/v2/audit?limit=25&q=resource_type:user_secret")).text
+        assert "third-value" not in rows and "fourth-value" not in rows
+        assert rows.count('"action":"create"') == 2
