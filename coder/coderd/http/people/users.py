@@ -150,7 +150,7 @@ async def show_me(_ctx: Context, me: Caller, _query: Query) -> User:
 async def get_user(user: str) -> Response:
     if user == "me":
         return reply(await show_me(context(), caller(), Query()))
-    return reply(users.user_view(await users.resolve_user(context(), subject(), user)))
+    return reply(users.user_view(await users.read_user(context(), subject(), user)))
 
 
 @route(

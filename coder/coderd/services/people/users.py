@@ -25,6 +25,7 @@ from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
 from coder.coderd.store.people.users import UserRow as UserRow
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access.policy import Resource, Subject, allowed_ids
 from coder.domain.access.roles import SITE_ROLES, display_name
 from coder.domain.foundation.field_rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
@@ -99,10 +100,22 @@ def may_name(subject: Subject, row: UserRow) -> bool:
     return may(subject, "read", user_resource(row.id)) or any(one in mine for one in row.organization_ids)
 
 
-async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
+async def read_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
     """Like `find_user`, and the caller must be allowed to read the user."""
     row = await find_user(ctx, subject, reference)
     require(subject, "read", user_resource(row.id))
+    return row
+
+
+async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
+    """Like `read_user`, for what is a person's own: keys, passwords, roles, settings.
+
+    The system user has none of it, and nobody gives it any: whoever had its key would have every workspace that waits
+    for an owner.
+    """
+    row = await read_user(ctx, subject, reference)
+    if row.id == PREBUILDS_USER_ID:
+        raise NotFound
     return row
 
 
@@ -288,7 +301,7 @@ async def replace_password(ctx: Context, user_id: UUID, new: str) -> None:
 
 
 async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequence[str]) -> UserRow:
-    """Raises Invalid: own roles, an unknown role, one the caller may not give or take."""
+    """Raises Invalid: own roles, an unknown role, one the caller may not give or take, the last owner's."""
     if user.id == subject.user_id:
         raise Invalid("You cannot change your own roles.")
     require(subject, "read", user_resource(user.id))
@@ -318,6 +331,7 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
         return
 
     async def write(tx: Tx) -> None:
+        await _keep_an_owner(tx, user.id)
         if await _owns_workspaces(tx, user.id):
             raise ExpectationFailed(
                 "You cannot delete a user that has workspaces. Delete their workspaces and try again!"
@@ -327,6 +341,16 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
         await key_store.delete_keys_of(tx, user.id)
 
     await ctx.db.run(write)
+
+
+async def _keep_an_owner(tx: Tx, user_id: UUID) -> None:
+    """Before somebody is an owner no more. Two who do it to each other were both allowed to when they began.
+
+    Raises Invalid.
+    """
+    user = await user_store.get_user(tx, user_id)
+    if user is not None and "owner" in user.rbac_roles and not await user_store.has_other_owner(tx, user_id):
+        raise Invalid("The last owner must stay.", "Make somebody else an owner first.")
 
 
 async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:
@@ -341,6 +365,8 @@ async def _change(ctx: Context, user: UserRow, **values: Unpack[user_store.UserC
     async def write(tx: Tx) -> UserRow:
         if set(values) != {"rbac_roles"}:
             values["updated_at"] = now  # what somebody may do is no part of the profile
+        if "owner" not in values.get("rbac_roles", ["owner"]):
+            await _keep_an_owner(tx, user.id)
         await user_store.update_user(tx, user.id, **values)
         row = await user_store.get_user(tx, user.id)
         if row is None:

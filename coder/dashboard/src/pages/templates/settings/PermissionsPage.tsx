@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { patch } from "../../../api/client";
 import { templateAcl, templateAclAvailable } from "../../../api/queries/templates";
-import { AccessList, type Entry } from "../../../ui/AccessList";
+import { AccessList, type Entry } from "../../../ui/forms/AccessList";
 import { Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
 import { SkeletonRows } from "../../../ui/Loading";
