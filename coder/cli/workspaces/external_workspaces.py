@@ -27,15 +27,15 @@ from coder.net.errors import HttpError
 
 DEFAULT_COLUMNS = ("workspace", "template", "status", "healthy", "last built", "current version", "outdated")
 
-Told = TypeVar("Told", ExternalAgentCredentials, RotatedAgentToken)
+Answered = TypeVar("Answered", ExternalAgentCredentials, RotatedAgentToken)
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment(Generic[Told]):
+class Attachment(Generic[Answered]):
     """How an agent's machine is attached."""
 
     agent_name: str
-    told: Told
+    told: Answered
 
 
 def _create(invocation: Invocation) -> int:
@@ -121,7 +121,7 @@ def _agent_names(workspace: Workspace, agent: str) -> list[str]:
     return [agent] if agent else names
 
 
-def _as_json(workspace: str, item: Attachment[Told]) -> dict[str, object]:
+def _as_json(workspace: str, item: Attachment[Answered]) -> dict[str, object]:
     return {
         "workspace_name": workspace,
         "agent_name": item.agent_name,
@@ -131,7 +131,7 @@ def _as_json(workspace: str, item: Attachment[Told]) -> dict[str, object]:
     }
 
 
-def _print_instructions(workspace: str, found: Sequence[Attachment[Told]]) -> None:
+def _print_instructions(workspace: str, found: Sequence[Attachment[Answered]]) -> None:
     sys.stdout.write(f"\nPlease run the following command to attach external agent to the workspace {workspace}:\n\n")
     for item in found:
         if len(found) > 1:

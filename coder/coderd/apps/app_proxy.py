@@ -1,8 +1,8 @@
-"""The door of applications: which requests are theirs, who may come in, and what they hear if not.
+"""The proxy of applications: which requests are theirs, who may come in, and what they hear if not.
 
-The front door asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
+The HTTP server asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
 back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words `pages.py`,
-decisions its `Keeper`'s.
+decisions its `AppAuthorizer`'s.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def shown_route(route: str) -> str:
 
 
 def response_headers() -> list[tuple[str, str]]:
-    """The constant headers with a fresh request id, for doors that answer without this frame."""
+    """The constant headers with a fresh request id, for endpoints that answer without this frame."""
     return [
         *((name.decode(), value.decode()) for name, value in _CONSTANT),
         ("x-coder-request-id", str(uuid4())),

@@ -86,7 +86,7 @@ async def create_workspace(
     `organization_id` is the one named in the path of the older route. Raises InvalidFields, Invalid, Forbidden,
     NotFound, Conflict (name taken).
     """
-    spec = _read_wish(owner_id, body)
+    spec = _read_spec(owner_id, body)
     request = BuildRequest(
         transition="start",
         initiator_id=subject.user_id,
@@ -109,7 +109,7 @@ async def create_workspace(
     return answer
 
 
-def _read_wish(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
+def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     template_id, version_id = given_id(body.template_id), given_id(body.template_version_id)
     updates = body.automatic_updates or "never"
     schedule = body.autostart_schedule or None
