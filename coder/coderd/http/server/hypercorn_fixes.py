@@ -156,7 +156,7 @@ class PatientServer(TCPServer):
                 await self._send_pieces(event.data)
                 return
             except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass
+                pass  # the peer left: told below
             except trio.TooSlowError:
                 await self._abandon()
             except trio.Cancelled:
