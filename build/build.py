@@ -14,6 +14,7 @@ libzstd-dev).
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import importlib.util
 import json
@@ -47,6 +48,7 @@ def main() -> int:
     parser.add_argument("--force", action="store_true", help="build even if nothing changed")
     parser.add_argument("--pure", action="store_true", help="do not compile the mesh's hot modules: quicker to build")
     parser.add_argument("--quick", action="store_true", help="compress less: quicker to build")
+    parser.add_argument("--compile-only", action="store_true", help="only compile those, for the build that follows")
     parser.add_argument("--slim", action="store_true", help="only the slim program: agent and command line")
     parser.add_argument("--platform", default="", help="all, or a list such as linux-amd64,linux-arm64")
     args = parser.parse_args()
@@ -75,10 +77,14 @@ def build_here(args: argparse.Namespace) -> int:
         print(f"{binary} is up to date", file=sys.stderr)
         return 0
     check_tools()
+    cache = args.out.resolve() / "compiled"
+    if args.compile_only:
+        if can_compile():
+            compiled_modules(cache, quick=args.quick)
+        return 0
     work = (args.work or args.out / "work").resolve()
     pure = args.pure or not can_compile()
     with ThreadPoolExecutor() as beside:
-        cache = args.out.resolve() / "compiled"
         shared = None if pure else beside.submit(compiled_modules, cache, quick=args.quick)
         texts = beside.submit(modules.recorded_texts, ROOT)
         collect = collect_slim if args.slim else collect_both
@@ -141,22 +147,31 @@ def compiled_modules(cache: Path, *, quick: bool) -> Path:
     """A folder with the shared objects of the hot modules, in the places of their sources."""
     level = compiled.QUICK_LEVEL if quick else compiled.LEVEL
     kept = cache / compiled.source_hash(level)
-    if kept.exists():
-        return kept
+    cache.mkdir(parents=True, exist_ok=True)
+    # Who comes while another compiles waits for it, and finds what it made.
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            _compile_into(kept, level, quick=quick)
+    return kept
+
+
+def _compile_into(kept: Path, level: str, *, quick: bool) -> None:
     print("compiling the mesh (about a minute) …", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="coder-compiled-") as folder:
         target = Path(folder)
         compiled.copy_tree(target, whole=False)
-        compiled.compile_tree(target, level)
-        shutil.rmtree(cache, ignore_errors=True)  # one is enough
-        temporary = cache / "new"
+        compiled.compile_tree(target, level, each_first=not quick)
+        for old in kept.parent.iterdir():  # one is enough
+            if old.is_dir():
+                shutil.rmtree(old, ignore_errors=True)
+        temporary = kept.parent / "new"
         for path in sorted(target.rglob("*.so")):
             place = temporary / path.relative_to(target)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, place)
             subprocess.run(["strip", str(place)], check=True)
         temporary.replace(kept)
-    return kept
 
 
 def collect_slim(work: Path) -> dict[Path, modules.Entries]:

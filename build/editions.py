@@ -32,10 +32,11 @@ LIBRARIES = (
 
 
 NOT_RUN = (
-    "pygments", "_pytest", "pluggy", "readline",
+    "pygments", "_pytest", "pluggy", "readline", "pyroute2",
     "_codecs_jp", "_codecs_hk", "_codecs_cn", "_codecs_kr", "_codecs_tw", "_codecs_iso2022", "_multibytecodec",
 )  # fmt: skip
-"""What libraries import when somebody tests or prints colours with them; no program of ours gets there."""
+"""What libraries import when somebody tests, prints colours or sets up kernel interfaces with them; no program of ours
+gets there."""
 
 
 def module_file(name: str, root: Path = ROOT) -> Path | None:

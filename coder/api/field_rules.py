@@ -1,4 +1,4 @@
-"""The rules of every field of a request, in one table: doors and services check requests by it and by nothing else.
+"""The rules of every field of a request, in one table: endpoints and services check requests by it and by nothing else.
 
 Fields stand in the order in which clients are told of them. Requests that change something are judged against what
 there is (`present`): a value that is there already is never refused.
@@ -109,7 +109,7 @@ NEW: Table = {
     CreateWorkspaceProxyRequest: {"name": (REQUIRED, rules.USERNAME)},
     PostOAuth2ProviderAppRequest: _APP,
 }
-"""Requests that make something: doors refuse them as soon as they are read."""
+"""Requests that make something: endpoints refuse them as soon as they are read."""
 
 CHANGES: Table = {
     UpdateUserProfileRequest: {"username": (REQUIRED, rules.USERNAME), "name": (rules.REAL_NAME,)},

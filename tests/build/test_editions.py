@@ -15,7 +15,6 @@ from coder.cli.edition import explain_missing, is_slim
 from coder.cli.command_table import COMMANDS
 
 NEEDS_SERVER = {
-    "provisioner list",  # works all the same; it shares a module with `start`
     "provisioner start", "provisionerd start", "reset-password", "server", "server create-admin-user",
     "server dbcrypt decrypt", "server dbcrypt delete", "server dbcrypt rotate", "server fix-oidc-links",
     "server postgres-builtin-serve", "server postgres-builtin-url",

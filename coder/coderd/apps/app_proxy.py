@@ -1,8 +1,8 @@
-"""The door of applications: which requests are theirs, who may come in, and what they hear if not.
+"""The proxy of applications: which requests are theirs, who may come in, and what they hear if not.
 
-The front door asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
+The HTTP server asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
 back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words `pages.py`,
-decisions its `Keeper`'s.
+decisions its `AppAuthorizer`'s.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class AppProxy:
         try:
             await visit.show(pages.internal(self._dashboard))
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
-            pass
+            pass  # the visitor left, or half of another answer is out already
 
     async def _serve(self, visit: ProxyRequest, label: str | None) -> None:
         if label is None:
@@ -348,5 +348,5 @@ async def _close(stream: trio.abc.Stream) -> None:
             await stream.aclose()
             return
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-            pass
+            pass  # no orderly end is possible any more
     await trio.aclose_forcefully(stream)

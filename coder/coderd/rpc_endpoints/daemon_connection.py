@@ -20,6 +20,7 @@ from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+from coder.rpc.services import PROVISIONER_DAEMON
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -29,7 +30,6 @@ MAX_FILE = 20 << 20
 MAX_PIECE = 2 << 20
 _LONG_POLL = 5.0
 """Seconds the deprecated AcquireJob waits for work."""
-_SERVICE = "/provisionerd.ProvisionerDaemon/"
 
 _log = get_logger("provisioners")
 
@@ -54,14 +54,14 @@ class DaemonConnection:
         """By full RPC name."""
         pb = provisionerd_pb2
         return {
-            f"{_SERVICE}AcquireJob": Unary(self._acquire, pb.Empty),
-            f"{_SERVICE}AcquireJobWithCancel": Bidi(self._acquire_with_cancel, pb.CancelAcquire),
-            f"{_SERVICE}CommitQuota": self._report(job_work.commit_quota, pb.CommitQuotaRequest),
-            f"{_SERVICE}UpdateJob": self._report(job_work.update_job, pb.UpdateJobRequest),
-            f"{_SERVICE}FailJob": self._report(job_work.fail_job, pb.FailedJob, ends=True),
-            f"{_SERVICE}CompleteJob": self._report(job_work.complete_job, pb.CompletedJob, ends=True),
-            f"{_SERVICE}UploadFile": Bidi(self._upload, provisioner_pb2.FileUpload),
-            f"{_SERVICE}DownloadFile": ServerStream(self._download, pb.FileRequest),
+            f"{PROVISIONER_DAEMON}AcquireJob": Unary(self._acquire, pb.Empty),
+            f"{PROVISIONER_DAEMON}AcquireJobWithCancel": Bidi(self._acquire_with_cancel, pb.CancelAcquire),
+            f"{PROVISIONER_DAEMON}CommitQuota": self._report(job_work.commit_quota, pb.CommitQuotaRequest),
+            f"{PROVISIONER_DAEMON}UpdateJob": self._report(job_work.update_job, pb.UpdateJobRequest),
+            f"{PROVISIONER_DAEMON}FailJob": self._report(job_work.fail_job, pb.FailedJob, ends=True),
+            f"{PROVISIONER_DAEMON}CompleteJob": self._report(job_work.complete_job, pb.CompletedJob, ends=True),
+            f"{PROVISIONER_DAEMON}UploadFile": Bidi(self._upload, provisioner_pb2.FileUpload),
+            f"{PROVISIONER_DAEMON}DownloadFile": ServerStream(self._download, pb.FileRequest),
         }
 
     def _report(

@@ -31,12 +31,12 @@ from coder.coderd.store.site import site
 from coder.rpc.calls import Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
 from coder.rpc.proto import agent_pb2
+from coder.rpc.services import AGENT
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_SERVICE = "/coder.agent.v2.Agent/"
 MAX_BOUNDARY_LOGS = 1000
 
 _log = get_logger("agents")
@@ -76,7 +76,7 @@ class AgentService:
             "UpdateAppStatus": (self.update_app_status, pb.UpdateAppStatusRequest),
             "PushContextState": (_refuse, pb.PushContextStateRequest),
         }
-        return {_SERVICE + name: Unary(fn, request) for name, (fn, request) in table.items()}
+        return {AGENT + name: Unary(fn, request) for name, (fn, request) in table.items()}
 
     # ---- what the agent is told
 

@@ -19,11 +19,10 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents import agent_tokens
-from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentParts, AgentViewContext, present_agent
+from coder.coderd.services.agents.agent_view import AgentParts, present_agent, view_context
 from coder.coderd.services.events import task_notifications
 from coder.coderd.services.events.notifications import NotificationSite, site_of
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound, TooLarge, Unauthenticated
-from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agent_logs as log_store
@@ -94,7 +93,7 @@ async def get_agent(ctx: Context, subject: Subject, agent_id: UUID) -> Workspace
     parts = await ctx.db.read(load_parts, agent_id)
     if parts is None:
         raise NotFound(UNKNOWN)
-    return present_agent(parts, scene_of(ctx, place))
+    return present_agent(parts, view_context(ctx, place.workspace_name, place.owner_username))
 
 
 async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
@@ -105,16 +104,6 @@ async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
     apps = await app_store.list_apps(tx, [agent_id])
     scripts = await script_store.list_scripts(tx, [agent_id])
     return AgentParts(detail.agent, detail.log_sources, apps, scripts)
-
-
-def scene_of(ctx: Context, place: AgentPlace) -> AgentViewContext:
-    return AgentViewContext(
-        now=ctx.clock.now(),
-        troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
-        workspace_name=place.workspace_name,
-        owner_username=place.owner_username,
-        latency=ctx.part(Coordinator).latency_of,
-    )
 
 
 async def list_logs(

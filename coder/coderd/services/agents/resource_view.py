@@ -59,13 +59,13 @@ async def load_agents(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentParts]:
     return sorted(parts.values(), key=lambda p: (p.agent.display_order, p.agent.name))
 
 
-def present_resources(loaded: LoadedResources, job_id: UUID, view_context: AgentViewContext) -> list[WorkspaceResource]:
+def present_resources(loaded: LoadedResources, job_id: UUID, context: AgentViewContext) -> list[WorkspaceResource]:
     """The resources of one job as JSON."""
     rows = sorted(loaded.resources.get(job_id, ()), key=lambda r: (r.transition, r.name, r.type, r.position))
-    return [_present(row, loaded.agents.get(row.id, ()), view_context) for row in rows]
+    return [_present(row, loaded.agents.get(row.id, ()), context) for row in rows]
 
 
-def _present(row: ResourceRow, agents: Sequence[AgentParts], view_context: AgentViewContext) -> WorkspaceResource:
+def _present(row: ResourceRow, agents: Sequence[AgentParts], context: AgentViewContext) -> WorkspaceResource:
     return WorkspaceResource(
         id=row.id,
         created_at=row.created_at,
@@ -76,6 +76,6 @@ def _present(row: ResourceRow, agents: Sequence[AgentParts], view_context: Agent
         hide=row.hide,
         icon=row.icon,
         daily_cost=row.daily_cost,
-        agents=[present_agent(parts, view_context) for parts in agents] or UNSET,
+        agents=[present_agent(parts, context) for parts in agents] or UNSET,
         metadata=[WorkspaceResourceMetadata(**item) for item in row.metadata] or UNSET,
     )

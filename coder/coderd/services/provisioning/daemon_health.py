@@ -41,6 +41,7 @@ from coder.domain.provisioning.provisioners import BUILT_IN_KEY, daemon_status, 
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import overlay_pb2, tailnet_pb2
+from coder.rpc.services import OVERLAY, TAILNET
 from coder.tailnet import derpmap
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ INTERVAL = 30.0
 TIMEOUT = 15.0
 """Seconds a daemon has for its answer."""
 PATH = "/api/v0/health"
-_JOIN = "/coder.overlay.v1.Overlay/Join"
-_TAILNET = "/coder.tailnet.v2.Tailnet/"
+_JOIN = OVERLAY + "Join"
 _MAX_REPORT = 16 << 10
 _MAX_PROBLEM = 500
 
@@ -73,8 +73,8 @@ class DaemonMesh:
         """The call that joins, and coordination for whoever did."""
         return {
             _JOIN: Unary(self._join, overlay_pb2.JoinRequest),
-            f"{_TAILNET}Coordinate": Bidi(self._coordinate, tailnet_pb2.CoordinateRequest),
-            f"{_TAILNET}StreamDERPMaps": ServerStream(self._stream_maps, tailnet_pb2.StreamDERPMapsRequest),
+            f"{TAILNET}Coordinate": Bidi(self._coordinate, tailnet_pb2.CoordinateRequest),
+            f"{TAILNET}StreamDERPMaps": ServerStream(self._stream_maps, tailnet_pb2.StreamDERPMapsRequest),
         }
 
     async def _join(self, request: overlay_pb2.JoinRequest) -> overlay_pb2.JoinResponse:

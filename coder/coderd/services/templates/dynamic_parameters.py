@@ -113,6 +113,10 @@ async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: 
     return owner_values(user_id, facts) if facts is not None else None
 
 
+_MOST_OWNERS = 8
+"""Remembered by one form. A person tries a few; a program might try all ids there are."""
+
+
 class ParameterForm:
     """A version's form in the hands of one caller, for any owner and any values."""
 
@@ -142,6 +146,8 @@ class ParameterForm:
     async def _owner(self, owner_id: UUID) -> dict[str, Any] | None:
         if owner_id not in self._owners:
             found = await read_owner(self._ctx, self._subject, self._version.organization_id, owner_id)
+            if len(self._owners) >= _MOST_OWNERS:
+                self._owners.clear()
             self._owners[owner_id] = found
         return self._owners[owner_id]
 

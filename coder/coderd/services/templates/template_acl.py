@@ -11,14 +11,14 @@ from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
-from coder.api.people.user_names import ReducedUser
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
 from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Invalid, NotFound
-from coder.coderd.services.people.users import user_view
+from coder.coderd.services.people.groups import reduced_user
+from coder.coderd.services.people.user_views import user_view
 from coder.coderd.services.templates.templates import load_template
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.acls import AclGroup
@@ -120,7 +120,7 @@ async def list_available(ctx: Context, subject: Subject, template_id: UUID, want
     require(subject, "update", template_resource(row))
     people, groups = await ctx.db.read(_available, row.organization_id, wanted)
     return ACLAvailable(
-        users=[_reduced(person) for person in people], groups=[Group(**_group(group)) for group in groups]
+        users=[reduced_user(person) for person in people], groups=[Group(**_group(group)) for group in groups]
     )
 
 
@@ -133,18 +133,3 @@ async def _available(tx: Tx, organization_id: UUID, wanted: UserFilter) -> tuple
         if needle in group.name.lower() or needle in group.display_name.lower()
     ]
     return [person for person in people if organization_id in person.organization_ids], groups
-
-
-def _reduced(user: UserRow) -> ReducedUser:
-    return ReducedUser(
-        id=user.id,
-        username=user.username,
-        name=user.name or UNSET,
-        avatar_url=user.avatar_url or UNSET,
-        email=user.email,
-        created_at=user.created_at,
-        updated_at=user.updated_at,
-        last_seen_at=user.last_seen_at,
-        status=cast("Any", user.status),
-        login_type=cast("Any", user.login_type),
-    )

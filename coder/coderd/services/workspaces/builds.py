@@ -21,6 +21,7 @@ from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
+from coder.coderd.services.agents.agent_view import view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
 from coder.coderd.services.events import update_notifications
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields, NotFound, Precondition
@@ -28,7 +29,7 @@ from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.provisioning.build_results import build_ended
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build, view_context
+from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import jobs as job_store
@@ -283,7 +284,7 @@ async def get_resources(ctx: Context, subject: Subject, build_id: UUID) -> list[
     if is_active(view.job.status):
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [view.job.id])
-    return present_resources(loaded, view.job.id, view_context(ctx, view))
+    return present_resources(loaded, view.job.id, view_context(ctx, view.workspace_name, view.owner_username))
 
 
 async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:

@@ -29,6 +29,7 @@ from coder.coderd.store.tables.identity import (
 )
 from coder.coderd.store.tables.tasks import tasks
 from coder.coderd.store.tables.templates import template_versions, templates
+from coder.coderd.store.tables.user_assets import user_secrets, user_skills
 from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:
@@ -240,6 +241,13 @@ TRACKED: dict[str, Tracked] = {
          "deleted_at"),
         tasks.c.name, organization=tasks.c.organization_id, owner=users.c.username,
         joined=tasks.join(users, users.c.id == tasks.c.owner_id),
+    ),
+    "user_secret": Tracked(
+        user_secrets, ("id", "user_id", "name", "description", "env_name", "file_path", "enabled", "value"),
+        user_secrets.c.name, ("value",),
+    ),
+    "user_skill": Tracked(
+        user_skills, ("id", "user_id", "name", "description", "content"), user_skills.c.name,
     ),
 }  # fmt: skip
 

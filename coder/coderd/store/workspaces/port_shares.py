@@ -41,6 +41,11 @@ async def put_port_share(tx: Tx, share: PortShareRow) -> None:
     )
 
 
+async def delete_port_shares(tx: Tx, workspace_id: UUID) -> None:
+    """All of a workspace."""
+    await tx.execute(workspace_port_shares.delete().where(workspace_port_shares.c.workspace_id == workspace_id))
+
+
 async def delete_port_share(tx: Tx, workspace_id: UUID, agent_name: str, port: int) -> bool:
     """False when there was none."""
     table = workspace_port_shares
