@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
+USER_SEARCH = search(
+    "created_after created_before github_com_user_id last_seen_after last_seen_before "
+    "login_type name role search service_account status"
+)
 
 _STATUSES = ("active", "dormant", "suspended")
 _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
@@ -45,10 +49,7 @@ _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
         "after_id": UUID,
         "limit": int,
         "offset": int,
-        "q": search(
-            "created_after created_before github_com_user_id last_seen_after last_seen_before "
-            "login_type name role search service_account status"
-        ),
+        "q": USER_SEARCH,
     },
     answers=GetUsersResponse,
 )
