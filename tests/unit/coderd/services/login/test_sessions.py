@@ -127,3 +127,27 @@ async def test_tokens_of_owners_live_shorter() -> None:
         key = (await world.post("/api/v2/users/me/keys")).json()["key"]
         found = (await world.get(f"/api/v2/users/me/keys/{key.partition('-')[0]}")).json()
         assert found["lifetime_seconds"] == 3600
+
+
+async def test_a_lost_laptop_is_signed_out_by_itself() -> None:
+    """Sessions are listed without tokens and ended ones; each sees their own, and ends one without the others."""
+    async with running_coderd(first_user=True) as world:
+        await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci", "lifetime": 3600 * 10**9})
+        laptop = (await world.post("/api/v2/users/me/keys", {})).json()["key"]
+        listed = (await world.get("/api/v2/users/me/sessions")).json()
+        assert [one["current"] for one in listed].count(True) == 1
+        lost = next(one for one in listed if laptop.startswith(f"{one['id']}-"))
+        assert (lost["current"], lost["login_type"], lost["ip_address"]) == (False, "password", "127.0.0.1")
+        assert (await world.delete(f"/api/v2/users/me/keys/{lost['id']}")).status_code == 204
+        assert (await world.get("/api/v2/users/me", token=laptop)).status_code == 401
+        left = (await world.get("/api/v2/users/me/sessions")).json()
+        assert [one["id"] for one in left] == [one["id"] for one in listed if one != lost]
+
+        member_id, token = await world.member("alice")
+        assert (await world.get("/api/v2/users/admin/sessions", token=token)).status_code == 404
+        own = (await world.get("/api/v2/users/me/sessions", token=token)).json()
+        assert own
+        assert not {one["id"] for one in own} & {one["id"] for one in left}
+        seen = (await world.get(f"/api/v2/users/{member_id}/sessions")).json()
+        assert [one["id"] for one in seen] == [one["id"] for one in own]
+        assert not any(one["current"] for one in seen)
