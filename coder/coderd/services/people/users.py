@@ -284,15 +284,19 @@ async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, 
     await replace_password(ctx, user.id, new)
 
 
-async def replace_password(ctx: Context, user_id: UUID, new: str) -> None:
+async def replace_password(ctx: Context, user_id: UUID, new: str, passcode: bytes | None = None) -> bool:
+    """With the hash of a passcode: False when it was used meanwhile, and nothing is changed."""
     hashed = await hash_password(new)
     now = ctx.clock.now()
 
-    async def write(tx: Tx) -> None:
+    async def write(tx: Tx) -> bool:
+        if passcode is not None and not await user_store.take_passcode(tx, user_id, passcode):
+            return False
         await user_store.update_user(tx, user_id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)
         await key_store.delete_keys_of(tx, user_id)
+        return True
 
-    await ctx.db.run(write)
+    return await ctx.db.run(write)
 
 
 async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequence[str]) -> UserRow:
