@@ -179,7 +179,7 @@ async def _try_udp(found: Findings) -> None:
             os_socket.sendto(datagram, to)
             found.can_send.add(family)
         except (KeyError, OSError):
-            pass
+            pass  # no socket or no way of this family: it is not in `can_send`
 
     round_ = StunRound(os.urandom, send)
     answered: set[Address] = set()

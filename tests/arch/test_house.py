@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 SOURCES = [
     path for path in (ROOT / "coder").rglob("*.py") if "_pb2" not in path.name and "node_modules" not in path.parts
 ]
-LONGEST_FILE = 700
-LONGEST_FUNCTION = 80
+LONGEST_FILE = 470
+LONGEST_FUNCTION = 70
 FULLEST_FOLDER = 25
 
 

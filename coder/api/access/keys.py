@@ -42,6 +42,20 @@ class APIKeyWithOwner(ApiStruct):
     username: str
 
 
+class UserSession(ApiStruct):
+    """A browser or a command line that is signed in."""
+
+    id: str
+    created_at: datetime
+    last_used: datetime
+    expires_at: datetime
+    ip_address: str
+    login_type: LoginType
+    scopes: list[str]
+    current: bool
+    "The one that asks."
+
+
 class CreateTokenRequest(ApiStruct):
     lifetime: int
     token_name: str

@@ -58,9 +58,17 @@ def _license_row(found: License) -> Row:
         "uuid": found.uuid,
         "uploaded at": api_time(found.uploaded_at),
         "features": ", ".join(sorted(features)) if isinstance(features, dict) else "",
-        "expires at": api_time(datetime.fromtimestamp(until, UTC)) if isinstance(until, int) else "",
+        "expires at": _moment(until),
         "trial": found.claims.get("trial") is True,
     }
+
+
+def _moment(seconds: object) -> str:
+    """A claim is whatever somebody signed."""
+    try:
+        return api_time(datetime.fromtimestamp(seconds, UTC)) if isinstance(seconds, int | float) else ""
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def _add_license(_: Invocation) -> int:

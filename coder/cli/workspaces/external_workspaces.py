@@ -75,7 +75,7 @@ def _rotate(invocation: Invocation) -> int:
     workspace = find_workspace(client, name)
     found: list[Attachment[RotatedAgentToken]] = []
     for agent_name in _agent_names(workspace, agent):
-        path = f"/api/v2/workspaces/{workspace.id}/external-agent/{quote(agent_name, safe='')}/rotate-token"
+        path = _agent_path(workspace, agent_name, "rotate-token")
         with doing(f"rotate the token of agent {agent_name!r}"):
             found.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
@@ -93,13 +93,17 @@ def _credentials(
     """Of the workspace's external agents. Raises CoderError when it has none."""
     found = []
     for name in _agent_names(workspace, agent):
-        path = f"/api/v2/workspaces/{workspace.id}/external-agent/{name}/credentials"
+        path = _agent_path(workspace, name, "credentials")
         try:
             answer = read(client.request("GET", path), ExternalAgentCredentials)
         except HttpError as error:
             raise CoderError("credentials", f"get external agent credentials for agent {name!r}") from error
         found.append(Attachment(name, answer))
     return found
+
+
+def _agent_path(workspace: Workspace, agent: str, verb: str) -> str:
+    return f"/api/v2/workspaces/{workspace.id}/external-agent/{quote(agent, safe='')}/{verb}"
 
 
 def _agent_names(workspace: Workspace, agent: str) -> list[str]:

@@ -122,7 +122,7 @@ class AppProxy:
         try:
             await visit.show(pages.internal(self._dashboard))
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
-            pass
+            pass  # the visitor left, or half of another answer is out already
 
     async def _serve(self, visit: ProxyRequest, label: str | None) -> None:
         if label is None:
@@ -348,5 +348,5 @@ async def _close(stream: trio.abc.Stream) -> None:
             await stream.aclose()
             return
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-            pass
+            pass  # no orderly end is possible any more
     await trio.aclose_forcefully(stream)

@@ -57,7 +57,7 @@ def _explain_key(key: str | None) -> HandshakeRefusal | None:
         if len(base64.b64decode(key, validate=True)) == 16:
             return None
     except binascii.Error:
-        pass
+        pass  # refused below, as one of another length is
     text = f"{_VIOLATION}invalid Sec-WebSocket-Key {_quote(key)}, must be a 16 byte base64 encoded string"
     return HandshakeRefusal(400, text)
 

@@ -272,4 +272,4 @@ async def _refuse(upgrade: Upgrade, error: Exception, explain: Explain) -> None:
     try:
         await upgrade.reject(status, body, headers)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass
+        pass  # it left before it was refused

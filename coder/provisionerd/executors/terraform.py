@@ -34,9 +34,10 @@ from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
 from coder.provisionerd.terraform.extract.extract import extract_plan, extract_state_file
 from coder.provisionerd.terraform.graph_cache import GraphCache, template_key
+from coder.provisionerd.terraform.graph_run import GraphRun
 from coder.provisionerd.terraform.init_lock import PluginCache
 from coder.provisionerd.terraform.log_lines import Timings
-from coder.provisionerd.terraform.process import ProcessError, Runner
+from coder.provisionerd.terraform.process import ProcessError, Runner, explain_status
 from coder.provisionerd.terraform.provider.serving import PlannedFacts, ServedProvider, serve_provider
 from coder.provisionerd.terraform.stage import Stage
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -116,7 +117,7 @@ class _TerraformSession:
         self._importing = True
         self._plan_json: bytes = b""
         self._nothing_to_do = False
-        self._graph: _GraphRun | None = None
+        self._graph: GraphRun | None = None
         self._graph_key = b""
         self._given_state = b""
         self._last_state = b""
@@ -159,7 +160,7 @@ class _TerraformSession:
             return f"{_step(arguments)}: {problem.message}"
         if stage.flooded():
             return f"{_step(arguments)}: {stage.explain_flood()}"
-        return "" if status == 0 else f"{_step(arguments)}: {_explain_status(status)}"
+        return "" if status == 0 else f"{_step(arguments)}: {explain_status(status)}"
 
     async def _capture(self, arguments: Sequence[str]) -> bytes:
         """Output of a short command. Raises ExtractError."""
@@ -167,7 +168,7 @@ class _TerraformSession:
         status, out, err = await self._runner.capture(arguments, self._base_environment())
         if status != 0:
             text = err.decode("utf-8", "replace").strip()[-2000:]
-            raise ExtractError(f"terraform {arguments[0]}: {_explain_status(status)}" + (f": {text}" if text else ""))
+            raise ExtractError(f"terraform {arguments[0]}: {explain_status(status)}" + (f": {text}" if text else ""))
         return out
 
     # --- init
@@ -330,29 +331,19 @@ class _TerraformSession:
         """The graph depends on the template alone, so one run beside other work serves the whole job."""
         if self._graph is not None:
             return
-        self._graph = _GraphRun()
+        self._graph = GraphRun()
         self._graph.dot = self._executor.graphs.find(self._graph_key, self._given_state) if self._graph_key else ""
         if self._graph.dot:
             self._graph.done.set()
         else:
-            self._nursery.start_soon(self._run_graph, self._graph)
+            assert self._binary is not None  # noqa: S101 - set by init
+            arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
+            beside = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            self._nursery.start_soon(self._graph.run, beside, arguments, self._base_environment(), self._keep_graph)
 
-    async def _run_graph(self, run: _GraphRun) -> None:
-        assert self._binary is not None and self._runner is not None  # noqa: S101 - set by init
-        arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
-        beside = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
-        try:
-            status, out, err = await beside.capture(arguments, self._base_environment())
-            run.dot = out.decode("utf-8", "replace")
-            if status != 0:
-                text = err.decode("utf-8", "replace").strip()[-2000:]
-                run.error = f"terraform graph: {_explain_status(status)}: {text}"
-            elif self._graph_key:
-                self._executor.graphs.keep(self._graph_key, run.dot)
-        except ProcessError as problem:
-            run.error = f"terraform graph: {problem.message}"
-        finally:
-            run.done.set()
+    def _keep_graph(self, dot: str) -> None:
+        if self._graph_key:
+            self._executor.graphs.keep(self._graph_key, dot)
 
     async def graph(self, request: pb.GraphRequest, emit: Emit) -> pb.GraphComplete:
         stage = self._stage("graph", emit)
@@ -389,20 +380,9 @@ class _TerraformSession:
         return pb.ApplyComplete(state=self.state(), error=error, timings=stage.finish(failed=bool(error)))
 
 
-class _GraphRun:
-    def __init__(self) -> None:
-        self.done = trio.Event()
-        self.dot = ""
-        self.error = ""
-
-
 def _step(arguments: Sequence[str]) -> str:
     """How an error names what was run (recorded: init has words of its own)."""
     return "initialize terraform" if arguments[0] == "init" else f"terraform {arguments[0]}"
-
-
-def _explain_status(status: int) -> str:
-    return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
 
 def _checksum(path: Path) -> int | None:

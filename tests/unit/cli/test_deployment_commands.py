@@ -71,4 +71,5 @@ def test_a_license_of_a_server_that_has_some() -> None:
     row = _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=claims))
     assert row["features"] == "audit_log, scim"
     assert (row["expires at"], row["trial"]) == ("2027-01-15T08:00:00Z", True)
-    assert _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims={}))["expires at"] == ""
+    for odd in ({}, {"license_expires": 10**30}, {"license_expires": "soon"}):
+        assert _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=odd))["expires at"] == ""

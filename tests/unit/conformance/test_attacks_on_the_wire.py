@@ -230,3 +230,16 @@ async def test_answers_to_one_are_kept_for_no_other() -> None:
                 if path.startswith("/api/") and seen["nobody"].status_code != 401:
                     wrong.append(f"{path} {more}: {seen['nobody'].status_code}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("lines", "end", "status"),
+    [(400, "\r\n", b"200"), (600, "\r\n", b"431"), (8000, "\r\n", b"431"), (600, "\n", b"431"), (400, "\n", b"200")],
+)
+async def test_a_head_has_so_many_lines(lines: int, end: str, status: bytes) -> None:
+    """However they end and however they come; what follows the head is not counted."""
+    async with running_coderd() as world:
+        head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
+        body = "{" + "\n" * 1000 + "}"
+        said = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
+        assert said.split()[1] == status

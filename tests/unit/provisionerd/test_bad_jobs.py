@@ -158,7 +158,7 @@ async def test_a_full_disk(world: World, tmp_path: Path) -> None:
     try:
         big = {"main.tf": 'resource "terraform_data" "x" {}\n', "big": "x" * 200_000}
         failed = await world.run(building(big))
-        assert isinstance(failed, FailedJob) and failed.error == "unpack template: No space left on device"
+        assert isinstance(failed, FailedJob) and failed.error == "'big' cannot be unpacked: No space left on device"
         assert list(work.iterdir()) == []
         small = {
             "main.tf": 'resource "terraform_data" "x" {\n  input = join("", [for i in range(900): "0123456789"])\n}\n'

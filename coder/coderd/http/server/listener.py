@@ -114,7 +114,7 @@ class HttpConnection(PatientServer):
                 finally:
                     self.end_idle_watch()
         except OSError:
-            pass
+            pass  # the connection broke: there is nobody to answer
         finally:
             if self._link is None:
                 await self._close()

@@ -22,7 +22,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.services.people.query_terms import find_organization
-from coder.coderd.services.people.users import user_view
+from coder.coderd.services.people.user_views import user_view
 from coder.coderd.store.events import audit as store
 from coder.coderd.store.events.audit import AuditSnapshot, EntryFilter, EntryRow, EntryView
 from coder.coderd.store.people import users as user_store

@@ -1,7 +1,7 @@
 """Logs of provisioner jobs: storing what daemons send, reading, and following until the job ends.
 
 A follower sees every stored line first, then new ones as they come, and its stream ends when the job is complete and
-everything was sent (recorded: timing-semantics, "Log follow").
+everything was sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _BACKUP_POLL = 10.0
-# Seconds. Notices are reliable but for a lost database connection, which sends RESYNC; this is the belt to that.
+"Seconds. Notices are reliable but for a lost database connection, which sends RESYNC; this is the belt to that."
 _PAGE = 1000
 
 

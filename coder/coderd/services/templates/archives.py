@@ -104,6 +104,18 @@ def _read_bounded(source: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) ->
     return cast("BinaryIO", content)
 
 
+def _last_of_each(source: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
+    """Members by name: of two of a name the last counts, as for whoever unpacks one after the other."""
+    found: dict[str, tarfile.TarInfo] = {}
+    for count, member in enumerate(source):
+        if count >= MAX_MEMBERS:
+            raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
+        name = safe_name_untrusted(member.name)
+        if member.isdir() or member.isfile():
+            found[name] = member
+    return found
+
+
 def tar_to_zip(packed: BinaryIO, output: BinaryIO) -> None:
     """From file to file, a piece at a time. Raises ArchiveError."""
     left = MAX_UNPACKED
@@ -112,10 +124,7 @@ def tar_to_zip(packed: BinaryIO, output: BinaryIO) -> None:
             tarfile.open(fileobj=packed, mode="r:") as source,
             zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as target,
         ):
-            for count, member in enumerate(source):
-                if count >= MAX_MEMBERS:
-                    raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
-                name = safe_name_untrusted(member.name)
+            for name, member in _last_of_each(source).items():
                 if member.isdir():
                     target.writestr(zipfile.ZipInfo(name + "/", _ZIP_EPOCH), b"")
                 elif member.isfile():
@@ -123,7 +132,7 @@ def tar_to_zip(packed: BinaryIO, output: BinaryIO) -> None:
                     if left < 0:
                         raise ArchiveError(f"the archive unpacks to more than {MAX_UNPACKED} bytes")
                     info = zipfile.ZipInfo(name, _ZIP_EPOCH)
-                    info.external_attr = (stat.S_IFREG | member.mode) << 16
+                    info.external_attr = (stat.S_IFREG | stat.S_IMODE(member.mode)) << 16
                     info.compress_type = zipfile.ZIP_DEFLATED
                     info.file_size = member.size
                     with target.open(info, "w") as copy, source.extractfile(member) or io.BytesIO() as content:

@@ -18,7 +18,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.people.groups import reduced_user
-from coder.coderd.services.people.users import user_view
+from coder.coderd.services.people.user_views import user_view
 from coder.coderd.services.templates.templates import load_template
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.acls import AclGroup
@@ -114,17 +114,22 @@ def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, 
     return {key: role for key, role in merged.items() if role}
 
 
-async def list_available(ctx: Context, subject: Subject, template_id: UUID) -> ACLAvailable:
-    """Everybody who could be given access."""
+async def list_available(ctx: Context, subject: Subject, template_id: UUID, wanted: UserFilter) -> ACLAvailable:
+    """Everybody who could be given access, as far as `wanted` finds them; a search finds groups by its words too."""
     row = await load_template(ctx, subject, template_id)
     require(subject, "update", template_resource(row))
-    people, groups = await ctx.db.read(_available, row.organization_id)
+    people, groups = await ctx.db.read(_available, row.organization_id, wanted)
     return ACLAvailable(
         users=[reduced_user(person) for person in people], groups=[Group(**_group(group)) for group in groups]
     )
 
 
-async def _available(tx: Tx, organization_id: UUID) -> tuple[list[UserRow], list[AclGroup]]:
-    people, _count = await user_store.list_users(tx, UserFilter())
-    groups = await acl_store.available_groups(tx, organization_id)
+async def _available(tx: Tx, organization_id: UUID, wanted: UserFilter) -> tuple[list[UserRow], list[AclGroup]]:
+    people, _count = await user_store.list_users(tx, wanted)
+    needle = wanted.search.lower()
+    groups = [
+        group
+        for group in await acl_store.available_groups(tx, organization_id)
+        if needle in group.name.lower() or needle in group.display_name.lower()
+    ]
     return [person for person in people if organization_id in person.organization_ids], groups

@@ -2310,6 +2310,17 @@ export interface UserSecret {
   updated_at: string;
 }
 
+export interface UserSession {
+  id: string;
+  created_at: string;
+  last_used: string;
+  expires_at: string;
+  ip_address: string;
+  login_type: "" | "github" | "none" | "oidc" | "password" | "token";
+  scopes: string[];
+  current: boolean;
+}
+
 export interface UserSkill {
   content: string;
   created_at: string;

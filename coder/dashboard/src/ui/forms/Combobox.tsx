@@ -59,18 +59,27 @@ export function Combobox(props: ComboboxProps) {
   );
 }
 
+function isMatch(option: Choice, text: string): boolean {
+  return `${option.text} ${option.value} ${option.hint ?? ""}`.toLowerCase().includes(text.trim().toLowerCase());
+}
+
 function Options({ id, value, options, onChange, onSearch }: ComboboxProps & { id: string }) {
   const [text, setText] = useState("");
-  const [at, setAt] = useState(() => Math.max(0, options.findIndex((option) => option.value === value)));
+  /** Where the person has gone; null for nowhere yet. */
+  const [marked, setMarked] = useState<number | null>(() => { const place = options.findIndex((option) => option.value === value); return place < 0 ? null : place; });
   const list = useRef<HTMLUListElement>(null);
   const found = useMemo(() => {
-    const needle = onSearch ? "" : text.trim().toLowerCase();
-    return needle === "" ? options : options.filter((option) => `${option.text} ${option.value} ${option.hint ?? ""}`.toLowerCase().includes(needle));
+    if (text.trim() === "") return options;
+    const matching = options.filter((option) => isMatch(option, text));
+    // A server finds by more than is shown here, a full name for one: what it found stands below what everybody can see.
+    return onSearch ? [...matching, ...options.filter((option) => !matching.includes(option))] : matching;
   }, [options, text, onSearch]);
   const shown = found.slice(0, SHOWN);
+  // While the answer to what was typed is on its way, what stands there is another's: Enter takes nothing of it.
+  const at = marked ?? (text.trim() === "" || (shown[0] && isMatch(shown[0], text)) ? 0 : -1);
   const move = (to: number) => {
     const next = Math.min(Math.max(0, to), shown.length - 1);
-    setAt(next);
+    setMarked(next);
     list.current?.children[next]?.scrollIntoView({ block: "nearest" });
   };
   const key = (event: KeyboardEvent) => {
@@ -85,13 +94,13 @@ function Options({ id, value, options, onChange, onSearch }: ComboboxProps & { i
   return (
     <>
       <input autoFocus type="text" aria-label="Search options" role="searchbox" aria-controls={`${id}-list`} aria-activedescendant={shown[at] ? `${id}-${at}` : undefined} value={text} placeholder="Type to search" onKeyDown={key}
-        onChange={(event) => { setText(event.target.value); setAt(0); onSearch?.(event.target.value); }}
+        onChange={(event) => { setText(event.target.value); setMarked(null); onSearch?.(event.target.value); }}
         className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none" />
       <ul id={`${id}-list`} ref={list} role="listbox" aria-label="Options" className="max-h-64 overflow-y-auto p-1">
         {shown.map((option, index) => (
           // The keyboard works through the search field, as the pattern of a combobox has it.
           // eslint-disable-next-line jsx-a11y/click-events-have-key-events
-          <li key={option.value} id={`${id}-${index}`} role="option" aria-selected={option.value === value} onClick={() => onChange(option.value)} onMouseMove={() => setAt(index)}
+          <li key={option.value} id={`${id}-${index}`} role="option" aria-selected={option.value === value} onClick={() => onChange(option.value)} onMouseMove={() => setMarked(index)}
             className={cx("flex cursor-pointer items-center gap-2 rounded-md px-2.5 py-1.5", index === at && "bg-hover")}>
             {option.icon}
             <span className="min-w-0 flex-1">
