@@ -19,7 +19,7 @@ need_debian() {
     say "installing Debian packages: ${missing[*]}"
     apt-get update -qq >/dev/null 2>&1 || true
     # Programs, not services: RUNLEVEL keeps what is installed from being started.
-    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
       { say "could not install: ${missing[*]}"; return 1; }
   else
     say "missing programs; install the packages: ${missing[*]}"

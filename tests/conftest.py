@@ -5,6 +5,8 @@ A test that hangs fails after the time in pyproject.toml; soak tests are long on
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 LONG = (
@@ -28,3 +30,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(0))
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded for the tests stays to the end: the collector need not follow it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
