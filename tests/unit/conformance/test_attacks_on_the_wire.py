@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, client
+from tests.unit.coderd.services.login.test_oauth2_provider import client
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
 ELSEWHERE = (
@@ -80,11 +80,17 @@ async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None
     """An application below the dashboard's own domain is the same site to a browser: the session's cookie comes
     along, and the token against forgery is what that page set and says."""
     wrong = []
-    async with client() as it:
+    async with client(access_url="https://coder.test") as it:
         world = it.world
         rows = CHANGES if place == "header" else [("POST", it.query(), {"csrf_token": "tossed"})]
         for method, path, body in rows:
-            for origin in ("https://web--dev--bob.coder.test", "null", "http://[", "http://evil.test", CALLBACK):
+            for origin in (
+                "https://web--dev--bob.coder.test",
+                "null",
+                "http://[",
+                "https://coder.test:1",
+                "http://127.0.0.1:1",
+            ):
                 headers = {"Cookie": f"coder_session_token={world.token}; csrf_token=tossed", "Origin": origin}
                 sent: dict[str, Any] = {"data": body} if place == "form" else {"json": body}
                 if place == "header":
