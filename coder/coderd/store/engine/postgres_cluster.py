@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import itertools
 import os
 import pwd
 import stat
@@ -72,10 +73,7 @@ def cluster_of(data_path: Path, account: Account) -> Cluster:
     root = data_path / "postgres"
     if not is_reachable(data_path, account):
         # /root is closed to others: Postgres' own folder cannot be below it.
-        root = _SYSTEM_ROOT / hashlib.sha256(str(data_path).encode()).hexdigest()[:12]
-        note = data_path / "postgres-location"
-        note.write_text(f"{root}\n")
-        note.chmod(0o600)
+        root = _elsewhere(data_path)
     make_folder(root, account, 0o711)
     sockets = root / "sock"
     if len(str(sockets)) > _SOCKET_PATH_LIMIT:
@@ -83,6 +81,25 @@ def cluster_of(data_path: Path, account: Account) -> Cluster:
         sockets = Path(tempfile.gettempdir()) / f"coder-pg-{account.uid}-{digest}"
     make_folder(sockets, account, 0o700)
     return Cluster(root, root / "data", sockets, account)
+
+
+def _elsewhere(data_path: Path) -> Path:
+    """The folder for a data directory that Postgres cannot reach; the directory has a note of where that is.
+
+    Without the note the directory is new: what lies where it would be is left of another of the same path that somebody
+    removed, and whoever begins anew must not find that one's users. It is left alone, the new folder gets a number.
+    """
+    note = data_path / "postgres-location"
+    with contextlib.suppress(FileNotFoundError):
+        noted = Path(note.read_text().strip())
+        if noted.parent == _SYSTEM_ROOT:
+            return noted
+    name = hashlib.sha256(str(data_path).encode()).hexdigest()[:12]
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    root = next(found for found in (_SYSTEM_ROOT / each for each in names) if not (found / "data").exists())
+    note.touch(0o600)
+    note.write_text(f"{root}\n")
+    return root
 
 
 def make_folder(path: Path, account: Account, mode: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -148,3 +149,22 @@ def test_a_closed_parent_is_noticed(tmp_path: Path) -> None:
     closed.chmod(0o700)
     other = postgres_cluster.Account(os.getuid() + 12345, 0, "other", True)
     assert not postgres_cluster.is_reachable(closed / "inside", other)
+
+
+def test_a_new_data_directory_does_not_find_what_a_removed_one_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_cluster, "_SYSTEM_ROOT", tmp_path / "system")
+    monkeypatch.setattr(postgres_cluster, "is_reachable", lambda *_: False)
+    account = postgres_cluster.Account(os.getuid(), os.getgid(), "", False)
+    data_path = tmp_path / "home"
+    first = postgres_cluster.cluster_of(data_path, account)
+    first.data.mkdir()
+    assert first.root.parent == tmp_path / "system"
+    assert postgres_cluster.cluster_of(data_path, account) == first
+    shutil.rmtree(data_path)
+    second = postgres_cluster.cluster_of(data_path, account)
+    assert second.root != first.root
+    assert postgres_cluster.cluster_of(data_path, account) == second
+    (data_path / "postgres-location").write_text("/etc\n")  # not a folder of ours
+    assert postgres_cluster.cluster_of(data_path, account).root.parent == tmp_path / "system"
