@@ -48,7 +48,6 @@ def main() -> int:
     parser.add_argument("--force", action="store_true", help="build even if nothing changed")
     parser.add_argument("--pure", action="store_true", help="do not compile the mesh's hot modules: quicker to build")
     parser.add_argument("--quick", action="store_true", help="compress less: quicker to build")
-    parser.add_argument("--compile-only", action="store_true", help="only compile those, for the build that follows")
     parser.add_argument("--slim", action="store_true", help="only the slim program: agent and command line")
     parser.add_argument("--platform", default="", help="all, or a list such as linux-amd64,linux-arm64")
     args = parser.parse_args()
@@ -78,10 +77,6 @@ def build_here(args: argparse.Namespace) -> int:
         return 0
     check_tools()
     cache = args.out.resolve() / "compiled"
-    if args.compile_only:
-        if can_compile():
-            compiled_modules(cache, quick=args.quick)
-        return 0
     work = (args.work or args.out / "work").resolve()
     pure = args.pure or not can_compile()
     with ThreadPoolExecutor() as beside:

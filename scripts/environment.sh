@@ -54,7 +54,8 @@ need_venv() {
     die "Python 3.11 or newer with venv is needed; on Debian: apt-get install python3 python3-venv"
   say "preparing the Python environment (a minute or two the first time) …"
   [ -x "$PYTHON" ] || "$python" -m venv "$VENV"
-  "$PYTHON" -m pip install -q --disable-pip-version-check -c "$ROOT/scripts/constraints.txt" -e "$ROOT${extra:+[$extra]}" ||
+  # Most of what is installed is never imported, and what is compiles then.
+  "$PYTHON" -m pip install -q --no-compile --disable-pip-version-check -c "$ROOT/scripts/constraints.txt" -e "$ROOT${extra:+[$extra]}" ||
     die "the Python dependencies could not be installed (see above)"
   printf '%s' "$want" >"$stamp"
 }
